@@ -1,0 +1,214 @@
+//! JSON text, kept as text: what a value is, where it stands, and what a string or a number means.
+
+mod number;
+mod scan;
+mod string;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+
+pub(crate) use number::{Decimal, integer};
+pub use scan::{Expected, Kind, Syntax};
+pub(crate) use scan::{Place, Scanner, Value};
+pub(crate) use string::{name, unescape};
+
+/// One JSON value as the peer wrote it: checked against RFC 8259, not yet read.
+///
+/// Borrowed from the frame it came in; copying it copies a pointer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Json<'a> {
+    /// Invariant: exactly one JSON value, valid UTF-8, no white space around it.
+    text: &'a [u8],
+    kind: Kind,
+}
+
+impl<'a> Json<'a> {
+    /// Takes `value`, a span the scanner accepted and in which it met no bad UTF-8.
+    pub(crate) fn scanned(text: &'a [u8], value: Value) -> Self {
+        Self { text: &text[value.start..value.end], kind: value.kind }
+    }
+
+    /// Checks that `text` is one JSON value, at any depth, and borrows it without the white space around it.
+    pub fn parse(text: &'a [u8]) -> Result<Self, Syntax> {
+        let mut scanner = Scanner::new(text);
+        let value = scanner.only_value()?;
+        match scanner.bad_utf8() {
+            Some(at) => Err(Syntax { at, expected: Expected::Utf8 }),
+            None => Ok(Self::scanned(text, value)),
+        }
+    }
+
+    /// The value as it was written.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The value as it was written.
+    pub fn as_str(self) -> &'a str {
+        std::str::from_utf8(self.text).expect("a Json is checked for UTF-8 when it is made")
+    }
+
+    /// Object, array, string, number, true, false or null.
+    pub fn kind(self) -> Kind {
+        self.kind
+    }
+
+    /// Reads the value as a type.
+    pub fn to<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(self.text)
+    }
+
+    /// The members of an object in the order they were written, or nothing for any other value.
+    pub fn members(self) -> Members<'a> {
+        let state = if self.kind == Kind::Object { Walk::Ahead } else { Walk::Done };
+        Members { text: self.text, scanner: Scanner::new(self.text), walk: state }
+    }
+}
+
+impl fmt::Debug for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The members of one object. See [`Json::members`].
+#[derive(Debug)]
+pub struct Members<'a> {
+    text: &'a [u8],
+    scanner: Scanner<'a>,
+    walk: Walk,
+}
+
+#[derive(Debug)]
+enum Walk {
+    /// Before the opening brace.
+    Ahead,
+    /// After a member's value.
+    Inside,
+    Done,
+}
+
+/// One member of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    /// The name as it was written.
+    pub name: Text<'a>,
+    /// Where the name's opening quote stands in the object's text.
+    pub name_at: usize,
+    /// The value as it was written.
+    pub value: Json<'a>,
+    /// Where the value begins in the object's text.
+    pub value_at: usize,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        let place = match self.walk {
+            Walk::Ahead => {
+                self.scanner.enter();
+                Place::First
+            }
+            Walk::Inside => Place::Next,
+            Walk::Done => return None,
+        };
+        let checked = "a Json was scanned when it was made";
+        let Some(name) = self.scanner.member(place).expect(checked) else {
+            self.walk = Walk::Done;
+            return None;
+        };
+        let value = self.scanner.value().expect(checked);
+        self.walk = Walk::Inside;
+        Some(Member {
+            name: Text { raw: &self.text[name.start..name.end] },
+            name_at: name.start,
+            value: Json::scanned(self.text, value),
+            value_at: value.start,
+        })
+    }
+}
+
+/// A JSON string as the peer wrote it, quotes and escapes included. Equal by value: `"a"` is `"\u0061"`.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    /// Invariant: a JSON string, valid UTF-8, with its quotes.
+    raw: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    /// Takes `json` if it is a string.
+    pub fn from_json(json: Json<'a>) -> Option<Self> {
+        (json.kind == Kind::String).then_some(Self { raw: json.text })
+    }
+
+    /// The string as it was written, with its quotes.
+    pub fn raw(self) -> &'a str {
+        std::str::from_utf8(self.raw).expect("a Text is checked for UTF-8 when it is made")
+    }
+
+    /// The string's value, or `None` if it holds half of a surrogate pair, which no Rust string can.
+    pub fn to_str(self) -> Option<Cow<'a, str>> {
+        match unescape(self.inner()) {
+            Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+        }
+    }
+
+    /// The bytes between the quotes.
+    fn inner(self) -> &'a [u8] {
+        &self.raw[1..self.raw.len() - 1]
+    }
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        unescape(self.inner()) == unescape(other.inner())
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *unescape(self.inner()) == *other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.raw())
+    }
+}
+
+/// Appends `text`, a JSON value, without the line breaks that may stand in its white space.
+///
+/// A raw line break cannot stand inside a JSON string, so every one of them is white space and a space means the same.
+pub(crate) fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
+    let start = out.len();
+    out.extend_from_slice(text);
+    flatten(&mut out[start..]);
+}
+
+/// Turns the line breaks in `text` into spaces.
+pub(crate) fn flatten(text: &mut [u8]) {
+    let mut from = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[from..]) {
+        text[from + found] = b' ';
+        from += found + 1;
+    }
+}

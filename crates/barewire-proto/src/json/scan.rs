@@ -1,0 +1,578 @@
+//! Bytes -> spans: a strict RFC 8259 scanner that goes over the text once, without recursion, and builds nothing.
+//!
+//! It checks every byte, not only those of the values its caller looks at. One fault does not stop it: bad UTF-8
+//! inside a string leaves the structure intact, so the place is noted and the scan goes on.
+
+use std::fmt;
+
+/// What a JSON value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are those of RFC 8259")]
+pub enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::True => "true",
+            Self::False => "false",
+            Self::Null => "null",
+        })
+    }
+}
+
+/// Where the text stops being JSON, and what should have stood there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Syntax {
+    /// The offset of the first byte that does not fit; the length of the text if it ends too early.
+    pub at: usize,
+    /// What the grammar allows there.
+    pub expected: Expected,
+}
+
+impl fmt::Display for Syntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.expected, self.at)
+    }
+}
+
+impl std::error::Error for Syntax {}
+
+/// What the grammar allows at a place where something else stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
+pub enum Expected {
+    Value,
+    MemberName,
+    Colon,
+    CommaOrBrace,
+    CommaOrBracket,
+    Digit,
+    Literal,
+    Escape,
+    HexDigit,
+    NoControlCharacter,
+    ClosingQuote,
+    End,
+    Utf8,
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Value => "expected a value",
+            Self::MemberName => "expected a member name in double quotes",
+            Self::Colon => "expected a colon after the member name",
+            Self::CommaOrBrace => "expected a comma or a closing brace",
+            Self::CommaOrBracket => "expected a comma or a closing bracket",
+            Self::Digit => "expected a digit",
+            Self::Literal => "expected true, false or null",
+            Self::Escape => "expected one of \" \\ / b f n r t u after a backslash",
+            Self::HexDigit => "expected four hexadecimal digits after \\u",
+            Self::NoControlCharacter => "a control character inside a string must be escaped",
+            Self::ClosingQuote => "expected a closing quote",
+            Self::End => "expected nothing after the value",
+            Self::Utf8 => "expected valid UTF-8",
+        })
+    }
+}
+
+/// A value's place in the text, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) kind: Kind,
+}
+
+/// Whether a comma has to stand before the next member or element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    First,
+    Next,
+}
+
+/// A position in a JSON text, moved forward by the grammar's rules.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Containers that the caller has entered and not left.
+    open: usize,
+    /// The deepest nesting met so far; the outermost container is 1.
+    deepest: usize,
+    bad_utf8: Option<usize>,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, open: 0, deepest: 0, bad_utf8: None }
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn deepest(&self) -> usize {
+        self.deepest
+    }
+
+    /// Where the first byte stands that is not UTF-8; only ever inside a string, elsewhere it is a syntax error.
+    pub(crate) fn bad_utf8(&self) -> Option<usize> {
+        self.bad_utf8
+    }
+
+    /// Inside a container that the caller has entered.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Judges what comes next on its own: depth and bad UTF-8 of what came before do not count against it.
+    pub(crate) fn forget_faults(&mut self) {
+        self.deepest = self.open;
+        self.bad_utf8 = None;
+    }
+
+    /// Skips white space and looks at the next byte.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        match self.text.get(self.at) {
+            // Everything the grammar knows but white space is above it.
+            Some(&byte) if byte > b' ' => Some(byte),
+            _ => self.peek_behind_white_space(),
+        }
+    }
+
+    fn peek_behind_white_space(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    /// One value and nothing after it.
+    pub(crate) fn only_value(&mut self) -> Result<Value, Syntax> {
+        let value = self.value()?;
+        self.end()?;
+        Ok(value)
+    }
+
+    /// Nothing but white space to the end of the text.
+    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.expected(Expected::End)),
+        }
+    }
+
+    /// Steps over the opening brace or bracket that [`Self::peek`] has shown.
+    pub(crate) fn enter(&mut self) {
+        self.at += 1;
+        self.open += 1;
+        self.deepest = self.deepest.max(self.open);
+    }
+
+    /// Inside an object: the next member's name, with its value ahead for the caller to take, or `None` after the
+    /// closing brace.
+    #[inline]
+    pub(crate) fn member(&mut self, place: Place) -> Result<Option<Value>, Syntax> {
+        match (self.peek(), place) {
+            (Some(b'}'), _) => {
+                self.leave();
+                Ok(None)
+            }
+            (_, Place::First) => self.name().map(Some),
+            (Some(b','), Place::Next) => {
+                self.at += 1;
+                self.name().map(Some)
+            }
+            (_, Place::Next) => Err(self.expected(Expected::CommaOrBrace)),
+        }
+    }
+
+    /// Inside an array: `true` with the next element ahead for the caller to take, `false` after the closing bracket.
+    pub(crate) fn element(&mut self, place: Place) -> Result<bool, Syntax> {
+        match (self.peek(), place) {
+            (Some(b']'), _) => {
+                self.leave();
+                Ok(false)
+            }
+            (_, Place::First) => Ok(true),
+            (Some(b','), Place::Next) => {
+                self.at += 1;
+                // A closing bracket here would be taken for a value, and is none.
+                Ok(true)
+            }
+            (_, Place::Next) => Err(self.expected(Expected::CommaOrBracket)),
+        }
+    }
+
+    fn leave(&mut self) {
+        self.at += 1;
+        self.open -= 1;
+    }
+
+    /// Any value.
+    #[inline]
+    pub(crate) fn value(&mut self) -> Result<Value, Syntax> {
+        let first = self.peek();
+        let start = self.at;
+        let kind = match first {
+            Some(b'"') => {
+                self.string()?;
+                Kind::String
+            }
+            Some(open @ (b'{' | b'[')) => {
+                self.container()?;
+                if open == b'{' { Kind::Object } else { Kind::Array }
+            }
+            _ => self.scalar(first)?,
+        };
+        Ok(Value { start, end: self.at, kind })
+    }
+
+    /// An object or array with all that is in it, on a stack of one bit a level.
+    fn container(&mut self) -> Result<(), Syntax> {
+        let mut nesting = Nesting::default();
+        // Each turn of the outer loop takes one value, each turn of the inner one what may follow it.
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(b'{') => {
+                    self.at += 1;
+                    nesting.push(true);
+                    self.deepest = self.deepest.max(self.open + nesting.depth);
+                    if self.peek() != Some(b'}') {
+                        self.name()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    nesting.push(false);
+                    self.deepest = self.deepest.max(self.open + nesting.depth);
+                    if self.peek() != Some(b']') {
+                        continue;
+                    }
+                }
+                first => {
+                    self.scalar(first)?;
+                }
+            }
+            loop {
+                match (self.peek(), nesting.in_object()) {
+                    (Some(b','), true) => {
+                        self.at += 1;
+                        self.name()?;
+                        break;
+                    }
+                    (Some(b','), false) => {
+                        self.at += 1;
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        nesting.pop();
+                        if nesting.depth == 0 {
+                            return Ok(());
+                        }
+                    }
+                    (_, true) => return Err(self.expected(Expected::CommaOrBrace)),
+                    (_, false) => return Err(self.expected(Expected::CommaOrBracket)),
+                }
+            }
+        }
+    }
+
+    /// A member name and its colon.
+    #[inline]
+    fn name(&mut self) -> Result<Value, Syntax> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected(Expected::MemberName));
+        }
+        let start = self.at;
+        self.string()?;
+        let end = self.at;
+        if self.peek() != Some(b':') {
+            return Err(self.expected(Expected::Colon));
+        }
+        self.at += 1;
+        Ok(Value { start, end, kind: Kind::String })
+    }
+
+    fn scalar(&mut self, first: Option<u8>) -> Result<Kind, Syntax> {
+        match first {
+            Some(b'-' | b'0'..=b'9') => self.number().map(|()| Kind::Number),
+            Some(b't') => self.literal(b"true").map(|()| Kind::True),
+            Some(b'f') => self.literal(b"false").map(|()| Kind::False),
+            Some(b'n') => self.literal(b"null").map(|()| Kind::Null),
+            _ => Err(self.expected(Expected::Value)),
+        }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<(), Syntax> {
+        for &letter in word {
+            if self.text.get(self.at) != Some(&letter) {
+                return Err(self.expected(Expected::Literal));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Syntax> {
+        if self.text[self.at] == b'-' {
+            self.at += 1;
+        }
+        // A leading zero stands alone; a digit after it is caught as a missing comma.
+        if self.text.get(self.at) == Some(&b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.text.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.text.get(self.at) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), Syntax> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.text.get(self.at) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.expected(Expected::Digit)) } else { Ok(()) }
+    }
+
+    /// A string with its quotes; `at` is on the opening one.
+    #[inline]
+    fn string(&mut self) -> Result<(), Syntax> {
+        let text = self.text;
+        let mut rest = &text[self.at + 1..];
+        let mut run = 0;
+        loop {
+            // Eight bytes at a time while they are plain: names and short values end within a turn or two.
+            while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
+                let special = special_bytes(u64::from_le_bytes(*eight));
+                if special != 0 {
+                    rest = &rest[(special.trailing_zeros() / 8) as usize..];
+                    break;
+                }
+                rest = tail;
+                run += 8;
+                if run >= LONG_RUN {
+                    rest = &rest[plain_prefix(rest)..];
+                    run = 0;
+                }
+            }
+            let at = text.len() - rest.len();
+            match rest {
+                [b'"', ..] => {
+                    self.at = at + 1;
+                    return Ok(());
+                }
+                [b'\\', ..] => rest = &text[escape(text, at)?..],
+                [0x80..=0xff, ..] => return self.string_beyond_ascii(at),
+                [0x20..=0x7f, tail @ ..] => rest = tail,
+                [_, ..] => return Err(Syntax { at, expected: Expected::NoControlCharacter }),
+                [] => return Err(Syntax { at, expected: Expected::ClosingQuote }),
+            }
+        }
+    }
+
+    /// The rest of a string from its first byte beyond ASCII: find the end first, then check all of it as UTF-8 at once.
+    #[cold]
+    fn string_beyond_ascii(&mut self, start: usize) -> Result<(), Syntax> {
+        let text = self.text;
+        let mut i = start;
+        let end = loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', &text[i..]) else {
+                let at = control_byte(&text[i..]).map_or(text.len(), |c| i + c);
+                let expected =
+                    if at < text.len() { Expected::NoControlCharacter } else { Expected::ClosingQuote };
+                return Err(Syntax { at, expected });
+            };
+            if let Some(control) = control_byte(&text[i..i + found]) {
+                return Err(Syntax { at: i + control, expected: Expected::NoControlCharacter });
+            }
+            i += found;
+            if text[i] == b'"' {
+                break i;
+            }
+            i = escape(text, i)?;
+        };
+        if self.bad_utf8.is_none()
+            && let Err(bad) = std::str::from_utf8(&text[start..end])
+        {
+            self.bad_utf8 = Some(start + bad.valid_up_to());
+        }
+        self.at = end + 1;
+        Ok(())
+    }
+
+    fn expected(&self, expected: Expected) -> Syntax {
+        Syntax { at: self.at, expected }
+    }
+}
+
+/// The offset behind the escape sequence that begins at `i` with a backslash.
+///
+/// Half of a surrogate pair is a valid escape (RFC 8259, section 8.2) and passes.
+fn escape(text: &[u8], i: usize) -> Result<usize, Syntax> {
+    match text.get(i + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(i + 2),
+        Some(b'u') => {
+            for at in i + 2..i + 6 {
+                if !text.get(at).is_some_and(u8::is_ascii_hexdigit) {
+                    return Err(Syntax { at, expected: Expected::HexDigit });
+                }
+            }
+            Ok(i + 6)
+        }
+        _ => Err(Syntax { at: i + 1, expected: Expected::Escape }),
+    }
+}
+
+/// How many bytes from the start of `text` are printable ASCII without quote and backslash.
+///
+/// For long strings: one vectorised search for the end, and one vectorised pass over what lies before it.
+fn plain_prefix(text: &[u8]) -> usize {
+    let mut plain = 0;
+    for chunk in text.chunks(CHUNK) {
+        let end = memchr::memchr2(b'"', b'\\', chunk).unwrap_or(chunk.len());
+        // As signed numbers, control characters and everything beyond ASCII are the bytes below a space.
+        if chunk[..end].iter().fold(false, |odd, &b| odd | (b.cast_signed() < 0x20)) {
+            let odd = chunk[..end].iter().position(|&b| b.cast_signed() < 0x20);
+            return plain + odd.expect("the fold has just met one");
+        }
+        plain += end;
+        if end < chunk.len() {
+            break;
+        }
+    }
+    plain
+}
+
+/// Where the first control character stands.
+fn control_byte(text: &[u8]) -> Option<usize> {
+    if text.iter().fold(false, |odd, &b| odd | (b < 0x20)) {
+        text.iter().position(|&b| b < 0x20)
+    } else {
+        None
+    }
+}
+
+/// Marks the high bit of every byte that may not stand in a plain run: quote, backslash, control, beyond ASCII.
+///
+/// A borrow can mark a byte too many above a marked one, never below it, so the lowest mark is exact.
+#[inline]
+fn special_bytes(eight: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let quote = eight ^ (ONES * b'"' as u64);
+    let backslash = eight ^ (ONES * b'\\' as u64);
+    let control = eight.wrapping_sub(ONES * 0x20);
+    ((quote.wrapping_sub(ONES) & !quote)
+        | (backslash.wrapping_sub(ONES) & !backslash)
+        | (control & !eight)
+        | eight)
+        & HIGH
+}
+
+/// A stack of "object or array", one bit a level, so that a million levels cost 128 KiB and 64 cost nothing.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    /// The innermost levels, at most 64, the lowest bit the innermost.
+    window: u64,
+    /// The levels outside the window, 64 an entry.
+    outer: Vec<u64>,
+}
+
+impl Nesting {
+    #[inline]
+    fn push(&mut self, object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.window);
+        }
+        self.window = (self.window << 1) | u64::from(object);
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.window >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.window = self.outer.pop().expect("one entry was pushed per 64 levels");
+        }
+    }
+
+    #[inline]
+    fn in_object(&self) -> bool {
+        self.window & 1 == 1
+    }
+}
+
+/// After this many plain bytes a string is taken to be long: the two vector passes have paid for their start-up.
+const LONG_RUN: usize = 64;
+
+/// Small enough that the second pass over a chunk finds it in the first-level cache.
+const CHUNK: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_judged_alike_at_every_place_of_the_eight() {
+        for byte in 0..=255u8 {
+            let odd = byte < 0x20 || byte == b'"' || byte == b'\\' || byte >= 0x80;
+            for place in 0..8 {
+                let mut eight = [b'x'; 8];
+                eight[place] = byte;
+                let special = special_bytes(u64::from_le_bytes(eight));
+                assert_eq!(special != 0, odd, "{byte:#x} at {place}");
+                if odd {
+                    assert_eq!((special.trailing_zeros() / 8) as usize, place, "{byte:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nesting_remembers_the_kind_of_every_level() {
+        let object = |level: usize| level.is_multiple_of(3) || level % 7 == 2;
+        let mut nesting = Nesting::default();
+        for level in 0..1000 {
+            nesting.push(object(level));
+        }
+        for level in (0..1000).rev() {
+            assert_eq!(nesting.in_object(), object(level), "level {level}");
+            nesting.pop();
+        }
+        assert_eq!(nesting.depth, 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! The wire of the Model Context Protocol as data: bytes in, messages out, and back, without a runtime.
+//!
+//! ```text
+//! bytes  ->  frame  ->  rpc  ->  …          read: Codec::next_frame, then rpc::parse
+//! bytes  <-  frame  <-  rpc  <-  …          write: rpc::write and Reply, inside Codec::encode
+//!            └─ transcript: the same bytes as text, for people and tests
+//! ```
+//!
+//! Nothing here touches the world: no sockets, no clock, no threads, no randomness. Bytes and times are arguments, so
+//! every rule can be tested by calling a function. The layers stand on each other in the order of the list below and
+//! never look up; `json` is the ground they share.
+//!
+//! ```
+//! use barewire_proto::frame::{Codec, Lines};
+//! use barewire_proto::rpc::{self, Message, Parsed};
+//!
+//! let mut lines = Lines::default();
+//! let mut out = Vec::new();
+//! let mut read = &b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\nnonsense\n{\"jso"[..];
+//! while let Some(frame) = lines.next_frame(&mut read) {
+//!     let frame = frame.expect("nothing here is over the limit");
+//!     match rpc::parse(frame.bytes, rpc::DEFAULT_DEPTH) {
+//!         Parsed::Message(Message::Request(request)) => {
+//!             Lines::encode(&mut out, |out| {
+//!                 request.reply().serialize(out, &serde_json::json!({})).expect("an object is JSON");
+//!             });
+//!         }
+//!         Parsed::Invalid(invalid) => {
+//!             if let Some(reply) = invalid.reply() {
+//!                 Lines::encode(&mut out, |out| reply.error(out, &invalid.error()));
+//!             }
+//!         }
+//!         _ => {}
+//!     }
+//! }
+//! let out = String::from_utf8(out).expect("we write UTF-8");
+//! assert!(out.starts_with("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n"));
+//! assert!(out.contains("\"id\":null,\"error\":{\"code\":-32700"));
+//! ```
+
+#[rustfmt::skip] // in the order of the data
+pub mod json;
+pub mod frame;
+pub mod rpc;
+pub mod transcript;

@@ -1,0 +1,90 @@
+//! An array of messages: each element judged on its own, so that a bad one does not spoil the others.
+
+use super::invalid::Rule;
+use super::parse::{Parsed, element};
+use super::{Invalid, Message, Shape};
+use crate::json::{Place, Scanner, Syntax};
+
+/// A batch: a JSON array that is not empty. Its elements may be anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    frame: &'a [u8],
+    len: usize,
+    max_depth: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// Goes over the array once for its syntax. The elements are read again when they are asked for.
+    pub(super) fn scan(
+        frame: &'a [u8],
+        scanner: &mut Scanner<'a>,
+        max_depth: usize,
+    ) -> Result<Parsed<'a>, Syntax> {
+        let start = scanner.at();
+        let mut len = 0;
+        scanner.enter();
+        let mut place = Place::First;
+        while scanner.element(place)? {
+            scanner.value()?;
+            place = Place::Next;
+            len += 1;
+        }
+        Ok(match len {
+            0 => Parsed::Invalid(Invalid::shapeless(Rule::EmptyBatch, start)),
+            _ => Parsed::Batch(Self { frame, len, max_depth }),
+        })
+    }
+
+    /// How many elements there are; at least one.
+    #[allow(clippy::len_without_is_empty, reason = "an empty batch is refused as a whole")]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// The elements, in order.
+    pub fn elements(self) -> Elements<'a> {
+        let mut scanner = Scanner::new(self.frame);
+        scanner.peek();
+        scanner.enter();
+        Elements { batch: self, scanner, place: Place::First }
+    }
+
+    /// The refusals to send where batches are not allowed: one for every element that waits for an answer under an id,
+    /// and if there is none, one without.
+    pub fn refusals(self) -> impl Iterator<Item = Invalid<'a>> {
+        let start = self.frame.iter().position(|b| *b == b'[').unwrap_or_default();
+        let refuse = move |id, method| {
+            let shape = Shape::Request;
+            Invalid { rule: Rule::BatchNotAllowed, at: start, id, method, shape }
+        };
+        let asks = |element| match element {
+            Ok(Message::Request(request)) => Some((request.id, Some(request.method))),
+            Err(Invalid { id: Some(id), method, shape: Shape::Request, .. }) => Some((id, method)),
+            _ => None,
+        };
+        let mut refused = self.elements().filter_map(asks).map(move |(id, method)| refuse(Some(id), method));
+        let first = refused.next().unwrap_or_else(|| refuse(None, None));
+        std::iter::once(first).chain(refused)
+    }
+}
+
+/// The elements of a batch. See [`Batch::elements`].
+#[derive(Debug)]
+pub struct Elements<'a> {
+    batch: Batch<'a>,
+    scanner: Scanner<'a>,
+    place: Place,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<Message<'a>, Invalid<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Left once, the array is behind the scanner and what follows is no element.
+        if !self.scanner.is_inside() || !self.scanner.element(self.place).ok()? {
+            return None;
+        }
+        self.place = Place::Next;
+        Some(element(self.batch.frame, &mut self.scanner, self.batch.max_depth))
+    }
+}

@@ -1,0 +1,141 @@
+//! The id of a request: the text the peer wrote, compared by what it means.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::json::{Decimal, Json, Kind, integer, unescape};
+
+/// A string or a number, kept as it was written.
+///
+/// It is sent back byte for byte, and equal by value: `"a"` is `"\u0061"`, and 1 is 1.0 and 1e0, compared digit by digit
+/// and never as a float. 5 and `"5"` are two ids. An absent id, a null one and a bad one are no `Id` at all.
+#[derive(Clone)]
+pub struct Id<'a> {
+    /// Invariant: a JSON string or number without white space around it.
+    text: Cow<'a, str>,
+}
+
+impl<'a> Id<'a> {
+    /// Takes `json` if it is a string or a number.
+    pub fn from_json(json: Json<'a>) -> Option<Self> {
+        matches!(json.kind(), Kind::String | Kind::Number)
+            .then(|| Self { text: Cow::Borrowed(json.as_str()) })
+    }
+
+    /// Takes `text` if it is a JSON string or number.
+    pub fn parse(text: &'a [u8]) -> Option<Self> {
+        Self::from_json(Json::parse(text).ok()?)
+    }
+
+    /// The id as it was written: quotes, escapes and all.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// An id that does not borrow from the frame it came in.
+    pub fn into_owned(self) -> Id<'static> {
+        Id { text: Cow::Owned(self.text.into_owned()) }
+    }
+
+    /// The same id, borrowed from this one.
+    pub fn borrow(&self) -> Id<'_> {
+        Id { text: Cow::Borrowed(&self.text) }
+    }
+
+    fn value(&self) -> Value<'_> {
+        let text = self.text.as_bytes();
+        if let [b'"', inner @ .., b'"'] = text {
+            return Value::String(unescape(inner));
+        }
+        match integer(text) {
+            Some(integer) => Value::Integer(integer),
+            None => Value::Number(Decimal::new(text)),
+        }
+    }
+}
+
+/// What an id means. One number has one form here, so the derived comparison is by value.
+#[derive(PartialEq, Eq, Hash)]
+enum Value<'a> {
+    String(Cow<'a, [u8]>),
+    Integer(i64),
+    Number(Decimal),
+}
+
+impl From<i64> for Id<'static> {
+    fn from(id: i64) -> Self {
+        Self { text: Cow::Owned(id.to_string()) }
+    }
+}
+
+impl From<&str> for Id<'static> {
+    fn from(id: &str) -> Self {
+        Self { text: Cow::Owned(serde_json::to_string(id).expect("a string is always JSON")) }
+    }
+}
+
+impl PartialEq for Id<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text || self.value() == other.value()
+    }
+}
+
+impl Eq for Id<'_> {}
+
+impl Hash for Id<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value().hash(state);
+    }
+}
+
+impl fmt::Debug for Id<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Id<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn id(text: &str) -> Id<'_> {
+        Id::parse(text.as_bytes()).expect(text)
+    }
+
+    #[test]
+    fn ids_are_equal_by_value_and_kept_as_written() {
+        let different = ["1", "\"1\"", "1.5", "18446744073709551616", "18446744073709551617", "\"\"", "-1"];
+        for same in [
+            &["1", "1.0", "1e0", "10e-1"][..],
+            &["\"a\"", r#""\u0061""#],
+            &[r#""\ud800""#, r#""\uD800""#],
+            &["18446744073709551616", "1.8446744073709551616e19"],
+        ] {
+            let set: HashSet<Id<'_>> = same.iter().map(|text| id(text)).collect();
+            assert_eq!(set.len(), 1, "{same:?}");
+            for text in same {
+                assert_eq!(id(text).into_owned().as_str(), *text);
+            }
+        }
+        let set: HashSet<Id<'_>> = different.iter().map(|text| id(text)).collect();
+        assert_eq!(set.len(), different.len());
+    }
+
+    #[test]
+    fn only_strings_and_numbers_are_ids() {
+        for text in ["null", "true", "{}", "[1]", "", "01", "\"", "1 2", "\"\u{1}\""] {
+            assert!(Id::parse(text.as_bytes()).is_none(), "{text}");
+        }
+        assert_eq!(Id::from(5), id("5.0"));
+        assert_eq!(Id::from("a\"b"), id(r#""a\"b""#));
+    }
+}

@@ -1,0 +1,305 @@
+//! A frame that is no message: which rule it broke, where, and what its sender is told.
+
+use std::fmt;
+
+use super::{Code, ErrorObject, Id, Reply};
+use crate::frame::{FrameError, HeaderFault, Outline, Seen, TooLong};
+use crate::json::{Expected, Text};
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid<'a> {
+    /// The rule that was broken.
+    pub rule: Rule,
+    /// Where in the frame: the offset of the first byte that breaks it.
+    pub at: usize,
+    /// The id, if a valid one could be read.
+    pub id: Option<Id<'a>>,
+    /// The method, if one could be read.
+    pub method: Option<Text<'a>>,
+    /// What the frame would have been.
+    pub shape: Shape,
+}
+
+/// What a refused frame would have been, told by its members. It decides whether anybody waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A request, or something that cannot be told apart from one: answered.
+    Request,
+    /// A notification: never answered, whatever is wrong with it.
+    Notification,
+    /// A response, `result` or `error` without `method`: never answered.
+    Response,
+    /// Nothing that has a shape: answered, with an id of null.
+    Unknown,
+}
+
+/// What a frame must hold to, named by how it was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// It is not JSON.
+    Syntax(Expected),
+    /// A string in it is not UTF-8.
+    BadUtf8,
+    /// It has more bytes than the limit.
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// It is nested deeper than the limit.
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// Its headers do not say where it ends.
+    BadHeader(HeaderFault),
+    /// The stream ended inside it.
+    Truncated,
+    /// It is neither an object nor an array.
+    NotAnObject,
+    /// A batch of nothing.
+    EmptyBatch,
+    /// A batch inside a batch.
+    NestedBatch,
+    /// A batch where none is allowed.
+    BatchNotAllowed,
+    /// A member of the envelope stands in it twice.
+    Duplicate(Name),
+    /// No `jsonrpc`.
+    NoVersion,
+    /// `jsonrpc` is something else than the string `2.0`.
+    BadVersion,
+    /// No `method`, no `result`, no `error`.
+    NothingToDo,
+    /// `method` is not a string.
+    BadMethod,
+    /// `method` beside `result` or `error`.
+    MethodAndOutcome,
+    /// `result` beside `error`.
+    ResultAndError,
+    /// `params` is neither an object nor an array.
+    BadParams,
+    /// `id` is null.
+    NullId,
+    /// `id` is neither a string nor a number.
+    BadId,
+    /// A `result` without an `id`.
+    NoId,
+    /// `error` is not an error object.
+    BadError(ErrorFault),
+}
+
+/// What is wrong with an error object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
+pub enum ErrorFault {
+    NotAnObject,
+    NoCode,
+    BadCode,
+    NoMessage,
+    BadMessage,
+    Duplicate,
+}
+
+/// A member of the envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of JSON-RPC")]
+pub enum Name {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl<'a> Invalid<'a> {
+    /// A refusal of something that has no shape.
+    pub(super) fn shapeless(rule: Rule, at: usize) -> Self {
+        Self { rule, at, id: None, method: None, shape: Shape::Unknown }
+    }
+
+    /// The answer its sender waits for, or `None` if it waits for none.
+    pub fn reply(&self) -> Option<Reply<'_>> {
+        match (self.shape, &self.id) {
+            (Shape::Notification | Shape::Response, _) => None,
+            (Shape::Request | Shape::Unknown, Some(id)) => Some(Reply::to(id.borrow())),
+            (Shape::Request | Shape::Unknown, None) => Some(Reply::to_unreadable()),
+        }
+    }
+
+    /// What the answer says: the code with its standard sentence, and rule, offset and limit as data.
+    pub fn error(&self) -> ErrorObject {
+        #[derive(serde::Serialize)]
+        struct Data {
+            rule: &'static str,
+            offset: usize,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            limit: Option<usize>,
+            detail: String,
+        }
+        let data = Data {
+            rule: self.rule.name(),
+            offset: self.at,
+            limit: self.rule.limit(),
+            detail: self.rule.to_string(),
+        };
+        ErrorObject::standard(self.rule.code()).with_data(&data)
+    }
+
+    /// The refusal of a frame that could not be given out.
+    pub fn from_frame(error: &'a FrameError) -> Self {
+        match error {
+            FrameError::TooLong(long) => Self::from_too_long(long),
+            FrameError::BadHeader { fault, .. } => Self::shapeless(Rule::BadHeader(*fault), 0),
+            FrameError::Truncated { .. } => Self::shapeless(Rule::Truncated, 0),
+        }
+    }
+
+    fn from_too_long(long: &'a TooLong) -> Self {
+        let rule = Rule::TooLong { limit: long.limit };
+        let Outline::Object { id, method, answers } = &long.outline else {
+            return Self::shapeless(rule, long.limit);
+        };
+        let text = |seen: &'a Seen| match seen {
+            Seen::Text(text) => Some(&**text),
+            Seen::Absent | Seen::Unreadable => None,
+        };
+        let method_text =
+            text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
+        let shape = match (method, method_text, id, answers) {
+            (Seen::Absent, _, _, true) => Shape::Response,
+            (_, Some(_), Seen::Absent, false) => Shape::Notification,
+            _ => Shape::Request,
+        };
+        Self { rule, at: long.limit, id: text(id).and_then(Id::parse), method: method_text, shape }
+    }
+}
+
+impl fmt::Display for Invalid<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.rule, self.at)
+    }
+}
+
+impl std::error::Error for Invalid<'_> {}
+
+impl Rule {
+    /// The code that a refusal by this rule is sent with. Nothing else turns a fault into a code.
+    pub fn code(self) -> Code {
+        match self {
+            Self::Syntax(_) | Self::BadUtf8 | Self::BadHeader(_) | Self::Truncated => Code::PARSE_ERROR,
+            Self::TooLong { .. }
+            | Self::TooDeep { .. }
+            | Self::NotAnObject
+            | Self::EmptyBatch
+            | Self::NestedBatch
+            | Self::BatchNotAllowed
+            | Self::Duplicate(_)
+            | Self::NoVersion
+            | Self::BadVersion
+            | Self::NothingToDo
+            | Self::BadMethod
+            | Self::MethodAndOutcome
+            | Self::ResultAndError
+            | Self::BadParams
+            | Self::NullId
+            | Self::BadId
+            | Self::NoId
+            | Self::BadError(_) => Code::INVALID_REQUEST,
+        }
+    }
+
+    /// A short name that does not change, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Syntax(_) => "syntax",
+            Self::BadUtf8 => "bad-utf8",
+            Self::TooLong { .. } => "too-long",
+            Self::TooDeep { .. } => "too-deep",
+            Self::BadHeader(_) => "bad-header",
+            Self::Truncated => "truncated",
+            Self::NotAnObject => "not-an-object",
+            Self::EmptyBatch => "empty-batch",
+            Self::NestedBatch => "nested-batch",
+            Self::BatchNotAllowed => "batch-not-allowed",
+            Self::Duplicate(_) => "duplicate-member",
+            Self::NoVersion => "no-version",
+            Self::BadVersion => "bad-version",
+            Self::NothingToDo => "nothing-to-do",
+            Self::BadMethod => "bad-method",
+            Self::MethodAndOutcome => "method-and-outcome",
+            Self::ResultAndError => "result-and-error",
+            Self::BadParams => "bad-params",
+            Self::NullId => "null-id",
+            Self::BadId => "bad-id",
+            Self::NoId => "no-id",
+            Self::BadError(_) => "bad-error",
+        }
+    }
+
+    fn limit(self) -> Option<usize> {
+        match self {
+            Self::TooLong { limit } | Self::TooDeep { limit } => Some(limit),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Syntax(expected) => return expected.fmt(f),
+            Self::BadHeader(fault) => return fault.fmt(f),
+            Self::BadError(fault) => return fault.fmt(f),
+            Self::TooLong { limit } => return write!(f, "longer than {limit} bytes"),
+            Self::TooDeep { limit } => return write!(f, "nested deeper than {limit} levels"),
+            Self::Duplicate(name) => return write!(f, "member \"{}\" stands twice", name.as_str()),
+            Self::BadUtf8 => "a string that is not valid UTF-8",
+            Self::Truncated => "the stream ended inside the frame",
+            Self::NotAnObject => "a message must be an object",
+            Self::EmptyBatch => "a batch must not be empty",
+            Self::NestedBatch => "a batch must not contain a batch",
+            Self::BatchNotAllowed => "a batch is not allowed here",
+            Self::NoVersion => "member \"jsonrpc\" is missing",
+            Self::BadVersion => "member \"jsonrpc\" must be the string \"2.0\"",
+            Self::NothingToDo => "neither \"method\" nor \"result\" nor \"error\"",
+            Self::BadMethod => "member \"method\" must be a string",
+            Self::MethodAndOutcome => "\"method\" must not stand beside \"result\" or \"error\"",
+            Self::ResultAndError => "\"result\" must not stand beside \"error\"",
+            Self::BadParams => "member \"params\" must be an object or an array",
+            Self::NullId => "member \"id\" must not be null",
+            Self::BadId => "member \"id\" must be a string or a number",
+            Self::NoId => "a result must have an \"id\"",
+        })
+    }
+}
+
+impl fmt::Display for ErrorFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAnObject => "member \"error\" must be an object",
+            Self::NoCode => "the error object has no \"code\"",
+            Self::BadCode => "the error's \"code\" must be an integer",
+            Self::NoMessage => "the error object has no \"message\"",
+            Self::BadMessage => "the error's \"message\" must be a string",
+            Self::Duplicate => "a member of the error object stands twice",
+        })
+    }
+}
+
+impl Name {
+    /// The member's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jsonrpc => "jsonrpc",
+            Self::Id => "id",
+            Self::Method => "method",
+            Self::Params => "params",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Frames <-> messages: the grammar of JSON-RPC 2.0, told by which members are present.
+//!
+//! [`parse`] reads a frame once and names what it is; a frame that is no message comes out as an [`Invalid`] that knows
+//! the rule it broke, where, and whether and under which id its sender is to be answered. [`Reply`] and the functions
+//! of [`write`] go the other way.
+
+mod batch;
+mod code;
+mod error;
+mod id;
+mod invalid;
+mod message;
+mod parse;
+pub mod write;
+
+pub use batch::{Batch, Elements};
+pub use code::{Code, Reserved};
+pub use error::{ErrorObject, ErrorRef};
+pub use id::Id;
+pub use invalid::{ErrorFault, Invalid, Name, Rule, Shape};
+pub use message::{Message, Notification, Request, Response};
+pub use parse::{DEFAULT_DEPTH, Parsed, parse};
+pub use write::Reply;

@@ -1,0 +1,243 @@
+//! A frame -> what it is: the members of the envelope, read once, then one table over those that are present.
+
+use super::invalid::{ErrorFault, Name, Rule, Shape};
+use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Request, Response};
+use crate::json::{self, Json, Kind, Place, Scanner, Syntax, Text, Value};
+
+/// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
+pub const DEFAULT_DEPTH: usize = 128;
+
+/// What a frame turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// One message.
+    Message(Message<'a>),
+    /// An array of what may be messages. Whether batches are allowed is for the caller to decide.
+    Batch(Batch<'a>),
+    /// No message.
+    Invalid(Invalid<'a>),
+}
+
+/// Reads a frame. What is nested deeper than `max_depth` levels is refused; the outermost object is the first level.
+///
+/// ```
+/// use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
+///
+/// let frame = br#"{"jsonrpc":"2.0","id":1.0,"method":"ping"}"#;
+/// let Parsed::Message(Message::Request(request)) = parse(frame, DEFAULT_DEPTH) else { panic!() };
+/// assert_eq!(request.method, "ping");
+/// assert_eq!(request.id.as_str(), "1.0");
+/// ```
+pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
+    let mut scanner = Scanner::new(frame);
+    let parsed = match scanner.peek() {
+        Some(b'{') => one(frame, &mut scanner, max_depth),
+        Some(b'[') => Batch::scan(frame, &mut scanner, max_depth),
+        _ => scanner.value().map(|value| {
+            let rule = if scanner.bad_utf8().is_some() { Rule::BadUtf8 } else { Rule::NotAnObject };
+            Parsed::Invalid(Invalid::shapeless(rule, scanner.bad_utf8().unwrap_or(value.start)))
+        }),
+    };
+    match parsed.and_then(|parsed| scanner.end().map(|()| parsed)) {
+        Ok(parsed) => parsed,
+        Err(Syntax { at, expected }) => Parsed::Invalid(Invalid::shapeless(Rule::Syntax(expected), at)),
+    }
+}
+
+fn one<'a>(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
+    Ok(match Envelope::scan(frame, scanner)?.judge(max_depth) {
+        Ok(message) => Parsed::Message(message),
+        Err(invalid) => Parsed::Invalid(invalid),
+    })
+}
+
+/// An element of a batch, which the scanner has gone over before.
+pub(super) fn element<'a>(
+    frame: &'a [u8],
+    scanner: &mut Scanner<'a>,
+    max_depth: usize,
+) -> Result<Message<'a>, Invalid<'a>> {
+    let again = "the batch was scanned before";
+    scanner.forget_faults();
+    if scanner.peek() == Some(b'{') {
+        return Envelope::scan(frame, scanner).expect(again).judge(max_depth);
+    }
+    let value = scanner.value().expect(again);
+    let rule = match (value.kind, scanner.bad_utf8()) {
+        (_, Some(at)) => return Err(Invalid::shapeless(Rule::BadUtf8, at)),
+        (Kind::Array, _) => Rule::NestedBatch,
+        _ => Rule::NotAnObject,
+    };
+    Err(Invalid::shapeless(rule, value.start))
+}
+
+/// The members of one object, and what the scanner noted on the way.
+struct Envelope<'a> {
+    frame: &'a [u8],
+    /// Where its opening brace stands.
+    at: usize,
+    members: [Option<Value>; 6],
+    /// The first member that stands twice.
+    duplicate: Option<(Name, usize)>,
+    depth: usize,
+    bad_utf8: Option<usize>,
+}
+
+const NAMES: [(&[u8], Name); 6] = [
+    (b"jsonrpc", Name::Jsonrpc),
+    (b"id", Name::Id),
+    (b"method", Name::Method),
+    (b"params", Name::Params),
+    (b"result", Name::Result),
+    (b"error", Name::Error),
+];
+
+impl<'a> Envelope<'a> {
+    fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, Syntax> {
+        let at = scanner.at();
+        let mut members = [None; 6];
+        let mut duplicate = None;
+        scanner.enter();
+        let mut place = Place::First;
+        while let Some(name) = scanner.member(place)? {
+            let known = json::name(&frame[name.start + 1..name.end - 1], &NAMES);
+            let value = scanner.value()?;
+            if let Some(name_is) = known {
+                let slot = &mut members[name_is as usize];
+                if slot.is_some() {
+                    duplicate.get_or_insert((name_is, name.start));
+                }
+                *slot = Some(value);
+            }
+            place = Place::Next;
+        }
+        let (depth, bad_utf8) = (scanner.deepest(), scanner.bad_utf8());
+        Ok(Self { frame, at, members, duplicate, depth, bad_utf8 })
+    }
+
+    /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
+    fn judge(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
+        use Name::{Error, Id as IdName, Jsonrpc, Method, Params, Result as ResultName};
+
+        if let Some(at) = self.bad_utf8 {
+            return Err(self.refuse(Rule::BadUtf8, at));
+        }
+        if let Some((name, at)) = self.duplicate {
+            return Err(self.refuse(Rule::Duplicate(name), at));
+        }
+        match self.get(Jsonrpc) {
+            None => return Err(self.refuse(Rule::NoVersion, self.at)),
+            Some(version) if version.as_bytes() == br#""2.0""# => {}
+            // It may still be spelled with escapes.
+            Some(version) if Text::from_json(version).is_some_and(|version| version == "2.0") => {}
+            Some(_) => return Err(self.refuse_at(Rule::BadVersion, Jsonrpc)),
+        }
+        let message = match (self.get(Method), self.get(ResultName), self.get(Error), self.id()) {
+            (Some(_), Some(_), _, _) => return Err(self.refuse_at(Rule::MethodAndOutcome, ResultName)),
+            (Some(_), None, Some(_), _) => return Err(self.refuse_at(Rule::MethodAndOutcome, Error)),
+            (None, Some(_), Some(_), _) => return Err(self.refuse_at(Rule::ResultAndError, Error)),
+            (None, None, None, _) => return Err(self.refuse(Rule::NothingToDo, self.at)),
+            (None, None, Some(error), IdIs::Absent | IdIs::Null) => Message::OrphanError(self.error(error)?),
+            (_, _, _, IdIs::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
+            (_, _, _, IdIs::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
+            (None, Some(_), None, IdIs::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
+            (None, Some(result), None, IdIs::Valid(id)) => {
+                Message::Response(Response { id, outcome: Ok(result) })
+            }
+            (None, None, Some(error), IdIs::Valid(id)) => {
+                Message::Response(Response { id, outcome: Err(self.error(error)?) })
+            }
+            (Some(method), None, None, id) => {
+                let Some(method) = Text::from_json(method) else {
+                    return Err(self.refuse_at(Rule::BadMethod, Method));
+                };
+                let params = self.get(Params);
+                if params.is_some_and(|params| !matches!(params.kind(), Kind::Object | Kind::Array)) {
+                    return Err(self.refuse_at(Rule::BadParams, Params));
+                }
+                match id {
+                    IdIs::Valid(id) => Message::Request(Request { id, method, params }),
+                    _ => Message::Notification(Notification { method, params }),
+                }
+            }
+        };
+        // Last, so that depth is the only thing wrong with what it refuses.
+        if self.depth > max_depth {
+            return Err(self.refuse(Rule::TooDeep { limit: max_depth }, self.at));
+        }
+        Ok(message)
+    }
+
+    fn error(&self, error: Json<'a>) -> Result<ErrorRef<'a>, Invalid<'a>> {
+        let start = self.members[Name::Error as usize].map_or(self.at, |value| value.start);
+        let refuse = |fault, at| Err(self.refuse(Rule::BadError(fault), start + at));
+        if error.kind() != Kind::Object {
+            return refuse(ErrorFault::NotAnObject, 0);
+        }
+        let (mut code, mut message, mut data) = (None, None, None);
+        for member in error.members() {
+            let slot = match () {
+                () if member.name == "code" => &mut code,
+                () if member.name == "message" => &mut message,
+                () if member.name == "data" => &mut data,
+                () => continue,
+            };
+            if slot.replace((member.value, member.value_at)).is_some() {
+                return refuse(ErrorFault::Duplicate, member.name_at);
+            }
+        }
+        let Some((code, at)) = code else { return refuse(ErrorFault::NoCode, 0) };
+        let code = match code.kind() {
+            Kind::Number => json::integer(code.as_bytes()),
+            _ => None,
+        };
+        let Some(code) = code else { return refuse(ErrorFault::BadCode, at) };
+        let Some((message, at)) = message else { return refuse(ErrorFault::NoMessage, 0) };
+        let Some(message) = Text::from_json(message) else { return refuse(ErrorFault::BadMessage, at) };
+        Ok(ErrorRef { code: Code::new(code), message, data: data.map(|(data, _)| data) })
+    }
+
+    fn get(&self, name: Name) -> Option<Json<'a>> {
+        self.members[name as usize].map(|value| Json::scanned(self.frame, value))
+    }
+
+    fn id(&self) -> IdIs<'a> {
+        match self.get(Name::Id) {
+            None => IdIs::Absent,
+            Some(id) if id.kind() == Kind::Null => IdIs::Null,
+            Some(id) => Id::from_json(id).map_or(IdIs::Bad, IdIs::Valid),
+        }
+    }
+
+    fn refuse_at(&self, rule: Rule, name: Name) -> Invalid<'a> {
+        self.refuse(rule, self.members[name as usize].map_or(self.at, |value| value.start))
+    }
+
+    /// A refusal under whatever of the envelope can be trusted: not a member that stands twice, nor one in bad UTF-8.
+    #[cold]
+    fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
+        let readable = |name| {
+            let value = self.members[name as usize]?;
+            let twice = self.duplicate.is_some_and(|(duplicate, _)| duplicate == name);
+            if twice { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
+        };
+        let has = |name: Name| self.members[name as usize].is_some();
+        let id = readable(Name::Id).and_then(Id::from_json);
+        let method = readable(Name::Method).and_then(Text::from_json);
+        let outcome = has(Name::Result) || has(Name::Error);
+        let shape = match (has(Name::Method), has(Name::Id), outcome) {
+            (false, _, true) => Shape::Response,
+            (true, false, false) if method.is_some() => Shape::Notification,
+            _ => Shape::Request,
+        };
+        Invalid { rule, at, id, method, shape }
+    }
+}
+
+/// Absent, null and bad are three things.
+enum IdIs<'a> {
+    Absent,
+    Null,
+    Bad,
+    Valid(Id<'a>),
+}

@@ -1,0 +1,120 @@
+//! Messages -> bytes: each function appends one message, on one line, and nothing else.
+
+use serde::Serialize;
+
+use super::{Code, ErrorObject, Id};
+use crate::json::{Json, push_one_line};
+
+/// Appends a request.
+pub fn request(out: &mut Vec<u8>, id: &Id<'_>, method: &str, params: Option<Json<'_>>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    push_one_line(out, id.as_str().as_bytes());
+    out.extend_from_slice(br#","method":"#);
+    call(out, method, params);
+}
+
+/// Appends a notification.
+pub fn notification(out: &mut Vec<u8>, method: &str, params: Option<Json<'_>>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
+    call(out, method, params);
+}
+
+fn call(out: &mut Vec<u8>, method: &str, params: Option<Json<'_>>) {
+    string(out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(br#","params":"#);
+        push_one_line(out, params.as_bytes());
+    }
+    out.push(b'}');
+}
+
+/// The right to answer one request, once. It is only ever made from what it answers, so its id can only be that one.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "every request gets exactly one answer"]
+pub struct Reply<'a> {
+    /// `None` for what had no readable id.
+    id: Option<Id<'a>>,
+}
+
+impl<'a> Reply<'a> {
+    pub(super) fn to(id: Id<'a>) -> Self {
+        Self { id: Some(id) }
+    }
+
+    pub(super) fn to_unreadable() -> Self {
+        Self { id: None }
+    }
+
+    /// The id it answers, as it was written; `None` if it could not be read and is sent as null.
+    pub fn id(&self) -> Option<&Id<'a>> {
+        self.id.as_ref()
+    }
+
+    /// A reply that does not borrow from the frame of its request.
+    pub fn into_owned(self) -> Reply<'static> {
+        Reply { id: self.id.map(Id::into_owned) }
+    }
+
+    /// Appends the answer with a result.
+    pub fn result(self, out: &mut Vec<u8>, result: Json<'_>) {
+        self.open(out, "result");
+        push_one_line(out, result.as_bytes());
+        out.push(b'}');
+    }
+
+    /// Appends the answer with a result that is still to be written as JSON. If that fails, `out` is as it was and the
+    /// reply comes back, to be used for an error.
+    pub fn serialize(
+        self,
+        out: &mut Vec<u8>,
+        result: &(impl Serialize + ?Sized),
+    ) -> Result<(), (Self, serde_json::Error)> {
+        let start = out.len();
+        self.open(out, "result");
+        let value = out.len();
+        match serde_json::to_writer(&mut *out, result) {
+            Ok(()) => {
+                // A raw value inside the result may have been written on several lines.
+                crate::json::flatten(&mut out[value..]);
+                out.push(b'}');
+                Ok(())
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err((self, error))
+            }
+        }
+    }
+
+    /// Appends the answer with an error.
+    pub fn error(self, out: &mut Vec<u8>, error: &ErrorObject) {
+        self.open(out, "error");
+        let ErrorObject { code, message, data } = error;
+        out.extend_from_slice(br#"{"code":"#);
+        integer(out, *code);
+        out.extend_from_slice(br#","message":"#);
+        string(out, message);
+        if let Some(data) = data {
+            out.extend_from_slice(br#","data":"#);
+            push_one_line(out, data.get().as_bytes());
+        }
+        out.extend_from_slice(b"}}");
+    }
+
+    fn open(&self, out: &mut Vec<u8>, outcome: &str) {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        let id = self.id.as_ref().map_or("null", Id::as_str);
+        out.extend_from_slice(id.as_bytes());
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(outcome.as_bytes());
+        out.extend_from_slice(b"\":");
+    }
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a string is always JSON, and a Vec takes all of it");
+}
+
+fn integer(out: &mut Vec<u8>, code: Code) {
+    serde_json::to_writer(out, &code.get()).expect("an integer is always JSON, and a Vec takes all of it");
+}

@@ -1,0 +1,168 @@
+//! What the lines of a transcript say.
+
+use std::time::Duration;
+
+/// One line of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// `wire 1 …`: the first line of a capture.
+    Header(Header),
+    /// `>`, `<` or `!`: bytes of a stream.
+    Bytes(Bytes),
+    /// `@`: something that happened and is not bytes of a stream.
+    Event(Event),
+    /// `=`: what a test expects. Only test runners read it.
+    Expect(String),
+    /// `#`: a remark.
+    Comment(String),
+    /// An empty line.
+    Blank,
+}
+
+/// The first line of a capture: the format's version, and facts as `key=value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The version of the format.
+    pub version: u32,
+    /// Facts in the order they were written. `started` is the wall clock at time 0, in RFC 3339.
+    pub facts: Vec<(String, String)>,
+}
+
+/// Bytes that went over a stream: one line of it, or a piece of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bytes {
+    /// Where they went.
+    pub stream: Stream,
+    /// Which connection, where there are several. Empty where there is one.
+    pub channel: Channel,
+    /// The bytes, without the line break that ended them.
+    pub payload: Vec<u8>,
+    /// The line break that ended them.
+    pub end: End,
+    /// What else is known of them.
+    pub marks: Marks,
+}
+
+/// The name of a connection, where a transcript has several: letters, digits, `.`, `_` and `-`. Empty where it has one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Channel(String);
+
+impl Channel {
+    /// Takes `name` if it can be written.
+    pub fn new(name: &str) -> Option<Self> {
+        name.chars().all(Self::allows).then(|| Self(name.to_owned()))
+    }
+
+    pub(super) fn allows(c: char) -> bool {
+        c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One of the byte streams of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// `>`
+    ToServer,
+    /// `<`
+    ToClient,
+    /// `!`
+    Stderr,
+}
+
+impl Stream {
+    /// The character that stands for it.
+    pub const fn sigil(self) -> char {
+        match self {
+            Self::ToServer => '>',
+            Self::ToClient => '<',
+            Self::Stderr => '!',
+        }
+    }
+
+    pub(super) fn from_sigil(sigil: &str) -> Option<Self> {
+        [Self::ToServer, Self::ToClient, Self::Stderr].into_iter().find(|s| sigil.chars().eq([s.sigil()]))
+    }
+}
+
+/// How a line of a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With `\n`.
+    Lf,
+    /// With `\r\n`.
+    CrLf,
+    /// Not at all: what comes next on the stream belongs to the same line, or the stream ended.
+    None,
+}
+
+impl End {
+    /// The bytes.
+    pub const fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::CrLf => b"\r\n",
+            Self::None => b"",
+        }
+    }
+}
+
+/// What is known of an entry besides its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// When, since the start of the capture.
+    pub time: Option<Duration>,
+    /// The payload is only the first part of what was sent.
+    pub truncated: Option<Truncated>,
+    /// Something in the payload was replaced to keep a secret.
+    pub redacted: bool,
+    /// Marks that this version does not know, kept as they are.
+    pub other: Vec<String>,
+}
+
+/// What a payload was before it was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Truncated {
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Something that happened on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Which connection, where there are several.
+    pub channel: Channel,
+    /// What happened.
+    pub note: Note,
+    /// What else is known of it.
+    pub marks: Marks,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// `open …`: the connection began, to this program or address.
+    Open(String),
+    /// `framing …`: how the streams of the channel are cut into frames: `lines`, `sse`, `content-length`.
+    Framing(String),
+    /// `head > …`: one line of an HTTP head; the first is the request or status line.
+    Head(Stream, String),
+    /// `read >`: a read of the stream ended here.
+    Read(Stream),
+    /// `gap > N`: so many bytes of the stream are missing here.
+    Gap(Stream, u64),
+    /// `eof >`: the stream was closed.
+    Eof(Stream),
+    /// `exit code N`: the program ended by itself.
+    ExitCode(i32),
+    /// `exit signal N`: the program was ended by a signal.
+    ExitSignal(i32),
+    /// Something this version does not know, kept as it is.
+    Other(String),
+}

@@ -1,0 +1,87 @@
+//! Bytes that came from a peer -> text that is safe to look at, and back.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether `bytes` can be shown as they are: UTF-8 without control characters and without characters that are
+/// invisible or change how others are shown.
+pub fn is_clean(bytes: &[u8]) -> bool {
+    // Printable ASCII, as almost all of the wire is, is decided without decoding.
+    bytes.iter().all(|b| matches!(b, b' '..=b'~'))
+        || std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(is_odd))
+}
+
+/// `bytes` as text: what is not clean is shown as `\xNN`, byte by byte. Backslashes stay single, so this is for eyes.
+pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(is_odd) => Cow::Borrowed(text),
+        _ => {
+            let mut out = String::new();
+            push_escaped(&mut out, bytes, false);
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// Appends `bytes` so that [`unescape`] restores them: a backslash is doubled.
+pub(super) fn push_exact(out: &mut String, bytes: &[u8]) {
+    push_escaped(out, bytes, true);
+}
+
+fn push_escaped(out: &mut String, bytes: &[u8], double_backslash: bool) {
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' if double_backslash => out.push_str("\\\\"),
+                c if is_odd(c) => push_hex(out, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => out.push(c),
+            }
+        }
+        push_hex(out, chunk.invalid());
+    }
+}
+
+fn push_hex(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        write!(out, "\\x{byte:02x}").expect("a String takes everything");
+    }
+}
+
+/// The bytes that [`push_exact`] wrote as `text`; else the place in `text` that it would not have written.
+pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        rest = match rest {
+            [b'\\', b'\\', tail @ ..] => {
+                out.push(b'\\');
+                tail
+            }
+            [b'\\', b'x', high, low, tail @ ..] => {
+                let digit = |b: &u8| char::from(*b).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+                    return Err(text.len() - rest.len());
+                };
+                out.push(high << 4 | low);
+                tail
+            }
+            _ => return Err(text.len() - rest.len()),
+        };
+    }
+    out.extend_from_slice(rest);
+    Ok(out)
+}
+
+/// A character that must not reach a terminal or a page as it is.
+fn is_odd(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Zero width space and word joiner, BOM, interlinear marks, language tags: there, but not to be seen.
+            '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            // Direction marks, embeddings, overrides and isolates: they show text in another order than it is.
+            | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            // Line and paragraph separators: some editors break the line there.
+            | '\u{2028}' | '\u{2029}')
+}

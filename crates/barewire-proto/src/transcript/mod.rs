@@ -1,0 +1,18 @@
+//! `.wire` text <-> entries: what went over a wire, one frame a line, for people, diffs, captures and tests.
+//!
+//! The format is described in `docs/wire-format.md`. Every byte stream can be written down and restored exactly, also
+//! one that is not UTF-8: see [`Recorder`] and [`restore`].
+
+mod entry;
+mod escape;
+mod read;
+mod record;
+mod write;
+
+pub use entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note, Stream, Truncated};
+pub use escape::{escape, is_clean};
+pub use read::{WireError, WireFault, read, read_line};
+pub use record::{Recorder, restore};
+
+/// The version of the format that is written, and the newest that is read.
+pub const VERSION: u32 = 1;

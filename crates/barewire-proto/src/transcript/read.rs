@@ -1,0 +1,219 @@
+//! Lines -> entries.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::VERSION;
+use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note, Stream, Truncated};
+use super::escape::unescape;
+
+/// A line that is none of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireError {
+    /// The line's number, from 1.
+    pub line: u64,
+    /// Where in the line.
+    pub at: usize,
+    /// What is wrong with it.
+    pub fault: WireFault,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
+pub enum WireFault {
+    NotUtf8,
+    UnknownSigil,
+    NoSpace,
+    OpenMarks,
+    BadTime,
+    BadTruncation,
+    BadEscape,
+    BadHeader,
+    NewerVersion,
+    BadNote,
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, byte {}: {}", self.line, self.at, self.fault)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+impl fmt::Display for WireFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotUtf8 => "a .wire file is UTF-8 text",
+            Self::UnknownSigil => "a line begins with one of > < ! @ = #",
+            Self::NoSpace => "expected a space before the content",
+            Self::OpenMarks => "the marks have no closing parenthesis",
+            Self::BadTime => "a time is written +SECONDS.FRACTION",
+            Self::BadTruncation => "a truncation is written truncated=LENGTH:SHA256",
+            Self::BadEscape => "an escape is \\\\ or \\xNN",
+            Self::BadHeader => "the header is written wire VERSION KEY=VALUE …",
+            Self::NewerVersion => "this version of the format is not known",
+            Self::BadNote => "this event is not written as it should be",
+        })
+    }
+}
+
+/// Reads a whole transcript.
+pub fn read(text: &[u8]) -> Result<Vec<Entry>, WireError> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    (1..).zip(text.split(|b| *b == b'\n')).map(|(number, line)| read_line(line, number)).collect()
+}
+
+/// Reads one line, without its line break, as the `number`th of its file.
+pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
+    parse(line).map_err(|(at, fault)| WireError { line: number, at, fault })
+}
+
+type Fault = (usize, WireFault);
+
+fn parse(line: &[u8]) -> Result<Entry, Fault> {
+    // A checkout that turned line ends into CRLF is still the same transcript: a payload never ends in a bare CR.
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = std::str::from_utf8(line).map_err(|bad| (bad.valid_up_to(), WireFault::NotUtf8))?;
+    let mut chars = line.chars();
+    match chars.next() {
+        None => Ok(Entry::Blank),
+        Some('>') => bytes(line, Stream::ToServer),
+        Some('<') => bytes(line, Stream::ToClient),
+        Some('!') => bytes(line, Stream::Stderr),
+        Some('@') => event(line),
+        Some('=') => Ok(Entry::Expect(behind_space(chars.as_str()))),
+        Some('#') => Ok(Entry::Comment(behind_space(chars.as_str()))),
+        Some(_) if line == "wire" || line.starts_with("wire ") => header(line),
+        Some(_) => Err((0, WireFault::UnknownSigil)),
+    }
+}
+
+fn behind_space(text: &str) -> String {
+    text.strip_prefix(' ').unwrap_or(text).to_owned()
+}
+
+fn header(line: &str) -> Result<Entry, Fault> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let version: u32 =
+        words.next().and_then(|word| word.parse().ok()).ok_or((line.len().min(5), WireFault::BadHeader))?;
+    if version > VERSION || version == 0 {
+        return Err((5, WireFault::NewerVersion));
+    }
+    let facts = words
+        .map(|word| {
+            let (key, value) = word.split_once('=').ok_or((offset(line, word), WireFault::BadHeader))?;
+            Ok((key.to_owned(), value.to_owned()))
+        })
+        .collect::<Result<_, Fault>>()?;
+    Ok(Entry::Header(Header { version, facts }))
+}
+
+/// Where `part`, a slice of `line`, begins in it.
+fn offset(line: &str, part: &str) -> usize {
+    part.as_ptr().addr() - line.as_ptr().addr()
+}
+
+/// What stands before the content of a `>`, `<`, `!` or `@` line, and the content.
+struct Parts {
+    channel: Channel,
+    marks: Marks,
+    end: End,
+    payload: Vec<u8>,
+    /// Where the content begins in the line.
+    at: usize,
+}
+
+fn parts(line: &str) -> Result<Parts, Fault> {
+    let rest = &line[1..];
+    let (channel, mut rest) = rest.split_at(rest.find(|c| !Channel::allows(c)).unwrap_or(rest.len()));
+    let mut marks = Marks::default();
+    let mut end = End::Lf;
+    let mut escaped = false;
+    if let Some(behind) = rest.strip_prefix('(') {
+        let (words, behind) = behind.split_once(')').ok_or((offset(line, rest), WireFault::OpenMarks))?;
+        rest = behind;
+        for word in words.split_ascii_whitespace() {
+            match word {
+                "esc" => escaped = true,
+                "crlf" => end = End::CrLf,
+                "noeol" => end = End::None,
+                "redacted" => marks.redacted = true,
+                _ => mark(word, &mut marks).map_err(|fault| (offset(line, word), fault))?,
+            }
+        }
+    }
+    let content = match rest.strip_prefix(' ') {
+        Some(content) => content,
+        None if rest.is_empty() => rest,
+        None => return Err((offset(line, rest), WireFault::NoSpace)),
+    };
+    let at = offset(line, content);
+    let payload = if escaped {
+        unescape(content).map_err(|bad| (at + bad, WireFault::BadEscape))?
+    } else {
+        content.as_bytes().to_vec()
+    };
+    let channel = Channel::new(channel).expect("split at the first character that is not allowed");
+    Ok(Parts { channel, marks, end, payload, at })
+}
+
+fn mark(word: &str, marks: &mut Marks) -> Result<(), WireFault> {
+    if let Some(time) = word.strip_prefix('+') {
+        marks.time = Some(seconds(time).ok_or(WireFault::BadTime)?);
+    } else if let Some(truncated) = word.strip_prefix("truncated=") {
+        marks.truncated = Some(truncation(truncated).ok_or(WireFault::BadTruncation)?);
+    } else {
+        marks.other.push(word.to_owned());
+    }
+    Ok(())
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let nanos = format!("{fraction:0<9}").parse().ok()?;
+    Some(Duration::new(whole.parse().ok()?, nanos))
+}
+
+fn truncation(text: &str) -> Option<Truncated> {
+    let (length, sha256) = text.split_once(':')?;
+    let whole = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit());
+    whole.then_some(Truncated { length: length.parse().ok()?, sha256: sha256.to_owned() })
+}
+
+fn bytes(line: &str, stream: Stream) -> Result<Entry, Fault> {
+    let Parts { channel, marks, end, payload, .. } = parts(line)?;
+    Ok(Entry::Bytes(Bytes { stream, channel, payload, end, marks }))
+}
+
+fn event(line: &str) -> Result<Entry, Fault> {
+    let Parts { channel, marks, payload, at, .. } = parts(line)?;
+    let text = String::from_utf8(payload).map_err(|_| (at, WireFault::BadNote))?;
+    let note = note(&text).ok_or((at, WireFault::BadNote))?;
+    Ok(Entry::Event(Event { channel, note, marks }))
+}
+
+/// The words this version knows must be used as it knows them; others are kept.
+fn note(text: &str) -> Option<Note> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let (second, behind) = rest.split_once(' ').unwrap_or((rest, ""));
+    let stream = || Stream::from_sigil(second);
+    Some(match word {
+        "open" => Note::Open(rest.to_owned()),
+        "framing" => Note::Framing(rest.to_owned()),
+        "head" => Note::Head(stream()?, behind.to_owned()),
+        "read" => Note::Read(stream().filter(|_| behind.is_empty())?),
+        "eof" => Note::Eof(stream().filter(|_| behind.is_empty())?),
+        "gap" => Note::Gap(stream()?, behind.parse().ok()?),
+        "exit" if second == "code" => Note::ExitCode(behind.parse().ok()?),
+        "exit" if second == "signal" => Note::ExitSignal(behind.parse().ok()?),
+        "exit" | "" => return None,
+        _ => Note::Other(text.to_owned()),
+    })
+}

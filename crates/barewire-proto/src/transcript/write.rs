@@ -1,0 +1,105 @@
+//! Entries -> lines.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note};
+use super::escape::{is_clean, push_exact};
+
+impl Entry {
+    /// Appends the entry as a line, with its line break.
+    pub fn write(&self, out: &mut String) {
+        match self {
+            Self::Header(Header { version, facts }) => {
+                push(out, format_args!("wire {version}"));
+                for (key, value) in facts {
+                    push(out, format_args!(" {key}={value}"));
+                }
+            }
+            Self::Bytes(Bytes { stream, channel, payload, end, marks }) => {
+                let end = match end {
+                    End::Lf => "",
+                    End::CrLf => "crlf",
+                    End::None => "noeol",
+                };
+                line(out, stream.sigil(), channel, marks, end, payload);
+            }
+            Self::Event(Event { channel, note, marks }) => {
+                line(out, '@', channel, marks, "", note.to_string().as_bytes());
+            }
+            Self::Expect(text) => text_line(out, '=', text),
+            Self::Comment(text) => text_line(out, '#', text),
+            Self::Blank => {}
+        }
+        out.push('\n');
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Open(what) => write!(f, "open {what}"),
+            Self::Framing(codec) => write!(f, "framing {codec}"),
+            Self::Head(stream, text) => write!(f, "head {} {text}", stream.sigil()),
+            Self::Read(stream) => write!(f, "read {}", stream.sigil()),
+            Self::Gap(stream, bytes) => write!(f, "gap {} {bytes}", stream.sigil()),
+            Self::Eof(stream) => write!(f, "eof {}", stream.sigil()),
+            Self::ExitCode(code) => write!(f, "exit code {code}"),
+            Self::ExitSignal(signal) => write!(f, "exit signal {signal}"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+fn line(out: &mut String, sigil: char, channel: &Channel, marks: &Marks, end: &str, payload: &[u8]) {
+    out.push(sigil);
+    out.push_str(channel.as_str());
+    let Marks { time, truncated, redacted, other } = marks;
+    let clean = is_clean(payload);
+    let mut words = Vec::new();
+    words.extend(time.map(seconds));
+    if !clean {
+        words.push("esc".to_owned());
+    }
+    if !end.is_empty() {
+        words.push(end.to_owned());
+    }
+    words.extend(truncated.as_ref().map(|t| format!("truncated={}:{}", t.length, t.sha256)));
+    if *redacted {
+        words.push("redacted".to_owned());
+    }
+    words.extend(other.iter().cloned());
+    if !words.is_empty() {
+        push(out, format_args!("({})", words.join(" ")));
+    }
+    if payload.is_empty() {
+        return;
+    }
+    out.push(' ');
+    match std::str::from_utf8(payload) {
+        Ok(text) if clean => out.push_str(text),
+        _ => push_exact(out, payload),
+    }
+}
+
+fn text_line(out: &mut String, sigil: char, text: &str) {
+    out.push(sigil);
+    if !text.is_empty() {
+        out.push(' ');
+        out.push_str(text);
+    }
+}
+
+/// Microseconds are what clocks and people read; the last three digits are written only if there are any.
+fn seconds(time: Duration) -> String {
+    let nanos = time.subsec_nanos();
+    if nanos.is_multiple_of(1000) {
+        format!("+{}.{:06}", time.as_secs(), nanos / 1000)
+    } else {
+        format!("+{}.{nanos:09}", time.as_secs())
+    }
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a String takes everything");
+}
