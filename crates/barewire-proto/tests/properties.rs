@@ -1,0 +1,55 @@
+//! What must hold for any bytes, tried with bytes made to hit it and with the corpus that fuzzing has found.
+
+#[path = "../../../fuzz/checks.rs"]
+#[allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
+mod checks;
+
+use proptest::prelude::*;
+
+/// Bytes of which many are what JSON, SSE, headers and transcripts are made of.
+fn wire_like() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        8 => prop::sample::select(vec![
+            "{", "}", "[", "]", ",", ":", "\"", "\\", "\n", "\r", "\r\n", " ", "\t", "0", "-", "1.5e3", "null", "true",
+            "\"jsonrpc\":\"2.0\",", "\"id\":1,", "\"id\":\"a\"", "\"method\":\"m\"", "\"params\":{}", "\"result\":1",
+            "\"error\":{\"code\":-1,\"message\":\"x\"}", "\\u0069", "\\ud83d", "é", "data: ", "event: ", "id: ", "retry: 5",
+            ": ", "Content-Length: 3\r\n\r\n", "content-length:", "> ", "< ", "@ exit code 1", "(esc) ", "\\x0a", "# ", "= ",
+            "wire 1\n", "\u{feff}",
+        ]).prop_map(|word| word.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    (any::<[u8; 2]>(), prop::collection::vec(word, 0..40)).prop_map(|(head, words)| {
+        let mut bytes = head.to_vec();
+        bytes.extend(words.concat());
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_split_of_lines_is_no_split(bytes in wire_like()) { checks::lines(&bytes) }
+    #[test]
+    fn any_split_of_events_is_no_split(bytes in wire_like()) { checks::sse(&bytes) }
+    #[test]
+    fn any_split_of_bodies_is_no_split(bytes in wire_like()) { checks::content_length(&bytes) }
+    #[test]
+    fn the_scanner_accepts_exactly_json(bytes in wire_like()) {
+        checks::scanner(&bytes);
+        checks::scanner(&bytes[2..]);
+    }
+    #[test]
+    fn what_is_skipped_is_answered_as_if_kept(bytes in wire_like()) { checks::outline(&bytes[2..]) }
+    #[test]
+    fn transcripts_restore_what_was_recorded(bytes in wire_like()) {
+        checks::wire(&bytes);
+        checks::wire(&bytes[2..]);
+    }
+    #[test]
+    fn write_then_parse_is_identity(bytes in wire_like()) { checks::round_trip(&bytes) }
+    #[test]
+    fn plain_noise_harms_nobody(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        checks::ALL.iter().for_each(|(_, check)| check(&bytes));
+    }
+}

@@ -1,0 +1,356 @@
+//! What must hold for any bytes: one function a fuzz target, run by cargo-fuzz, by the property tests and over the
+//! corpus in `testdata/corpus`. Each panics if something does not hold.
+
+use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::rpc::{Id, Invalid, Message, Parsed, Rule, Shape, parse, write};
+use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
+use serde_json::value::RawValue;
+
+/// The checks by name, so that a corpus folder finds its own.
+pub const ALL: [(&str, fn(&[u8])); 7] = [
+    ("lines", lines),
+    ("sse", sse),
+    ("content_length", content_length),
+    ("scanner", scanner),
+    ("outline", outline),
+    ("wire", wire),
+    ("round_trip", round_trip),
+];
+
+/// A frame with its bytes copied out, to compare.
+#[derive(Debug, PartialEq)]
+struct Owned {
+    offset: u64,
+    bytes: Vec<u8>,
+    event: String,
+    last_event_id: String,
+}
+
+impl From<Frame<'_>> for Owned {
+    fn from(Frame { offset, bytes, event }: Frame<'_>) -> Self {
+        let (event, last_event_id) = event.map_or(("", ""), |event| (event.name, event.last_event_id));
+        let (event, last_event_id) = (event.to_owned(), last_event_id.to_owned());
+        Self { offset, bytes: bytes.to_vec(), event, last_event_id }
+    }
+}
+
+/// Decodes `stream` handed over in `pieces`.
+fn decode<'a, C: Codec>(
+    mut codec: C,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Vec<Result<Owned, FrameError>> {
+    let mut frames = Vec::new();
+    for mut piece in pieces {
+        while let Some(frame) = codec.next_frame(&mut piece) {
+            frames.push(frame.map(Owned::from));
+        }
+        assert!(piece.is_empty(), "None means that all was taken");
+    }
+    while let Some(frame) = codec.finish() {
+        frames.push(frame.map(Owned::from));
+    }
+    frames
+}
+
+/// Any split of the bytes gives the same frames: whole, byte by byte, and cut where the data says.
+fn any_split<C: Codec>(new: impl Fn() -> C, stream: &[u8], cuts: u8) -> Vec<Result<Owned, FrameError>> {
+    let whole = decode(new(), std::iter::once(stream));
+    assert_eq!(decode(new(), stream.chunks(1)), whole, "byte by byte");
+    assert_eq!(decode(new(), stream.chunks(usize::from(cuts % 13) + 2)), whole, "in pieces");
+    let (first, second) = stream.split_at(usize::from(cuts) * stream.len() / 256);
+    assert_eq!(decode(new(), [first, second].into_iter()), whole, "in two at {}", first.len());
+    whole
+}
+
+/// The first two bytes choose a limit and where to cut, the rest is the stream.
+fn setup(data: &[u8]) -> Option<(usize, u8, &[u8])> {
+    match data {
+        [limit, cuts, stream @ ..] => Some((usize::from(*limit), *cuts, stream)),
+        _ => None,
+    }
+}
+
+/// Newline-delimited JSON.
+pub fn lines(data: &[u8]) {
+    let Some((limit, cuts, stream)) = setup(data) else { return };
+    let frames = any_split(|| Lines::new(limit), stream, cuts);
+    let text = stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream);
+    let trimmed = |line: &[u8]| line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+    let blank = |line: &Vec<u8>| line.len() <= limit && line.iter().all(|b| b" \t\r".contains(b));
+    let naive: Vec<Vec<u8>> = text.split(|b| *b == b'\n').map(trimmed).filter(|l| !blank(l)).collect();
+    assert_eq!(frames.len(), naive.len());
+    for (frame, line) in frames.iter().zip(naive) {
+        let (offset, length) = match frame {
+            Ok(frame) => {
+                assert_eq!(frame.bytes, line);
+                assert!(line.len() <= limit);
+                (frame.offset, frame.bytes.len())
+            }
+            Err(FrameError::TooLong(long)) => {
+                assert!(line.len() > limit);
+                (long.offset, long.length as usize)
+            }
+            Err(other) => panic!("{other:?}"),
+        };
+        assert_eq!(stream[offset as usize..][..length], line);
+    }
+    let mut out = Vec::new();
+    Lines::encode(&mut out, |out| out.extend_from_slice(stream));
+    assert_eq!(memchr_count(&out), 1, "one line");
+    assert_eq!(out.last(), Some(&b'\n'));
+}
+
+fn memchr_count(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|b| **b == b'\n').count()
+}
+
+/// Server-sent events.
+pub fn sse(data: &[u8]) {
+    let Some((limit, cuts, stream)) = setup(data) else { return };
+    for event in any_split(|| Sse::new(limit), stream, cuts).iter().flatten() {
+        assert!(event.bytes.len() <= limit);
+        // What came out can be sent again, unless it holds what no field can.
+        let (Ok(data), id) = (std::str::from_utf8(&event.bytes), &event.last_event_id) else { continue };
+        let mut out = Vec::new();
+        barewire_proto::frame::event(&mut out, Some(&event.event), Some(id), data)
+            .expect("nothing that was decoded holds a line break it could not be sent with");
+        let again = decode(Sse::default(), std::iter::once(&out[..]));
+        let [Ok(again)] = &again[..] else { panic!("{again:?}") };
+        assert_eq!((&again.bytes, &again.event), (&event.bytes, &event.event));
+        assert_eq!(again.last_event_id, *id);
+    }
+}
+
+/// Content-Length headers.
+pub fn content_length(data: &[u8]) {
+    let Some((limit, cuts, stream)) = setup(data) else { return };
+    for frame in any_split(|| ContentLength::new(limit), stream, cuts).iter().flatten() {
+        assert!(frame.bytes.len() <= limit);
+        assert_eq!(stream[frame.offset as usize..][..frame.bytes.len()], frame.bytes);
+    }
+    let mut out = Vec::new();
+    ContentLength::encode(&mut out, |out| out.extend_from_slice(stream));
+    let again = decode(ContentLength::default(), out.chunks(7));
+    let [Ok(again)] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(again.bytes, stream);
+}
+
+/// The scanner accepts exactly what `serde_json` accepts as a raw value, and the table agrees with a naive one.
+pub fn scanner(data: &[u8]) {
+    let text = std::str::from_utf8(data).ok();
+    let json = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    assert_eq!(Json::parse(data).is_ok(), json.is_some(), "accepts what the RFC accepts");
+    if let (Ok(ours), Some(theirs)) = (Json::parse(data), json) {
+        assert_eq!(ours.as_str(), theirs.get());
+    }
+    let faults = |invalid: &Invalid<'_>| matches!(invalid.rule, Rule::Syntax(_) | Rule::BadUtf8);
+    match parse(data, 8) {
+        Parsed::Message(message) => {
+            assert!(json.is_some());
+            same_as_naive(data, &Ok(message));
+        }
+        Parsed::Invalid(invalid) => {
+            assert_eq!(faults(&invalid), json.is_none(), "{invalid:?}");
+            assert!(invalid.at <= data.len());
+            match invalid.rule {
+                Rule::Syntax(_) => assert_eq!((invalid.id.as_ref(), invalid.shape), (None, Shape::Unknown)),
+                Rule::EmptyBatch | Rule::BadUtf8 => {}
+                _ => same_as_naive(data, &Err(invalid)),
+            }
+        }
+        Parsed::Batch(batch) => {
+            let elements: Vec<_> = batch.elements().collect();
+            assert_eq!(elements.len(), batch.len());
+            assert!(batch.refusals().count() >= 1);
+            let bad = elements.iter().any(|e| e.as_ref().is_err_and(faults));
+            assert_eq!(bad, json.is_none(), "bad UTF-8 is some element's fault");
+            if let Some(json) = json {
+                let apart: Vec<&RawValue> = serde_json::from_str(json.get()).expect("an array");
+                assert_eq!(apart.len(), elements.len());
+                for (text, element) in
+                    apart.iter().zip(&elements).filter(|(text, _)| !text.get().starts_with('['))
+                {
+                    let alone = match parse(text.get().as_bytes(), 7) {
+                        Parsed::Message(message) => Ok(message),
+                        Parsed::Invalid(invalid) => Err(invalid),
+                        Parsed::Batch(_) => unreachable!("no array"),
+                    };
+                    match (&alone, element) {
+                        (Ok(alone), Ok(element)) => assert_eq!(alone, element),
+                        (Err(alone), Err(element)) => {
+                            assert_eq!((alone.rule.name(), &alone.id), (element.rule.name(), &element.id));
+                        }
+                        _ => panic!("{alone:?} alone, {element:?} in the batch"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The members of an object by `serde_json`, with duplicates, in order.
+struct Pairs(Vec<(String, Box<RawValue>)>);
+
+impl<'de> serde::Deserialize<'de> for Pairs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> serde::de::Visitor<'de> for Visit {
+            type Value = Pairs;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
+
+/// Judges an object a second time, in the plainest way there is.
+fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
+    // A name with half of a surrogate pair is no Rust string, so there is nothing to compare with.
+    let Ok(Pairs(pairs)) = serde_json::from_slice::<Pairs>(data) else { return };
+    let all = |name: &str| pairs.iter().filter(|(n, _)| n == name).map(|(_, v)| v.get()).collect::<Vec<_>>();
+    let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let twice = names.iter().any(|name| all(name).len() > 1);
+    let has = |name: &str| !all(name).is_empty();
+    let first = |name: &str| all(name).first().map_or('-', |text| text.chars().next().unwrap_or('-'));
+    let is = |name: &str, kinds: &str| kinds.contains(first(name));
+    let version =
+        all("jsonrpc").first().is_some_and(|t| serde_json::from_str(t).is_ok_and(|s: String| s == "2.0"));
+    let valid_id = is("id", "\"-0123456789") && has("id");
+    let params = !has("params") || is("params", "{[");
+    let sound = version && !twice && params_or_answer(params, has("method"));
+    let kind = match (has("method"), has("result"), has("error"), has("id")) {
+        (true, false, false, true) if sound && is("method", "\"") && valid_id => "request",
+        (true, false, false, false) if sound && is("method", "\"") => "notification",
+        (false, true, false, true) if sound && valid_id => "result",
+        (false, false, true, _) if sound && is("error", "{") && (valid_id || !has("id") || is("id", "n")) => {
+            "error"
+        }
+        _ => "invalid",
+    };
+    let ours = match judged {
+        Ok(Message::Request(_)) => "request",
+        Ok(Message::Notification(_)) => "notification",
+        Ok(Message::Response(response)) if response.outcome.is_ok() => "result",
+        Ok(Message::Response(_) | Message::OrphanError(_)) => "error",
+        Err(invalid) if matches!(invalid.rule, Rule::TooDeep { .. } | Rule::BadError(_)) => return,
+        Err(_) => "invalid",
+    };
+    assert_eq!(ours, kind, "{judged:?}");
+}
+
+/// Responses have no use for `params`, so what it holds is not judged there.
+fn params_or_answer(params: bool, method: bool) -> bool {
+    params || !method
+}
+
+/// A frame that is skipped is answered under the same id and by the same shape as one that is kept.
+pub fn outline(data: &[u8]) {
+    if data.contains(&b'\n') || data.len() < 2 {
+        return;
+    }
+    let skipped = decode(Lines::new(1), data.chunks(3));
+    let [Err(error)] = &skipped[..] else { return };
+    let FrameError::TooLong(long) = error else { panic!("{error:?}") };
+    let refused = Invalid::from_frame(error);
+    let bytes = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
+    let kept = Json::parse(bytes.strip_suffix(b"\r").unwrap_or(bytes));
+    let Ok(json) = kept else { return };
+    if json.kind() != Kind::Object {
+        assert_eq!(long.outline, Outline::Other);
+        assert_eq!((refused.id, refused.shape), (None, Shape::Unknown));
+        return;
+    }
+    let (id, shape) = match parse(bytes, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => (Some(request.id), Shape::Request),
+        Parsed::Message(Message::Notification(_)) => (None, Shape::Notification),
+        Parsed::Message(Message::Response(response)) => (Some(response.id), Shape::Response),
+        Parsed::Message(Message::OrphanError(_)) => (None, Shape::Response),
+        Parsed::Invalid(invalid) => match invalid.rule {
+            // Two members of one name: a full read knows all the names, the outline only those it needs.
+            Rule::Duplicate(_) => return,
+            _ => (invalid.id, invalid.shape),
+        },
+        Parsed::Batch(_) => unreachable!("an object"),
+    };
+    assert_eq!((refused.id, refused.shape), (id, shape));
+}
+
+/// Transcripts: what was read can be written and read again, and any bytes can be recorded and restored.
+pub fn wire(data: &[u8]) {
+    if let Ok(entries) = read(data) {
+        let mut text = String::new();
+        entries.iter().for_each(|entry| entry.write(&mut text));
+        assert_eq!(read(text.as_bytes()).as_ref(), Ok(&entries), "{text}");
+    }
+    let Some((limit, cuts, stream)) = setup(data) else { return };
+    let channel = Channel::new("a").expect("a letter");
+    let mut recorder = Recorder::new(Stream::ToClient, channel.clone(), limit);
+    let mut entries = Vec::new();
+    for piece in stream.chunks(usize::from(cuts) + 1) {
+        recorder.push(piece, None, &mut entries);
+    }
+    recorder.finish(None, &mut entries);
+    let mut text = String::new();
+    entries.iter().for_each(|entry| entry.write(&mut text));
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "safe to look at");
+    let entries: Vec<Entry> =
+        if text.is_empty() { Vec::new() } else { read(text.as_bytes()).expect("our own") };
+    assert_eq!(restore(&entries, Stream::ToClient, &channel), stream);
+}
+
+/// What is written parses as what was meant, whatever it is made of.
+pub fn round_trip(data: &[u8]) {
+    let Some((kind, cut, rest)) = setup(data) else { return };
+    let (first, second) = rest.split_at(usize::from(cut) * rest.len() / 256);
+    let method = String::from_utf8_lossy(first);
+    let json = Json::parse(second).ok();
+    let params = json.filter(|json| matches!(json.kind(), Kind::Object | Kind::Array));
+    let id = Id::parse(first).unwrap_or_else(|| Id::from(&*method));
+    let mut out = Vec::new();
+    if kind % 2 == 0 {
+        write::request(&mut out, &id, &method, params);
+    } else {
+        write::notification(&mut out, &method, params);
+    }
+    assert_eq!(memchr_count(&out), 0, "one line");
+    let flat = |json: Option<Json<'_>>| json.map(|j| j.as_str().replace(['\n', '\r'], " "));
+    match parse(&out, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => {
+            assert_eq!(request.id.as_str(), id.as_str());
+            assert_eq!(request.method, &*method);
+            assert_eq!(flat(request.params), flat(params));
+            let mut answer = Vec::new();
+            request.reply().serialize(&mut answer, &*method).expect("a string is JSON");
+            let Parsed::Message(Message::Response(response)) = parse(&answer, 1) else { panic!() };
+            assert_eq!(response.id.as_str(), id.as_str());
+            assert_eq!(response.outcome.expect("a result").to::<String>().expect("a string"), method);
+        }
+        Parsed::Message(Message::Notification(notification)) => {
+            assert_eq!(kind % 2, 1);
+            assert_eq!(notification.method, &*method);
+            assert_eq!(flat(notification.params), flat(params));
+        }
+        other => panic!("{other:?}"),
+    }
+    if let Parsed::Invalid(invalid) = parse(rest, 8)
+        && let Some(reply) = invalid.reply()
+    {
+        let mut answer = Vec::new();
+        reply.error(&mut answer, &invalid.error());
+        let Parsed::Message(answer) = parse(&answer, 8) else { panic!("{invalid:?}") };
+        match (answer, &invalid.id) {
+            (Message::Response(response), Some(id)) => assert_eq!(response.id.as_str(), id.as_str()),
+            (Message::OrphanError(error), None) => assert_eq!(error.code, invalid.rule.code()),
+            (answer, id) => panic!("{answer:?} to {id:?}"),
+        }
+    }
+}
