@@ -32,7 +32,7 @@ impl<'a> Json<'a> {
 
     /// Checks that `text` is one JSON value, at any depth, and borrows it without the white space around it.
     pub fn parse(text: &'a [u8]) -> Result<Self, Syntax> {
-        let mut scanner = Scanner::new(text);
+        let mut scanner = Scanner::new(text, usize::MAX);
         let value = scanner.only_value()?;
         match scanner.bad_utf8() {
             Some(at) => Err(Syntax { at, expected: Expected::Utf8 }),
@@ -63,7 +63,7 @@ impl<'a> Json<'a> {
     /// The members of an object in the order they were written, or nothing for any other value.
     pub fn members(self) -> Members<'a> {
         let state = if self.kind == Kind::Object { Walk::Ahead } else { Walk::Done };
-        Members { text: self.text, scanner: Scanner::new(self.text), walk: state }
+        Members { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
     }
 }
 

@@ -111,22 +111,25 @@ pub(crate) struct Scanner<'a> {
     at: usize,
     /// Containers that the caller has entered and not left.
     open: usize,
-    /// The deepest nesting met so far; the outermost container is 1.
-    deepest: usize,
+    /// How deep it may go; the outermost container is the first level.
+    max_depth: usize,
+    /// Where the first container opens that is deeper.
+    too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, open: 0, deepest: 0, bad_utf8: None }
+    pub(crate) fn new(text: &'a [u8], max_depth: usize) -> Self {
+        Self { text, at: 0, open: 0, max_depth, too_deep: None, bad_utf8: None }
     }
 
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    pub(crate) fn deepest(&self) -> usize {
-        self.deepest
+    /// Where the first container opens that is nested deeper than allowed. The scan goes on all the same.
+    pub(crate) fn too_deep(&self) -> Option<usize> {
+        self.too_deep
     }
 
     /// Where the first byte stands that is not UTF-8; only ever inside a string, elsewhere it is a syntax error.
@@ -141,7 +144,7 @@ impl<'a> Scanner<'a> {
 
     /// Judges what comes next on its own: depth and bad UTF-8 of what came before do not count against it.
     pub(crate) fn forget_faults(&mut self) {
-        self.deepest = self.open;
+        self.too_deep = None;
         self.bad_utf8 = None;
     }
 
@@ -179,9 +182,9 @@ impl<'a> Scanner<'a> {
 
     /// Steps over the opening brace or bracket that [`Self::peek`] has shown.
     pub(crate) fn enter(&mut self) {
-        self.at += 1;
         self.open += 1;
-        self.deepest = self.deepest.max(self.open);
+        self.note_depth(self.open);
+        self.at += 1;
     }
 
     /// Inside an object: the next member's name, with its value ahead for the caller to take, or `None` after the
@@ -219,6 +222,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
+    fn note_depth(&mut self, depth: usize) {
+        if depth > self.max_depth {
+            self.too_deep.get_or_insert(self.at);
+        }
+    }
+
     fn leave(&mut self) {
         self.at += 1;
         self.open -= 1;
@@ -253,18 +263,18 @@ impl<'a> Scanner<'a> {
                     self.string()?;
                 }
                 Some(b'{') => {
-                    self.at += 1;
                     nesting.push(true);
-                    self.deepest = self.deepest.max(self.open + nesting.depth);
+                    self.note_depth(self.open + nesting.depth);
+                    self.at += 1;
                     if self.peek() != Some(b'}') {
                         self.name()?;
                         continue;
                     }
                 }
                 Some(b'[') => {
-                    self.at += 1;
                     nesting.push(false);
-                    self.deepest = self.deepest.max(self.open + nesting.depth);
+                    self.note_depth(self.open + nesting.depth);
+                    self.at += 1;
                     if self.peek() != Some(b']') {
                         continue;
                     }

@@ -43,7 +43,7 @@ impl<'a> Batch<'a> {
 
     /// The elements, in order.
     pub fn elements(self) -> Elements<'a> {
-        let mut scanner = Scanner::new(self.frame);
+        let mut scanner = Scanner::new(self.frame, self.max_depth);
         scanner.peek();
         scanner.enter();
         Elements { batch: self, scanner, place: Place::First }

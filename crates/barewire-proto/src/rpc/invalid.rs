@@ -291,6 +291,13 @@ impl fmt::Display for ErrorFault {
 }
 
 impl Name {
+    /// The member of the envelope that `name` spells, or `None` if it is none: such members are ignored.
+    pub fn of(name: Text<'_>) -> Option<Self> {
+        [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error]
+            .into_iter()
+            .find(|known| name == known.as_str())
+    }
+
     /// The member's name.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ pub enum Parsed<'a> {
 /// assert_eq!(request.id.as_str(), "1.0");
 /// ```
 pub fn parse(frame: &[u8], max_depth: usize) -> Parsed<'_> {
-    let mut scanner = Scanner::new(frame);
+    let mut scanner = Scanner::new(frame, max_depth);
     let parsed = match scanner.peek() {
         Some(b'{') => one(frame, &mut scanner, max_depth),
         Some(b'[') => Batch::scan(frame, &mut scanner, max_depth),
@@ -79,7 +79,7 @@ struct Envelope<'a> {
     members: [Option<Value>; 6],
     /// The first member that stands twice.
     duplicate: Option<(Name, usize)>,
-    depth: usize,
+    too_deep: Option<usize>,
     bad_utf8: Option<usize>,
 }
 
@@ -111,8 +111,8 @@ impl<'a> Envelope<'a> {
             }
             place = Place::Next;
         }
-        let (depth, bad_utf8) = (scanner.deepest(), scanner.bad_utf8());
-        Ok(Self { frame, at, members, duplicate, depth, bad_utf8 })
+        let (too_deep, bad_utf8) = (scanner.too_deep(), scanner.bad_utf8());
+        Ok(Self { frame, at, members, duplicate, too_deep, bad_utf8 })
     }
 
     /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
@@ -162,8 +162,8 @@ impl<'a> Envelope<'a> {
             }
         };
         // Last, so that depth is the only thing wrong with what it refuses.
-        if self.depth > max_depth {
-            return Err(self.refuse(Rule::TooDeep { limit: max_depth }, self.at));
+        if let Some(at) = self.too_deep {
+            return Err(self.refuse(Rule::TooDeep { limit: max_depth }, at));
         }
         Ok(message)
     }

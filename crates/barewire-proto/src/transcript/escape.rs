@@ -77,11 +77,11 @@ pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
 /// A character that must not reach a terminal or a page as it is.
 fn is_odd(c: char) -> bool {
     c.is_control()
+        // A no-break space looks like the space it is not.
+        || (c.is_whitespace() && c != ' ')
         || matches!(c,
             // Zero width space and word joiner, BOM, interlinear marks, language tags: there, but not to be seen.
             '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
             // Direction marks, embeddings, overrides and isolates: they show text in another order than it is.
-            | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Line and paragraph separators: some editors break the line there.
-            | '\u{2028}' | '\u{2029}')
+            | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,0 +1,109 @@
+//! Each layer stands on those before it and never looks up, and none of them touches the world.
+
+use std::fs;
+use std::path::Path;
+
+/// In the order of the data.
+const LAYERS: [&str; 4] = ["json", "frame", "rpc", "transcript"];
+
+/// What a layer may stand on besides itself.
+fn below(layer: &str) -> &'static [&'static str] {
+    match layer {
+        "json" => &[],
+        "frame" => &["json"],
+        "rpc" => &["json", "frame"],
+        // A transcript is bytes and text; it knows nothing of what they mean.
+        "transcript" => &[],
+        other => panic!("{other} has no place in the order: give it one"),
+    }
+}
+
+/// Every source file of the crate, with the layer it belongs to and without comments.
+fn sources() -> Vec<(String, String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for layer in fs::read_dir(&src).expect("src").map(|entry| entry.expect("entry").path()) {
+        if !layer.is_dir() {
+            continue;
+        }
+        let name = layer.file_name().expect("a name").to_string_lossy().into_owned();
+        for file in fs::read_dir(&layer).expect("a folder").map(|entry| entry.expect("entry").path()) {
+            assert!(!file.is_dir(), "{} is a folder: teach this test to go into it", file.display());
+            let text = fs::read_to_string(&file).expect("UTF-8");
+            let code: Vec<&str> =
+                text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+            found.push((name.clone(), file.display().to_string(), code.join("\n")));
+        }
+    }
+    assert!(found.len() > 15, "the sources were found");
+    found
+}
+
+#[test]
+fn no_layer_uses_one_that_comes_after_it() {
+    let mut seen = std::collections::BTreeSet::new();
+    for (layer, file, code) in sources() {
+        for used in LAYERS.iter().filter(|used| code.contains(&format!("crate::{used}"))) {
+            let allowed = layer == **used || below(&layer).contains(used);
+            assert!(allowed, "{file}: {layer} uses {used}, which is not below it");
+        }
+        // A path that begins with two `super`s leaves the layer.
+        assert!(!code.contains("super::super::super"), "{file}");
+        assert!(
+            !code.contains("use crate::{"),
+            "{file}: name the layer in the path, so that this test can read it"
+        );
+        seen.insert(layer);
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["frame", "json", "rpc", "transcript"]);
+}
+
+#[test]
+fn nothing_touches_the_world() {
+    let world = [
+        "std::net",
+        "std::fs",
+        "std::process",
+        "std::thread",
+        "std::env",
+        "std::io",
+        "std::os",
+        "std::sync",
+        "Instant::now",
+        "SystemTime",
+        "tokio",
+        "async ",
+        ".await",
+        "println!",
+        "eprintln!",
+        "unsafe",
+        "rand",
+    ];
+    for (_, file, code) in sources() {
+        for word in world {
+            assert!(!code.contains(word), "{file}: {word}");
+        }
+    }
+}
+
+#[test]
+fn the_manifest_names_three_dependencies_and_no_features() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let manifest = fs::read_to_string(manifest).expect("readable");
+    let mut section = "";
+    let mut dependencies = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if section == "[dependencies]"
+            && let Some(name) = line.split(['.', '=', ' ']).next()
+            && !name.is_empty()
+            && !name.starts_with('#')
+        {
+            dependencies.push(name);
+        }
+    }
+    assert_eq!(dependencies, ["memchr", "serde", "serde_json"]);
+    assert!(!manifest.contains("[features]"));
+    assert!(!manifest.contains("target."), "no dependency hides behind a platform");
+}

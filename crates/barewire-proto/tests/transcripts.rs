@@ -1,0 +1,236 @@
+//! Runs the transcripts of `testdata/frame` and `testdata/rpc`: bytes in, `=` what must be understood.
+//!
+//! A case is the bytes up to its `=` lines. Framing input is also cut at every byte, and must give the same.
+//! `BLESS=1 cargo test` rewrites the `=` lines; the review is `git diff`.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use barewire_proto::frame::{Codec, ContentLength, FrameError, Lines, Sse};
+use barewire_proto::json::Kind;
+use barewire_proto::rpc::{ErrorRef, Invalid, Message, Parsed, parse};
+use barewire_proto::transcript::{Bytes, Entry, Event, Note, escape, read};
+
+#[test]
+fn framing() {
+    let mut settings = Settings::default();
+    run(
+        "frame",
+        |note| settings.set(note),
+        |settings, case| {
+            let stream: Vec<u8> =
+                case.iter().flat_map(|b| [&b.payload[..], b.end.as_bytes()].concat()).collect();
+            let whole = settings.decode(&[&stream]);
+            for cut in 0..=stream.len() {
+                let (first, second) = stream.split_at(cut);
+                assert_eq!(settings.decode(&[first, second]), whole, "cut at byte {cut}");
+            }
+            let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+            assert_eq!(settings.decode(&bytes), whole, "byte by byte");
+            whole
+        },
+    );
+}
+
+#[test]
+fn grammar() {
+    let mut settings = Settings::default();
+    run(
+        "rpc",
+        |note| settings.set(note),
+        |settings, case| {
+            let [frame] = case else { panic!("a frame a case") };
+            match parse(&frame.payload, settings.depth) {
+                Parsed::Message(message) => vec![message_line(&message)],
+                Parsed::Invalid(invalid) => vec![invalid_line(&invalid)],
+                Parsed::Batch(batch) => {
+                    let mut lines = vec![format!("batch of {}", batch.len())];
+                    lines.extend(batch.elements().map(|element| match element {
+                        Ok(message) => format!("- {}", message_line(&message)),
+                        Err(invalid) => format!("- {}", invalid_line(&invalid)),
+                    }));
+                    lines.extend(
+                        batch
+                            .refusals()
+                            .map(|invalid| format!("where not allowed: {}", invalid_line(&invalid))),
+                    );
+                    lines
+                }
+            }
+        },
+    );
+}
+
+/// What `@` lines say of the cases behind them.
+#[derive(Clone, Debug)]
+struct Settings {
+    framing: String,
+    limit: usize,
+    depth: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { framing: "lines".into(), limit: 1 << 20, depth: 128 }
+    }
+}
+
+impl Settings {
+    fn set(&mut self, note: Option<&Note>) -> Self {
+        match note {
+            None => *self = Self::default(),
+            Some(Note::Framing(framing)) => self.framing.clone_from(framing),
+            Some(Note::Other(text)) => match text.split_once(' ') {
+                Some(("limit", limit)) => self.limit = limit.parse().expect("a number"),
+                Some(("depth", depth)) => self.depth = depth.parse().expect("a number"),
+                _ => panic!("unknown setting {text}"),
+            },
+            Some(note) => panic!("{note} is no setting"),
+        }
+        self.clone()
+    }
+
+    fn decode(&self, pieces: &[&[u8]]) -> Vec<String> {
+        match &*self.framing {
+            "lines" => decode(Lines::new(self.limit), pieces),
+            "sse" => decode(Sse::new(self.limit), pieces),
+            "content-length" => decode(ContentLength::new(self.limit), pieces),
+            other => panic!("unknown framing {other}"),
+        }
+    }
+}
+
+fn decode(mut codec: impl Codec, pieces: &[&[u8]]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut take = |frame: Result<barewire_proto::frame::Frame<'_>, FrameError>| {
+        lines.push(match frame {
+            Ok(frame) => {
+                let text = escape(frame.bytes);
+                match frame.event {
+                    None => format!("frame at {}: {text}", frame.offset),
+                    Some(event) if event.last_event_id.is_empty() => {
+                        format!("{} at {}: {text}", event.name, frame.offset)
+                    }
+                    Some(event) => {
+                        format!(
+                            "{} at {}, id {}: {text}",
+                            event.name,
+                            frame.offset,
+                            escape(event.last_event_id.as_bytes())
+                        )
+                    }
+                }
+            }
+            Err(error @ FrameError::TooLong(_)) => {
+                format!("{error} at {}: {}", error.offset(), invalid_line(&Invalid::from_frame(&error)))
+            }
+            Err(error) => format!("{error} at {}", error.offset()),
+        });
+    };
+    for mut piece in pieces.iter().copied() {
+        while let Some(frame) = codec.next_frame(&mut piece) {
+            take(frame);
+        }
+    }
+    while let Some(frame) = codec.finish() {
+        take(frame);
+    }
+    if lines.is_empty() {
+        lines.push("nothing".into());
+    }
+    lines
+}
+
+fn message_line(message: &Message<'_>) -> String {
+    let params = |params: Option<barewire_proto::json::Json<'_>>| match params.map(|params| params.kind()) {
+        None => "no params",
+        Some(Kind::Object) => "params by name",
+        Some(_) => "params by position",
+    };
+    let error = |error: &ErrorRef<'_>| {
+        let data = error.data.map_or(String::new(), |data| format!(" data {data}"));
+        format!("code {} message {}{data}", error.code, error.message.raw())
+    };
+    match message {
+        Message::Request(r) => format!("request id {} method {} {}", r.id, r.method.raw(), params(r.params)),
+        Message::Notification(n) => format!("notification method {} {}", n.method.raw(), params(n.params)),
+        Message::Response(r) => match &r.outcome {
+            Ok(result) => format!("result id {} {result}", r.id),
+            Err(e) => format!("error id {} {}", r.id, error(e)),
+        },
+        Message::OrphanError(e) => format!("error without id {}", error(e)),
+    }
+}
+
+fn invalid_line(invalid: &Invalid<'_>) -> String {
+    let mut line = format!("invalid {} at {}: {}; ", invalid.rule.name(), invalid.at, invalid.rule);
+    match invalid.reply() {
+        None => line.push_str("not answered"),
+        Some(reply) => {
+            let id = reply.id().map_or("null", |id| id.as_str());
+            let id = if id.len() > 60 { &id[..60] } else { id };
+            write!(line, "answered {} id {id}", invalid.rule.code()).expect("a String takes everything");
+        }
+    }
+    line
+}
+
+/// Runs every case of every file in a folder.
+fn run(
+    folder: &str,
+    mut set: impl FnMut(Option<&Note>) -> Settings,
+    judge: impl Fn(&Settings, &[Bytes]) -> Vec<String>,
+) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).expect("testdata is there").map(|f| f.expect("a file").path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let mut cases = 0;
+    for file in files {
+        let text = std::fs::read(&file).expect("readable");
+        let entries = read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut settings = set(None);
+        let mut new = Vec::new();
+        let mut case: Vec<Bytes> = Vec::new();
+        let mut entries = entries.into_iter().peekable();
+        while let Some(entry) = entries.next() {
+            if let Entry::Expect(_) = entry {
+                continue;
+            }
+            new.push(entry.clone());
+            match entry {
+                Entry::Event(Event { note, .. }) => settings = set(Some(&note)),
+                Entry::Bytes(bytes) => case.push(bytes),
+                _ => {}
+            }
+            // The case ends where its expectations stand, or would stand.
+            if !case.is_empty() && !matches!(entries.peek(), Some(Entry::Bytes(_))) {
+                let name = format!("{} {}", file.display(), escape(&case[0].payload));
+                println_case(&name);
+                let lines = judge(&settings, &case);
+                new.extend(lines.iter().map(|line| Entry::Expect(escape(line.as_bytes()).into())));
+                case.clear();
+                cases += 1;
+            }
+        }
+        let mut blessed = String::new();
+        new.iter().for_each(|entry| entry.write(&mut blessed));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, &blessed).expect("writable");
+            continue;
+        }
+        let text = String::from_utf8(text).expect("checked when it was read");
+        for (number, (expected, actual)) in (1..).zip(text.lines().zip(blessed.lines())) {
+            assert_eq!(actual, expected, "{}:{number}", file.display());
+        }
+        assert_eq!(text.lines().count(), blessed.lines().count(), "{}", file.display());
+    }
+    assert!(cases > 0);
+}
+
+/// Shown by the test harness when a case fails.
+#[allow(clippy::print_stdout)]
+fn println_case(name: &str) {
+    println!("{name}");
+}
