@@ -7,8 +7,11 @@ use barewire_proto::rpc::{Id, Invalid, Message, Parsed, Rule, Shape, parse, writ
 use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use serde_json::value::RawValue;
 
-/// The checks by name, so that a corpus folder finds its own.
-pub const ALL: [(&str, fn(&[u8])); 7] = [
+/// A check, and the name that its fuzz target and its corpus have.
+pub type Check = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const ALL: [Check; 7] = [
     ("lines", lines),
     ("sse", sse),
     ("content_length", content_length),

@@ -132,7 +132,7 @@ fn envelopes() -> Vec<(&'static str, Vec<u8>)> {
             r#"{{"name":"tool_{n}","title":"Tool number {n}","description":"Does what tool number {n} does, and says how it went.","inputSchema":{{"type":"object","properties":{{"path":{{"type":"string","description":"Where to look"}},"limit":{{"type":"integer","minimum":1,"maximum":1000}},"deep":{{"type":"boolean","default":false}}}},"required":["path"],"additionalProperties":false}},"annotations":{{"readOnlyHint":true,"openWorldHint":false}}}}"#
         )
     };
-    let tools: Vec<String> = (0..82).map(tool).collect();
+    let tools: Vec<String> = (0..86).map(tool).collect();
     let list = format!(r#"{{"jsonrpc":"2.0","id":12345,"result":{{"tools":[{}]}}}}"#, tools.join(","));
     vec![
         ("call-135B", call("hello from the other side of the pipe!").into_bytes()),

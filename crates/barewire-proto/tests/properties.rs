@@ -1,7 +1,7 @@
 //! What must hold for any bytes, tried with bytes made to hit it and with the corpus that fuzzing has found.
 
 #[path = "../../../fuzz/checks.rs"]
-#[allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
+#[allow(unreachable_pub, clippy::cast_possible_truncation, reason = "also the body of the fuzz targets")]
 mod checks;
 
 use proptest::prelude::*;

@@ -1,0 +1,52 @@
+//! A JSON-RPC server in one file, without a runtime: arithmetic on stdin and stdout, one message a line.
+//!
+//! ```text
+//! $ echo '{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":19,"b":23}}' | cargo run -q -p barewire --example calculator
+//! {"jsonrpc":"2.0","id":1,"result":42.0}
+//! ```
+
+use barewire::blocking::{Call, Failure, serve_stdio};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+struct Pair {
+    a: f64,
+    b: f64,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    to: u32,
+}
+
+fn main() -> std::io::Result<()> {
+    serve_stdio(handle)
+}
+
+fn handle(call: &mut Call<'_>) -> Result<Value, Failure> {
+    match call.method() {
+        "add" => {
+            let Pair { a, b } = call.params()?;
+            Ok(json!(a + b))
+        }
+        "divide" => {
+            let Pair { a, b } = call.params()?;
+            if b == 0.0 {
+                return Err(Failure::invalid_params("b must not be zero"));
+            }
+            Ok(json!(a / b))
+        }
+        // Notifications go out while the call runs; its answer comes after them.
+        "count" => {
+            let Count { to } = call.params()?;
+            for n in 1..=to {
+                call.notify("counted", &json!({ "n": n }))?;
+            }
+            Ok(json!(to))
+        }
+        // Any error turns into -32603 by `?`; what it says stays in the log on stderr.
+        "environment" => Ok(json!(std::env::var("CALCULATOR")?)),
+        _ => Err(Failure::method_not_found()),
+    }
+}

@@ -1,0 +1,84 @@
+//! What a handler is given: the method, the parameters, and a way to speak while it runs.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::rpc::write;
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+
+/// One request or notification that is being handled.
+pub struct Call<'a> {
+    method: Cow<'a, str>,
+    params: Option<Json<'a>>,
+    asks: bool,
+    /// Writes one message and flushes it.
+    send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        method: Text<'a>,
+        params: Option<Json<'a>>,
+        asks: bool,
+        send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Self {
+        // A name with half of a surrogate pair in it is nobody's; as it was written it is still a name to log.
+        let method = method.to_str().unwrap_or_else(|| Cow::Borrowed(method.raw()));
+        Self { method, params, asks, send }
+    }
+
+    /// The method's name.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The parameters as a type. Absent ones are read as an object without members.
+    pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
+        let read = match self.params {
+            Some(params) => params.to(),
+            None => serde_json::from_str("{}").or_else(|_| serde_json::from_str("[]")),
+        };
+        read.map_err(|error| {
+            // Where in the text is of no use to a caller who has sent one line of it.
+            let text = error.to_string();
+            Failure::invalid_params(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
+        })
+    }
+
+    /// The parameters as they were written, an object or an array.
+    pub fn raw_params(&self) -> Option<Json<'a>> {
+        self.params
+    }
+
+    /// Whether the caller waits for an answer. What a handler returns for a notification is not sent.
+    pub fn is_request(&self) -> bool {
+        self.asks
+    }
+
+    /// Sends a notification now, before the answer. `params` must be an object or an array.
+    pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        let params = serde_json::to_vec(params)?;
+        let params = Json::parse(&params).map_err(io::Error::other)?;
+        if !matches!(params.kind(), Kind::Object | Kind::Array) {
+            let what =
+                format!("the params of a notification must be an object or an array, not {}", params.kind());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let mut message = Vec::new();
+        write::notification(&mut message, method, Some(params));
+        (self.send)(&message)
+    }
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,219 @@
+//! Bytes in, handlers run, answers out: the loop.
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::rpc::{Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Parsed, Request, parse};
+use barewire_proto::transcript::escape;
+use serde::Serialize;
+
+use super::log::Log;
+use super::output::Output;
+use super::{Call, Failure};
+
+/// A JSON-RPC connection over a reader and a writer, one message a line.
+#[derive(Debug)]
+pub struct Conn<R, W> {
+    reader: R,
+    output: Output<W>,
+    max_frame: usize,
+    max_depth: usize,
+    log: Log,
+}
+
+impl<R: Read, W: Write> Conn<R, W> {
+    /// A connection with the default limits, logging to stderr.
+    pub fn new(reader: R, writer: W) -> Self {
+        let output = Output::new(writer);
+        Self { reader, output, max_frame: DEFAULT_LIMIT, max_depth: DEFAULT_DEPTH, log: Log::stderr() }
+    }
+
+    /// Refuses frames of more than `bytes` instead of the default 64 MiB.
+    #[must_use]
+    pub fn max_frame(self, bytes: usize) -> Self {
+        Self { max_frame: bytes, ..self }
+    }
+
+    /// Refuses messages nested deeper than `levels` instead of the default 128.
+    #[must_use]
+    pub fn max_depth(self, levels: usize) -> Self {
+        Self { max_depth: levels, ..self }
+    }
+
+    /// Logs to `sink` instead of stderr.
+    #[must_use]
+    pub fn log_to(self, sink: impl Write + 'static) -> Self {
+        Self { log: Log::to(sink), ..self }
+    }
+
+    /// Handles every message until the reader ends, in the order they come.
+    ///
+    /// Every request is answered once: with what `handler` returns, with its [`Failure`], or if it panics with -32603.
+    /// Answers are written when all that was read has been handled; notifications of a handler at once. The only errors
+    /// that end the loop are those of the reader and the writer.
+    pub fn serve<T: Serialize>(
+        self,
+        mut handler: impl FnMut(&mut Call<'_>) -> Result<T, Failure>,
+    ) -> io::Result<()> {
+        let Self { mut reader, output, max_frame, max_depth, log } = self;
+        let mut lines = Lines::new(max_frame);
+        let mut turn = Turn { output, log, max_depth, handler: &mut handler };
+        let mut buffer = vec![0; READ];
+        loop {
+            let read = match reader.read(&mut buffer) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let mut input = &buffer[..read];
+            while let Some(frame) = lines.next_frame(&mut input) {
+                turn.frame(frame)?;
+            }
+            if read == 0 {
+                while let Some(frame) = lines.finish() {
+                    turn.frame(frame)?;
+                }
+                return turn.output.flush();
+            }
+            turn.output.flush()?;
+        }
+    }
+}
+
+/// What handling a frame needs.
+struct Turn<'h, W, H> {
+    output: Output<W>,
+    log: Log,
+    max_depth: usize,
+    handler: &'h mut H,
+}
+
+impl<W: Write, H, T> Turn<'_, W, H>
+where
+    H: FnMut(&mut Call<'_>) -> Result<T, Failure>,
+    T: Serialize,
+{
+    /// Handles one frame, and puts its answer, if it gets one, where the next flush finds it.
+    fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) -> io::Result<()> {
+        let mut answer = Vec::new();
+        match &frame {
+            Err(error) => self.invalid(error.offset(), b"", &Invalid::from_frame(error), &mut answer),
+            Ok(frame) => match parse(frame.bytes, self.max_depth) {
+                Parsed::Message(message) => self.message(*frame, message, &mut answer)?,
+                Parsed::Invalid(invalid) => self.invalid(frame.offset, frame.bytes, &invalid, &mut answer),
+                Parsed::Batch(batch) => self.batch(*frame, batch, &mut answer)?,
+            },
+        }
+        if answer.is_empty() { Ok(()) } else { self.output.message(|out| out.extend_from_slice(&answer)) }
+    }
+
+    /// One array when all are done. If nobody in it waits for an answer, nothing at all.
+    fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
+        for element in batch.elements() {
+            let before = answer.len();
+            answer.push(if before == 0 { b'[' } else { b',' });
+            let start = answer.len();
+            match element {
+                Ok(message) => self.message(frame, message, answer)?,
+                Err(invalid) => self.invalid(frame.offset, frame.bytes, &invalid, answer),
+            }
+            if answer.len() == start {
+                answer.truncate(before);
+            }
+        }
+        if !answer.is_empty() {
+            answer.push(b']');
+        }
+        Ok(())
+    }
+
+    /// Refuses what is no message: a line in the log, and an answer if somebody waits for one.
+    fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
+        self.log.frame(offset, bytes, format_args!("{invalid} ({})", invalid.rule.code()));
+        if let Some(reply) = invalid.reply() {
+            reply.error(answer, &invalid.error());
+        }
+    }
+
+    fn message(&mut self, frame: Frame<'_>, message: Message<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
+        let Frame { offset, bytes, .. } = frame;
+        match message {
+            Message::Request(request) => {
+                let Request { method, params, .. } = request;
+                let start = answer.len();
+                let outcome = self.call(method, params, true, |result| {
+                    let written = request.reply().serialize(answer, &result);
+                    written.map_err(|(_, error)| Failure::unserializable(&error))
+                })?;
+                if let Err(failure) = outcome {
+                    // A panic while the result was written may have left half of it.
+                    answer.truncate(start);
+                    self.failed(method, &failure);
+                    request.reply().error(answer, &failure.error(method));
+                }
+            }
+            Message::Notification(Notification { method, params }) => {
+                if let Err(failure) = self.call(method, params, false, |_| Ok(()))? {
+                    self.failed(method, &failure);
+                }
+            }
+            // Nothing was asked, so nothing can be answered.
+            Message::Response(response) => {
+                self.log.frame(
+                    offset,
+                    bytes,
+                    format_args!("answer to no request of ours, id {}", response.id),
+                );
+            }
+            Message::OrphanError(error) => {
+                self.log.frame(offset, bytes, format_args!("the peer reports an error, code {}", error.code));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the handler and what is done with its result. The outer error is the writer's: a notification of the
+    /// handler's could not be sent, and neither can anything else.
+    fn call(
+        &mut self,
+        method: Text<'_>,
+        params: Option<Json<'_>>,
+        asks: bool,
+        finish: impl FnOnce(T) -> Result<(), Failure>,
+    ) -> io::Result<Result<(), Failure>> {
+        let (output, handler) = (&mut self.output, &mut self.handler);
+        let mut broken = None;
+        let mut send = |message: &[u8]| {
+            let sent = output.message(|out| out.extend_from_slice(message)).and_then(|()| output.flush());
+            sent.inspect_err(|error| broken = Some(io::Error::from(error.kind())))
+        };
+        let mut call = Call::new(method, params, asks, &mut send);
+        // What a panic leaves half done is the handler's own; ours is only the output, which takes whole messages.
+        let outcome = catch_unwind(AssertUnwindSafe(|| finish(handler(&mut call)?)));
+        match broken {
+            Some(error) => Err(error),
+            None => Ok(outcome.unwrap_or_else(|panic| Err(Failure::panicked(panic_message(&*panic))))),
+        }
+    }
+
+    fn failed(&mut self, method: Text<'_>, failure: &Failure) {
+        if let Some(what) = failure.log() {
+            let what = escape(what.as_bytes());
+            self.log.line(format_args!(
+                "barewire: handler of {} failed: {what}",
+                escape(method.raw().as_bytes())
+            ));
+        }
+    }
+}
+
+/// What a panic said, if it said it in words.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")
+}
+
+/// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
+const READ: usize = 64 * 1024;

@@ -1,0 +1,126 @@
+//! Why a handler did not give a result, and what its caller is told.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::Write;
+
+use barewire_proto::json::Text;
+use barewire_proto::rpc::{Code, ErrorObject};
+use serde::Serialize;
+
+/// What a handler returns instead of a result.
+///
+/// Any error turns into one by `?`. Its caller is told -32603 and the name of the error's type; what the error says
+/// goes to the log only, because it may hold what is nobody else's business. An [`ErrorObject`] is sent as it is.
+#[derive(Debug)]
+pub struct Failure(Why);
+
+#[derive(Debug)]
+enum Why {
+    MethodNotFound,
+    InvalidParams(String),
+    Refused(ErrorObject),
+    Internal { exception: String, log: String },
+}
+
+impl Failure {
+    /// There is no such method: -32601.
+    pub fn method_not_found() -> Self {
+        Self(Why::MethodNotFound)
+    }
+
+    /// There is, but not with these parameters: -32602. The caller is told what is wrong with them.
+    pub fn invalid_params(what: impl Into<String>) -> Self {
+        Self(Why::InvalidParams(what.into()))
+    }
+
+    pub(super) fn panicked(what: &str) -> Self {
+        Self(Why::Internal { exception: "panic".into(), log: what.to_owned() })
+    }
+
+    pub(super) fn unserializable(error: &serde_json::Error) -> Self {
+        Self(Why::Internal {
+            exception: "Error".into(),
+            log: format!("result cannot be written as JSON: {error}"),
+        })
+    }
+
+    /// What the log should say; `None` if the answer says it all.
+    pub(super) fn log(&self) -> Option<&str> {
+        match &self.0 {
+            Why::Internal { log, .. } => Some(log),
+            _ => None,
+        }
+    }
+
+    /// What the caller is told.
+    pub(super) fn error(self, method: Text<'_>) -> ErrorObject {
+        match self.0 {
+            Why::MethodNotFound => {
+                let method = method.to_str().unwrap_or(Cow::Borrowed(method.raw()));
+                let data = Data { method: Some(&method), exception: None };
+                ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data)
+            }
+            Why::InvalidParams(what) => {
+                ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}"))
+            }
+            Why::Refused(error) => error,
+            Why::Internal { exception, .. } => ErrorObject::standard(Code::INTERNAL_ERROR)
+                .with_data(&Data { method: None, exception: Some(&exception) }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exception: Option<&'a str>,
+}
+
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error: Box<dyn Error> = Box::new(error);
+        match error.downcast::<ErrorObject>() {
+            Ok(refused) => Self(Why::Refused(*refused)),
+            Err(error) => {
+                let exception = last_segment(std::any::type_name::<E>()).to_owned();
+                Self(Why::Internal { exception, log: chain(&*error) })
+            }
+        }
+    }
+}
+
+/// `Error` of `std::io::Error`, `Wrapped` of `app::Wrapped<app::Inner>`.
+fn last_segment(type_name: &str) -> &str {
+    let outer = type_name.split('<').next().unwrap_or(type_name);
+    outer.rsplit("::").next().unwrap_or(outer)
+}
+
+/// The error and all that caused it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        write!(text, ": {error}").expect("a String takes everything");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_an_error_is_its_last_segment() {
+        for (name, segment) in [
+            ("core::num::error::ParseIntError", "ParseIntError"),
+            ("app::Wrapped<app::deep::Inner>", "Wrapped"),
+            ("Plain", "Plain"),
+        ] {
+            assert_eq!(last_segment(name), segment);
+        }
+    }
+}

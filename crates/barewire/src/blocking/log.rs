@@ -1,0 +1,80 @@
+//! What is refused or fails, a line each on stderr.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use barewire_proto::transcript::escape;
+
+/// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection.
+pub(super) struct Log {
+    sink: Box<dyn Write>,
+    window: Option<Instant>,
+    written: u32,
+    dropped: u64,
+}
+
+impl Log {
+    pub(super) fn stderr() -> Self {
+        Self::to(io::stderr())
+    }
+
+    pub(super) fn to(sink: impl Write + 'static) -> Self {
+        Self { sink: Box::new(sink), window: None, written: 0, dropped: 0 }
+    }
+
+    /// Writes a line about a frame, with what the frame begins with.
+    pub(super) fn frame(&mut self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
+        let begins = escape(&bytes[..bytes.len().min(QUOTED)]);
+        let more = if bytes.len() > QUOTED { "…" } else { "" };
+        self.line(format_args!("barewire: frame at byte {offset}: {what}: {begins}{more}"));
+    }
+
+    /// Writes a line.
+    pub(super) fn line(&mut self, line: fmt::Arguments<'_>) {
+        let now = Instant::now();
+        if self.window.is_none_or(|start| now.duration_since(start) >= WINDOW) {
+            self.catch_up();
+            self.window = Some(now);
+        }
+        if self.written == MOST {
+            self.dropped += 1;
+            return;
+        }
+        self.written += 1;
+        self.write(line);
+    }
+
+    /// Says how much was left out, and starts counting anew.
+    fn catch_up(&mut self) {
+        self.written = 0;
+        match std::mem::take(&mut self.dropped) {
+            0 => {}
+            dropped => self.write(format_args!("barewire: {dropped} more like these were not logged")),
+        }
+    }
+
+    /// A log that cannot be written to is no reason to stop.
+    fn write(&mut self, line: fmt::Arguments<'_>) {
+        let _ = self.sink.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.catch_up();
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("written", &self.written).field("dropped", &self.dropped).finish()
+    }
+}
+
+/// How much of a frame is quoted: enough to recognise it, little enough for one line of a terminal or two.
+const QUOTED: usize = 80;
+
+/// At most this many lines in a window. A peer that sends rubbish at full speed must not fill the disk.
+const MOST: u32 = 100;
+const WINDOW: Duration = Duration::from_secs(1);
