@@ -65,6 +65,12 @@ impl<'a> Json<'a> {
         let state = if self.kind == Kind::Object { Walk::Ahead } else { Walk::Done };
         Members { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
     }
+
+    /// The elements of an array in order, or nothing for any other value.
+    pub fn elements(self) -> Elements<'a> {
+        let state = if self.kind == Kind::Array { Walk::Ahead } else { Walk::Done };
+        Elements { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
+    }
 }
 
 impl fmt::Debug for Json<'_> {
@@ -89,11 +95,29 @@ pub struct Members<'a> {
 
 #[derive(Debug)]
 enum Walk {
-    /// Before the opening brace.
+    /// Before the opening brace or bracket.
     Ahead,
-    /// After a member's value.
+    /// After it.
     Inside,
+    /// After the closing one.
     Done,
+}
+
+impl Walk {
+    /// Goes in, or on: where the next member or element stands, `None` if there is no more.
+    fn step(&mut self, scanner: &mut Scanner<'_>) -> Option<Place> {
+        match std::mem::replace(self, Self::Inside) {
+            Self::Ahead => {
+                scanner.enter();
+                Some(Place::First)
+            }
+            Self::Inside => Some(Place::Next),
+            Self::Done => {
+                *self = Self::Done;
+                None
+            }
+        }
+    }
 }
 
 /// One member of an object.
@@ -113,21 +137,12 @@ impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        let place = match self.walk {
-            Walk::Ahead => {
-                self.scanner.enter();
-                Place::First
-            }
-            Walk::Inside => Place::Next,
-            Walk::Done => return None,
-        };
-        let checked = "a Json was scanned when it was made";
-        let Some(name) = self.scanner.member(place).expect(checked) else {
+        let place = self.walk.step(&mut self.scanner)?;
+        let Some(name) = self.scanner.member(place).expect(SCANNED) else {
             self.walk = Walk::Done;
             return None;
         };
-        let value = self.scanner.value().expect(checked);
-        self.walk = Walk::Inside;
+        let value = self.scanner.value().expect(SCANNED);
         Some(Member {
             name: Text { raw: &self.text[name.start..name.end] },
             name_at: name.start,
@@ -136,6 +151,31 @@ impl<'a> Iterator for Members<'a> {
         })
     }
 }
+
+/// The elements of one array. See [`Json::elements`].
+#[derive(Debug)]
+pub struct Elements<'a> {
+    text: &'a [u8],
+    scanner: Scanner<'a>,
+    walk: Walk,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        let place = self.walk.step(&mut self.scanner)?;
+        if !self.scanner.element(place).expect(SCANNED) {
+            self.walk = Walk::Done;
+            return None;
+        }
+        let value = self.scanner.value().expect(SCANNED);
+        Some(Json::scanned(self.text, value))
+    }
+}
+
+/// Why a second scan cannot fail.
+const SCANNED: &str = "a Json was scanned when it was made";
 
 /// A JSON string as the peer wrote it, quotes and escapes included. Equal by value: `"a"` is `"\u0061"`.
 #[derive(Clone, Copy)]

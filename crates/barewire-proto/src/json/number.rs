@@ -58,7 +58,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
         return None;
     };
     // Nineteen digits hold every i64; what is longer is out of range whatever it is.
-    let zeros = usize::try_from(zeros).ok().filter(|zeros| digits.len() + zeros <= 19)?;
+    let room = 19usize.checked_sub(digits.len())?;
+    let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros <= room)?;
     let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
     let value = all.fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0'));
     i64::try_from(if negative { -value } else { value }).ok()
@@ -121,6 +122,8 @@ mod tests {
             ("9223372036854775808", None),
             ("1e400", None),
             ("1e99999999999999999999999999999999999999999", None),
+            ("1e18446744073709551615", None),
+            ("99999999999999999999999999999", None),
             ("1.5", None),
             ("1e-1", None),
         ] {

@@ -65,6 +65,13 @@ impl PipeWriter {
     }
 }
 
+impl PipeReader {
+    /// How many bytes can be read without waiting.
+    pub fn available(&self) -> usize {
+        self.0.lock().bytes.len()
+    }
+}
+
 impl Read for PipeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = self.0.lock();

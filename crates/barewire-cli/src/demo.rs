@@ -1,0 +1,177 @@
+//! `barewire demo`: the grammar at work, over a pair of pipes in memory. It ends by itself.
+
+use std::io::{self, Read, Write};
+use std::thread;
+
+use barewire::blocking::{Call, Conn, Failure as Failed, PipeReader, PipeWriter, pipe};
+use barewire::proto::frame::{Codec, Lines};
+use barewire::proto::rpc::{DEFAULT_DEPTH, Invalid, Message, Parsed, parse};
+use serde_json::{Value, json};
+
+use crate::output::{Output, Tone, shown};
+use crate::{Exit, Failure};
+
+/// See the grammar at work: every kind of message and all five error codes, answered by a real server.
+///
+/// A server runs on the other end of a pair of pipes in memory. Shown are the lines that go in (>), how each is
+/// classified (=), and the lines that come out (<).
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {}
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire demo                                  look at it
+  barewire demo | barewire read --format wire    its output is a transcript: read it";
+
+/// What is shown: a heading, and the lines that are sent, all at once.
+#[rustfmt::skip]
+const SCENES: &[(&str, &[&str])] = &[
+    ("A request has a method and an id. The answer carries the id back exactly as it was written.", &[
+        r#"{"jsonrpc":"2.0","id":1,"method":"add","params":{"a":19,"b":23}}"#,
+        r#"{"jsonrpc":"2.0","id":"\u0061-1.0","method":"add","params":{"a":1,"b":1}}"#,
+    ]),
+    ("A notification has no id. Nothing comes back, whatever happens.", &[
+        r#"{"jsonrpc":"2.0","method":"log","params":{"text":"hello"}}"#,
+    ]),
+    ("-32700, Parse error: not JSON. The line in the middle is broken, the stream is not.", &[
+        r#"{"jsonrpc":"2.0","id":2,"method":"add","params":{"a":1,"b":2}}"#,
+        r#"Server listening on stdio..."#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"add","params":{"a":3,"b":4}}"#,
+    ]),
+    ("-32600, Invalid Request: JSON, but no message. A null id is not an absent one.", &[
+        r#"{"jsonrpc":"2.0","id":null,"method":"add"}"#,
+        r#"{"jsonrpc":"1.0","id":4,"method":"add"}"#,
+    ]),
+    ("-32601, Method not found.", &[
+        r#"{"jsonrpc":"2.0","id":5,"method":"subtract","params":{"a":1,"b":2}}"#,
+    ]),
+    ("-32602, Invalid params.", &[
+        r#"{"jsonrpc":"2.0","id":6,"method":"add","params":{"a":1}}"#,
+    ]),
+    ("-32603, Internal error: the handler failed, or panicked. The connection goes on.", &[
+        r#"{"jsonrpc":"2.0","id":7,"method":"fail"}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"panic"}"#,
+    ]),
+    ("A batch: each element is judged on its own, the answers come in one array.", &[
+        r#"[{"jsonrpc":"2.0","id":9,"method":"add","params":{"a":1,"b":2}},{"jsonrpc":"2.0","method":"log"},1,{"jsonrpc":"2.0","id":10,"method":"nope"}]"#,
+    ]),
+    ("A call that reports its progress: notifications in mid-call, then the answer.", &[
+        r#"{"jsonrpc":"2.0","id":11,"method":"work"}"#,
+    ]),
+];
+
+pub(crate) fn run(_: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let (server_reads, mut client_writes) = pipe(CAPACITY);
+    let (mut client_reads, server_writes) = pipe(CAPACITY);
+    // The panic is part of the show and is answered; its message on stderr would only be in the way.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let server =
+        thread::spawn(move || Conn::new(server_reads, server_writes).log_to(io::sink()).serve(handle));
+    let shown = show(output, &mut client_writes, &mut client_reads);
+    // Closing our end is the end of the stream for the server, and it returns.
+    drop(client_writes);
+    let ended = server.join();
+    std::panic::set_hook(hook);
+    shown?;
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(Failure::new(format!("the server ended with an error: {error}"))),
+        Err(_) => return Err(Failure::new("the server panicked")),
+    }
+    let end = output.paint(Tone::Faint, "# The input ends, and so does the server.");
+    writeln!(output, "\n{end}")?;
+    Ok(Exit::Clean)
+}
+
+fn show(
+    output: &mut Output,
+    to_server: &mut PipeWriter,
+    from_server: &mut PipeReader,
+) -> Result<(), Failure> {
+    let mut buffer = vec![0; CAPACITY];
+    for (index, (heading, lines)) in SCENES.iter().enumerate() {
+        let gap = if index > 0 { "\n" } else { "" };
+        writeln!(output, "{gap}{}", output.paint(Tone::Strong, format_args!("# {heading}")))?;
+        let mut sent = Vec::new();
+        for line in *lines {
+            writeln!(output, "{} {line}", output.paint(Tone::Request, ">"))?;
+            for said in classify(line.as_bytes()) {
+                writeln!(output, "{} {said}", output.paint(Tone::Faint, "="))?;
+            }
+            Lines::encode(&mut sent, |out| out.extend_from_slice(line.as_bytes()));
+        }
+        to_server.write_all(&sent)?;
+        // All answers are written before the server reads on, so when it does they are all there.
+        to_server.wait_until_idle();
+        match from_server.available() {
+            0 => writeln!(output, "{}", output.paint(Tone::Faint, "# nothing comes back"))?,
+            count => {
+                from_server.read_exact(&mut buffer[..count])?;
+                let answers = String::from_utf8_lossy(&buffer[..count]);
+                for line in answers.lines() {
+                    writeln!(output, "{} {line}", output.paint(Tone::Good, "<"))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a line is understood.
+fn classify(line: &[u8]) -> Vec<String> {
+    match parse(line, DEFAULT_DEPTH) {
+        Parsed::Message(message) => vec![kind(&message)],
+        Parsed::Invalid(invalid) => vec![refusal(&invalid)],
+        Parsed::Batch(batch) => {
+            let each = batch.elements().map(|element| match element {
+                Ok(message) => kind(&message),
+                Err(invalid) => refusal(&invalid),
+            });
+            let each = (1..).zip(each).map(|(index, said)| format!("  [{index}] {said}"));
+            std::iter::once(format!("batch of {}", batch.len())).chain(each).collect()
+        }
+    }
+}
+
+fn kind(message: &Message<'_>) -> String {
+    match message {
+        Message::Request(request) => format!("request {}, id {}", request.method.raw(), request.id),
+        Message::Notification(notification) => format!("notification {}", notification.method.raw()),
+        Message::Response(response) => format!("response, id {}", response.id),
+        Message::OrphanError(error) => format!("error without id, code {}", error.code),
+    }
+}
+
+fn refusal(invalid: &Invalid<'_>) -> String {
+    let id = invalid.id.as_ref().map_or("null".into(), |id| shown(id.as_str().as_bytes(), 40));
+    format!("invalid, {invalid}: {} to id {id}", invalid.rule.code())
+}
+
+/// The server of the demo.
+fn handle(call: &mut Call<'_>) -> Result<Value, Failed> {
+    match call.method() {
+        "add" => {
+            #[derive(serde::Deserialize)]
+            struct Add {
+                a: i64,
+                b: i64,
+            }
+            let Add { a, b } = call.params()?;
+            Ok(json!(a + b))
+        }
+        "log" => Ok(Value::Null),
+        "work" => {
+            call.notify("notifications/progress", &json!({"progressToken": 11, "progress": 1, "total": 2}))?;
+            call.notify("notifications/progress", &json!({"progressToken": 11, "progress": 2, "total": 2}))?;
+            Ok(json!("done"))
+        }
+        "fail" => Ok(json!("forty-two".parse::<i64>()?)),
+        "panic" => panic!("on purpose"),
+        _ => Err(Failed::method_not_found()),
+    }
+}
+
+/// More than all that is sent or answered in a scene.
+const CAPACITY: usize = 64 * 1024;

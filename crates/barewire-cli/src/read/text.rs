@@ -1,0 +1,119 @@
+//! A frame -> a line for people, and for a bad one where it is bad.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use barewire::proto::transcript::escape;
+
+use super::verdict::{Facts, Seen};
+use crate::output::{Output, Tone, shown, size};
+
+/// Number, offset, kind, id, method, size. What is wrong with it stands below.
+pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
+    let facts = seen.facts();
+    let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
+    let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
+    let place = seen.place.map_or(String::new(), |place| {
+        let time = place.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
+        format!("{time}{}{} ", place.stream.sigil(), place.channel)
+    });
+    writeln!(output, "{number} {offset}  {place}{}  {}", columns(output, &facts), size(seen.length))?;
+    details(output, seen, &facts)
+}
+
+/// What the line says of the message itself, in columns.
+fn columns(output: &Output, facts: &Facts<'_>) -> String {
+    let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
+    let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
+    let what = match (&facts.method, &facts.error) {
+        (Some(method), _) => shown(unquoted(method).as_bytes(), 40),
+        (None, Some(error)) => {
+            format!("{} {}", error.code, shown(unquoted(error.message.raw()).as_bytes(), 32))
+        }
+        (None, None) => facts.invalid.map_or(String::new(), |invalid| invalid.rule.name().to_owned()),
+    };
+    format!("{kind}  {id}  {}", pad(&what, 30))
+}
+
+/// The lines below: elements, notes, and the place of a fault.
+pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -> io::Result<()> {
+    let mut left_out = (0, 0);
+    for (index, (element, text)) in (1u64..).zip(seen.elements()) {
+        if index > MOST_ELEMENTS {
+            left_out.0 += 1;
+            left_out.1 += u64::from(element.is_err());
+            continue;
+        }
+        let facts = match &element {
+            Ok(message) => Facts::message(message, text),
+            Err(invalid) => Facts::invalid(invalid, text),
+        };
+        let columns = columns(output, &facts);
+        writeln!(output, "{:>15}  {}", format!("[{index}]"), columns.trim_end())?;
+        if let (Err(invalid), Some(bytes)) = (&element, seen.bytes) {
+            fault(output, &invalid.to_string(), bytes, invalid.at)?;
+        }
+    }
+    if left_out.0 > 0 {
+        writeln!(output, "{MARGIN}and {} more, {} of them bad", left_out.0, left_out.1)?;
+    }
+    if let Some(deep) = seen.too_deep {
+        let note = output.paint(Tone::Noted, format_args!("nested deeper than {} levels", deep.limit));
+        writeln!(output, "{MARGIN}note: {note} from byte {} on", deep.at)?;
+    }
+    match (facts.invalid, seen.bytes) {
+        (Some(invalid), Some(bytes)) => fault(output, &invalid.to_string(), bytes, invalid.at),
+        (Some(invalid), None) => writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, invalid.rule)),
+        (None, _) => Ok(()),
+    }
+}
+
+/// The sentence, the place in the frame, and a caret under it.
+fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
+    writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
+    let from = char_start(bytes, at.saturating_sub(BEFORE));
+    let to = char_start(bytes, bytes.len().min(at + BEHIND));
+    let (start, end) = (if from > 0 { "…" } else { "" }, if to < bytes.len() { "…" } else { "" });
+    let before = escape(&bytes[from..at.min(bytes.len())]);
+    let behind = escape(&bytes[at.min(bytes.len())..to.max(at.min(bytes.len()))]);
+    writeln!(output, "{MARGIN}{start}{before}{behind}{end}")?;
+    let column = start.width() + before.width();
+    writeln!(output, "{MARGIN}{:column$}{}", "", output.paint(Tone::Bad, "^"))
+}
+
+/// The start of the character that byte `at` is in, so that an excerpt does not begin or end inside of one.
+fn char_start(bytes: &[u8], at: usize) -> usize {
+    let is_continuation = |at: usize| bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(*at)).unwrap_or(at)
+}
+
+fn tone(kind: &str) -> Tone {
+    match kind {
+        "request" => Tone::Request,
+        "notification" => Tone::Notification,
+        "result" => Tone::Good,
+        "error" => Tone::Noted,
+        "invalid" => Tone::Bad,
+        _ => Tone::Strong,
+    }
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!("{text}{:1$}", "", width.saturating_sub(text.width()))
+}
+
+/// A JSON string without its quotes; its escapes stay.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Under the kind.
+const MARGIN: &str = "                 ";
+
+/// How much of a frame is shown around a fault.
+const BEFORE: usize = 40;
+const BEHIND: usize = 30;
+
+/// More elements than a person reads; --json has them all.
+const MOST_ELEMENTS: u64 = 50;

@@ -1,0 +1,187 @@
+//! A frame -> what is to be said of it.
+
+use std::time::Duration;
+
+use barewire::proto::frame::{Frame, FrameError};
+use barewire::proto::json::{Json, Kind};
+use barewire::proto::rpc::{Batch, ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, parse};
+use barewire::proto::transcript::Stream;
+
+/// A frame of the input, judged.
+pub(super) struct Seen<'a> {
+    /// From 1.
+    pub(super) number: u64,
+    /// Where it begins in its stream.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// Its bytes, unless it was too long to keep.
+    pub(super) bytes: Option<&'a [u8]>,
+    pub(super) parsed: Parsed<'a>,
+    /// Where it is nested deeper than the limit. That is well formed, and noted.
+    pub(super) too_deep: Option<TooDeep>,
+    /// Where it stands in a transcript.
+    pub(super) place: Option<Where<'a>>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct TooDeep {
+    pub(super) limit: usize,
+    pub(super) at: usize,
+}
+
+/// Which stream of a transcript, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Where<'a> {
+    pub(super) stream: Stream,
+    pub(super) channel: &'a str,
+    pub(super) time: Option<Duration>,
+    /// Bytes of the stream that are not in the transcript.
+    pub(super) missing: u64,
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn judge(
+        number: u64,
+        frame: &'a Result<Frame<'a>, FrameError>,
+        place: Option<Where<'a>>,
+        max_depth: usize,
+    ) -> Self {
+        let missing = place.map_or(0, |place| place.missing);
+        match frame {
+            Ok(Frame { offset, bytes, .. }) => {
+                let (parsed, too_deep) = judge(bytes, max_depth);
+                let (offset, length) = (missing + offset, bytes.len() as u64);
+                Self { number, offset, length, bytes: Some(bytes), parsed, too_deep, place }
+            }
+            Err(error) => {
+                let length = match error {
+                    FrameError::TooLong(long) => long.length,
+                    _ => 0,
+                };
+                let parsed = Parsed::Invalid(Invalid::from_frame(error));
+                let offset = missing + error.offset();
+                Self { number, offset, length, bytes: None, parsed, too_deep: None, place }
+            }
+        }
+    }
+
+    pub(super) fn is_well_formed(&self) -> bool {
+        match &self.parsed {
+            Parsed::Message(_) => true,
+            Parsed::Invalid(_) => false,
+            Parsed::Batch(batch) => batch.elements().all(|element| element.is_ok()),
+        }
+    }
+
+    pub(super) fn facts(&self) -> Facts<'_> {
+        match &self.parsed {
+            Parsed::Message(message) => Facts::message(message, self.bytes),
+            Parsed::Batch(_) => Facts { kind: "batch", ..Facts::default() },
+            Parsed::Invalid(invalid) => Facts::invalid(invalid, self.bytes),
+        }
+    }
+
+    /// The frame as one JSON value, and where in the frame it begins; `None` if it is not JSON.
+    pub(super) fn json(&self) -> Option<(Json<'a>, usize)> {
+        let bytes = self.bytes?;
+        let before = bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        Json::parse(bytes).ok().map(|json| (json, before))
+    }
+
+    /// The elements of a batch, each with its text if the batch is UTF-8. Nothing if the frame is no batch.
+    pub(super) fn elements(&self) -> impl Iterator<Item = (Element<'a>, Option<&'a [u8]>)> {
+        let batch = match self.parsed {
+            Parsed::Batch(batch) => Some(batch),
+            _ => None,
+        };
+        let text = batch.and_then(|_| self.json());
+        let texts = text.into_iter().flat_map(|(json, _)| json.elements()).map(|json| Some(json.as_bytes()));
+        let texts = texts.chain(std::iter::repeat(None));
+        batch.into_iter().flat_map(Batch::elements).zip(texts)
+    }
+}
+
+type Element<'a> = Result<Message<'a>, Invalid<'a>>;
+
+/// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
+fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
+    let too_deep = |invalid: &Invalid<'_>| match invalid.rule {
+        Rule::TooDeep { limit } => Some(TooDeep { limit, at: invalid.at }),
+        _ => None,
+    };
+    let parsed = parse(bytes, max_depth);
+    let found = match &parsed {
+        Parsed::Message(_) => None,
+        Parsed::Invalid(invalid) => too_deep(invalid),
+        Parsed::Batch(batch) => {
+            batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid))
+        }
+    };
+    match found {
+        None => (parsed, None),
+        found => (parse(bytes, usize::MAX), found),
+    }
+}
+
+/// What is said of a frame or of an element of a batch, in any form of output.
+#[derive(Default)]
+pub(super) struct Facts<'a> {
+    pub(super) kind: &'static str,
+    /// The id as it was written, valid or not.
+    pub(super) id: Option<String>,
+    /// The method as it was written, with its quotes.
+    pub(super) method: Option<&'a str>,
+    /// An error's code, or the one that a bad frame is refused with.
+    pub(super) code: Option<i64>,
+    pub(super) invalid: Option<&'a Invalid<'a>>,
+    pub(super) error: Option<ErrorRef<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn message(message: &'a Message<'a>, text: Option<&[u8]>) -> Self {
+        let id = |id: &Id<'_>| Some(id.to_string());
+        let error = |id, error: ErrorRef<'a>| Self {
+            kind: "error",
+            id,
+            code: Some(error.code.get()),
+            error: Some(error),
+            ..Self::default()
+        };
+        match message {
+            Message::Request(r) => {
+                Self { kind: "request", id: id(&r.id), method: Some(r.method.raw()), ..Self::default() }
+            }
+            Message::Notification(n) => {
+                Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() }
+            }
+            Message::Response(r) => match r.outcome {
+                Ok(_) => Self { kind: "result", id: id(&r.id), ..Self::default() },
+                Err(e) => error(id(&r.id), e),
+            },
+            // Null or left out: both are seen.
+            Message::OrphanError(e) => error(text.and_then(written_id), *e),
+        }
+    }
+
+    pub(super) fn invalid(invalid: &'a Invalid<'a>, text: Option<&[u8]>) -> Self {
+        let readable = invalid.id.as_ref().map(ToString::to_string);
+        Self {
+            kind: "invalid",
+            id: readable.or_else(|| text.and_then(written_id)),
+            method: invalid.method.map(|method| method.raw()),
+            code: Some(invalid.rule.code().get()),
+            invalid: Some(invalid),
+            ..Self::default()
+        }
+    }
+}
+
+/// The `id` of an object as it was written, whatever it is; `None` if it stands there twice.
+pub(super) fn written_id(text: &[u8]) -> Option<String> {
+    let object = Json::parse(text).ok().filter(|json| json.kind() == Kind::Object)?;
+    let mut ids = object.members().filter(|member| Name::of(member.name) == Some(Name::Id));
+    match (ids.next(), ids.next()) {
+        (Some(id), None) => Some(id.value.as_str().to_owned()),
+        _ => None,
+    }
+}
