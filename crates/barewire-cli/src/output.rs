@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
     coloured: bool,
+    width: usize,
 }
 
 /// What a colour says. Nothing is said by colour alone.
@@ -32,7 +33,15 @@ impl Output {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let coloured = stdout.is_terminal() && !refused && !dumb;
-        Self { stdout: BufWriter::with_capacity(64 * 1024, stdout.lock()), coloured }
+        // Prose reads best in lines of at most a hundred characters; in a pipe nobody says how many there are.
+        let columns = terminal_size::terminal_size_of(&stdout).map_or(80, |(width, _)| usize::from(width.0));
+        let width = columns.clamp(40, 100);
+        Self { stdout: BufWriter::with_capacity(64 * 1024, stdout.lock()), coloured, width }
+    }
+
+    /// How many columns prose should take.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 
     /// `text` in a tone, or as it is where colours are not wanted.

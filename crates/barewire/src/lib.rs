@@ -22,3 +22,8 @@
 pub mod blocking;
 
 pub use barewire_proto as proto;
+
+/// The code in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

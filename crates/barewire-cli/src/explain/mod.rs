@@ -6,6 +6,7 @@ mod topics;
 use std::io::{self, Write};
 
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
 use crate::output::{Output, Tone, shown};
 use crate::{Exit, Failure};
@@ -80,10 +81,35 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
         return writeln!(output, "{value}");
     }
     let head = output.paint(Tone::Strong, format_args!("{name}: {title}"));
-    writeln!(output, "{head}\n\n{what}\n")?;
-    for (label, text) in [("At fault", fault), ("Fix", fix), ("See", see)] {
-        let label = output.paint(Tone::Strong, format_args!("{label}:"));
-        writeln!(output, "{label} {text}")?;
+    writeln!(output, "{head}\n")?;
+    for paragraph in what.lines() {
+        wrapped(output, "", paragraph)?;
+    }
+    writeln!(output)?;
+    for (label, text) in [("At fault: ", fault), ("Fix:      ", fix), ("See:      ", see)] {
+        wrapped(output, label, text)?;
+    }
+    Ok(())
+}
+
+/// A paragraph behind a label, in lines that fit.
+fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
+    let room = output.width().saturating_sub(label.len());
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    for (index, line) in lines.iter().enumerate() {
+        let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
+        writeln!(output, "{label}{line}")?;
     }
     Ok(())
 }

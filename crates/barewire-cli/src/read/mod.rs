@@ -57,8 +57,16 @@ Examples:
   barewire read --frame 3 capture.wire   one frame, member by member
   barewire read --json server.log        for scripts: one object a line
 
-With --json every object has frame, offset, length and kind (request, notification, result, error, batch, invalid); id
-as it was written, method and code where there are any; for a bad frame reason and at, the offset in the frame.
+With --json every object has:
+  frame, offset, length   its number from 1, where it begins in its stream, its bytes
+  kind                    request, notification, result, error, batch or invalid
+and where it applies:
+  id                      as it was written
+  method, code            the code of an error, or the one a bad frame is refused with
+  reason, at, detail      the rule a bad frame breaks, where in the frame, in words
+  elements                what is in a batch, in order
+  note, deep_at           that it is nested deeper than --max-depth, and where in the frame
+  stream, channel, time   where it stands in a transcript
 
 Exit codes: 0 every frame is well formed, 1 some are not, 2 the input cannot be read.";
 

@@ -1,0 +1,149 @@
+//! The program as its users run it: what it prints (`tests/cmd`), and how it behaves in a pipe.
+
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+
+/// `TRYCMD=overwrite cargo test -p barewire-cli` rewrites what is expected; the review is `git diff`.
+#[test]
+fn sessions() {
+    trycmd::TestCases::new().case("tests/cmd/*.trycmd");
+}
+
+/// What the README shows is what the program prints.
+#[test]
+fn the_session_in_the_readme() {
+    let readme = include_str!("../../../README.md");
+    let session = readme.split("```console\n$ barewire ").nth(1).and_then(|rest| rest.split("```").next());
+    let (command, shown) =
+        session.expect("the README shows a session").split_once('\n').expect("and its output");
+    let args: Vec<&str> = command.split(' ').collect();
+    let output = barewire().args(args).current_dir("tests/cmd/files").output().expect("it runs");
+    let printed = [output.stdout, output.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&printed), shown);
+}
+
+fn barewire() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_barewire"))
+}
+
+/// Runs the program with `input` written to its stdin in pieces.
+fn run(args: &[&str], pieces: &[&[u8]]) -> Output {
+    let mut child = barewire()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    for piece in pieces {
+        stdin.write_all(piece).and_then(|()| stdin.flush()).expect("it reads");
+    }
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+const MIXED: &[u8] = include_bytes!("cmd/files/mixed.ndjson");
+
+#[test]
+fn stdin_in_any_pieces_reads_like_the_file() {
+    let whole =
+        barewire().args(["read", "--json", "tests/cmd/files/mixed.ndjson"]).output().expect("it runs");
+    assert_eq!(whole.status.code(), Some(1));
+    for args in [&["read", "--json"][..], &["read", "--json", "-"]] {
+        let bytes: Vec<&[u8]> = MIXED.chunks(1).collect();
+        assert_eq!(run(args, &bytes).stdout, whole.stdout);
+    }
+}
+
+#[test]
+fn every_line_of_json_is_json_whatever_was_read() {
+    let mut input =
+        b"\x00\n\xff\n{\"jsonrpc\":\"2.0\",\"id\":\"\x7f\xc2\x9b\",\"method\":\"\\ud800\"}\n".to_vec();
+    input.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":[\t1],\"method\":\"m\"}\n");
+    let output = run(&["read", "--json"], &[&input]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+    let lines: Vec<serde_json::Value> =
+        text.replace("\\ud800", "?").lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[2]["id"], "\u{7f}\u{9b}");
+    assert_eq!(lines[3]["id"], serde_json::json!([1]));
+}
+
+#[test]
+fn what_a_peer_wrote_cannot_steer_the_terminal() {
+    let input = "\u{1b}]0;title\u{7}\n{\"jsonrpc\":\"2.0\",\"id\":\"\u{202e}\",\"method\":\"\u{9b}31m\"}\n";
+    for args in [&["read"][..], &["read", "--frame", "1"], &["read", "--frame", "2"]] {
+        let output = run(args, &[input.as_bytes()]);
+        let shown = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(shown.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{202e}')), "{shown:?}");
+    }
+}
+
+#[test]
+fn frames_are_shown_while_the_stream_is_open() {
+    let mut child =
+        barewire().arg("read").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"live\"}\n").expect("it reads");
+    let mut first = [0; 64];
+    let count = child.stdout.as_mut().expect("piped").read(&mut first).expect("it writes");
+    assert!(String::from_utf8_lossy(&first[..count]).contains("live"));
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut child = barewire()
+        .arg("read")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let line = b"{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n".repeat(10_000);
+    // It may end before it has read everything, which is the point.
+    let _ = child.stdin.take().expect("piped").write_all(&line);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_with_a_sentence() {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let output = barewire().arg("demo").stdout(full).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("barewire: cannot write the output: "));
+}
+
+/// 256 MiB go through, in small lines, in one long line and in one deep one, and the program stays small.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow_with_the_input() {
+    let small = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n"
+        .repeat(14_000);
+    let long = vec![b'x'; 1 << 20];
+    for (piece, count, most_kib) in [(&small, 256, 16 * 1024), (&long, 256, 96 * 1024)] {
+        let mut child = barewire()
+            .args(["read", "--json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        for _ in 0..count {
+            stdin.write_all(piece).expect("it reads");
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        assert!(peak < most_kib, "{peak} KiB");
+        drop(stdin);
+        child.wait().expect("it ends");
+    }
+}
