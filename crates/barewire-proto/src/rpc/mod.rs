@@ -2,7 +2,7 @@
 //!
 //! [`parse`] reads a frame once and names what it is; a frame that is no message comes out as an [`Invalid`] that knows
 //! the rule it broke, where, and whether and under which id its sender is to be answered. [`Reply`] and the functions
-//! of [`write`] go the other way.
+//! of [`mod@write`] go the other way.
 
 mod batch;
 mod code;
