@@ -47,6 +47,9 @@ fn main() {
             table("envelope", "serde_json", &cases, ours, serde_json_raw);
             println!();
             table("lines", "bare memchr", &streams, ours_lines, bare_memchr);
+            println!();
+            let long = vec![("line-64MiB", long_line())];
+            table("4 KiB pieces", "one piece", &long, in_pieces, in_one_piece);
         }
     }
 }
@@ -116,6 +119,28 @@ fn bare_memchr(stream: &[u8]) {
         held = end - at;
     }
     black_box(total);
+}
+
+/// The line in pieces of 4 KiB. Both ways keep it whole, because its end comes in a piece of its own.
+fn in_pieces(line: &[u8]) {
+    keep(line.chunks(4096));
+}
+
+fn in_one_piece(line: &[u8]) {
+    keep(std::iter::once(line));
+}
+
+fn keep<'a>(pieces: impl Iterator<Item = &'a [u8]>) {
+    let mut lines = Lines::default();
+    for mut piece in pieces {
+        assert!(lines.next_frame(&mut piece).is_none());
+    }
+    let mut end = &b"\n"[..];
+    black_box(lines.next_frame(&mut end).expect("a line").expect("not too long"));
+}
+
+fn long_line() -> Vec<u8> {
+    vec![b'x'; 64 << 20]
 }
 
 const PIECE: usize = 64 * 1024;

@@ -159,3 +159,37 @@ fn endless_fields_and_headers_are_held_to_a_cap() {
     let (_, peak, _) = feed(&mut ContentLength::default(), endless("X: "));
     assert!(peak < 2 * MIB as u64, "{peak}");
 }
+
+/// Where the scanner changes from short to long runs and from chunk to chunk, every odd byte is still found.
+#[test]
+fn long_strings_are_judged_like_short_ones() {
+    let odd: [&[u8]; 7] = [b"\"", b"\\", b"\\n", b"\x1f", b"\x7f", "é".as_bytes(), b"\xff"];
+    for length in (56..82).chain(120..140).chain(16_440..16_460).chain(32_830..32_840) {
+        for at in [0, 1, 7, 8, 9, 63, 64, 65, length - 10, length - 2, length - 1, length] {
+            for odd in odd {
+                let mut frame = b"[\"".to_vec();
+                frame.extend(std::iter::repeat_n(b'x', at.min(length)));
+                frame.extend_from_slice(odd);
+                frame.extend(std::iter::repeat_n(b'x', length - at.min(length)));
+                frame.extend_from_slice(b"\"]");
+                let theirs = std::str::from_utf8(&frame)
+                    .is_ok_and(|text| serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok());
+                assert_eq!(
+                    barewire_proto::json::Json::parse(&frame).is_ok(),
+                    theirs,
+                    "{odd:?} at {at} of {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn small_events_cost_little_whatever_stands_between_them() {
+    let start = [b"id: ".to_vec(), vec![b'i'; 60 * KIB], b"\n\n".to_vec()].into_iter();
+    for filler in [&b":\n"[..], b"\n", b"x\n"] {
+        let (_, _, total) = feed(&mut Sse::default(), start.clone().chain([filler.repeat(100_000)]));
+        // The id is decoded once, and nothing is copied for the lines behind it; the pieces are in the count.
+        assert!(total < 2 * MIB as u64, "{filler:?} {total}");
+    }
+}

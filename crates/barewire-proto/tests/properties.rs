@@ -4,7 +4,34 @@
 #[allow(unreachable_pub, clippy::cast_possible_truncation, reason = "also the body of the fuzz targets")]
 mod checks;
 
+use std::path::Path;
+
 use proptest::prelude::*;
+
+#[test]
+fn what_fuzzing_found_still_holds() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corpus");
+    for (name, check) in checks::ALL {
+        let folder = corpus.join(name);
+        let files =
+            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut count = 0;
+        for file in files.map(|file| file.expect("a file").path()) {
+            let bytes = std::fs::read(&file).expect("readable");
+            // The name of the file is what a failure has to say.
+            println_name(&file);
+            check(&bytes);
+            count += 1;
+        }
+        assert!(count > 10, "{name} has a corpus of {count}");
+    }
+}
+
+/// Shown by the test harness when a check fails.
+#[allow(clippy::print_stdout)]
+fn println_name(file: &Path) {
+    println!("{}", file.display());
+}
 
 /// Bytes of which many are what JSON, SSE, headers and transcripts are made of.
 fn wire_like() -> impl Strategy<Value = Vec<u8>> {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use barewire_proto::frame::{Codec, ContentLength, FrameError, Lines, Sse};
 use barewire_proto::json::Kind;
-use barewire_proto::rpc::{ErrorRef, Invalid, Message, Parsed, parse};
-use barewire_proto::transcript::{Bytes, Entry, Event, Note, escape, read};
+use barewire_proto::rpc::{ErrorRef, Invalid, Message, Params, Parsed, parse};
+use barewire_proto::transcript::{Bytes, Entry, Event, Framing, Note, escape, read};
 
 #[test]
 fn framing() {
@@ -64,14 +64,14 @@ fn grammar() {
 /// What `@` lines say of the cases behind them.
 #[derive(Clone, Debug)]
 struct Settings {
-    framing: String,
+    framing: Framing,
     limit: usize,
     depth: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { framing: "lines".into(), limit: 1 << 20, depth: 128 }
+        Self { framing: Framing::Lines, limit: 1 << 20, depth: 128 }
     }
 }
 
@@ -79,23 +79,22 @@ impl Settings {
     fn set(&mut self, note: Option<&Note>) -> Self {
         match note {
             None => *self = Self::default(),
-            Some(Note::Framing(framing)) => self.framing.clone_from(framing),
-            Some(Note::Other(text)) => match text.split_once(' ') {
+            Some(Note::Framing(framing)) => self.framing = *framing,
+            Some(Note::Other(text)) => match escape(text).split_once(' ') {
                 Some(("limit", limit)) => self.limit = limit.parse().expect("a number"),
                 Some(("depth", depth)) => self.depth = depth.parse().expect("a number"),
-                _ => panic!("unknown setting {text}"),
+                _ => panic!("unknown setting {}", escape(text)),
             },
-            Some(note) => panic!("{note} is no setting"),
+            Some(note) => panic!("{note:?} is no setting"),
         }
         self.clone()
     }
 
     fn decode(&self, pieces: &[&[u8]]) -> Vec<String> {
-        match &*self.framing {
-            "lines" => decode(Lines::new(self.limit), pieces),
-            "sse" => decode(Sse::new(self.limit), pieces),
-            "content-length" => decode(ContentLength::new(self.limit), pieces),
-            other => panic!("unknown framing {other}"),
+        match self.framing {
+            Framing::Lines => decode(Lines::new(self.limit), pieces),
+            Framing::Sse => decode(Sse::new(self.limit), pieces),
+            Framing::ContentLength => decode(ContentLength::new(self.limit), pieces),
         }
     }
 }
@@ -142,7 +141,7 @@ fn decode(mut codec: impl Codec, pieces: &[&[u8]]) -> Vec<String> {
 }
 
 fn message_line(message: &Message<'_>) -> String {
-    let params = |params: Option<barewire_proto::json::Json<'_>>| match params.map(|params| params.kind()) {
+    let params = |params: Option<Params<'_>>| match params.map(|params| params.json().kind()) {
         None => "no params",
         Some(Kind::Object) => "params by name",
         Some(_) => "params by position",

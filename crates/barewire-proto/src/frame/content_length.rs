@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::outline::Scan;
-use super::{Codec, DEFAULT_LIMIT, Frame, FrameError, TooLong, hold, release};
+use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, hold, release};
 
 /// The decoder and encoder of `Content-Length` framing.
 #[derive(Debug)]
@@ -106,12 +106,12 @@ impl ContentLength {
 
     /// Takes bytes of a header line, up to its end if that is in `input`.
     fn header_bytes(&mut self, headers: Headers, input: &mut &[u8]) -> Result<(), HeaderFault> {
-        let newline = memchr::memchr(b'\n', input);
+        let room = LONGEST_HEADER - self.partial.len();
+        let newline = memchr::memchr(b'\n', &input[..room.min(input.len())]);
         // A peer that sends a message a line has a `{` where no header can have one. A line end would come too late.
         if self.partial.is_empty() && matches!(input.first(), Some(b'{' | b'[')) {
             return Err(HeaderFault::Json);
         }
-        let room = LONGEST_HEADER - self.partial.len();
         let count = newline.unwrap_or(input.len());
         let bytes = self.take(input, count.min(room));
         self.partial.extend_from_slice(bytes);
@@ -145,6 +145,9 @@ impl ContentLength {
                 _ => Mode::Skip { length, left: length, scan: Box::default() },
             });
         }
+        // A BOM at the start of the stream is tolerated.
+        let line =
+            if self.start == 0 && !headers.any { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         headers.any = true;
         let colon = memchr::memchr(b':', line).ok_or(HeaderFault::NotAHeader)?;
         if line[..colon].eq_ignore_ascii_case(&MARK[..MARK.len() - 1]) {
@@ -165,7 +168,7 @@ impl ContentLength {
     fn find_header(&mut self, mut matched: usize, input: &mut &[u8]) {
         while let [byte, ..] = **input {
             self.take(input, 1);
-            // No letter of the mark stands in it twice from the start, so a mismatch begins anew at most with this byte.
+            // The first letter of the mark stands nowhere else in it, so a mismatch begins anew at most with this byte.
             matched = match byte.to_ascii_lowercase() {
                 lower if lower == MARK[matched] => matched + 1,
                 lower => usize::from(lower == MARK[0]),
@@ -229,9 +232,7 @@ impl Codec for ContentLength {
                     let (length, scan) = (*length, std::mem::take(scan));
                     let offset = self.taken - length;
                     self.restart();
-                    let outline = scan.finish();
-                    let too_long = TooLong { offset, length, limit: self.limit, outline };
-                    return Some(Err(FrameError::TooLong(Box::new(too_long))));
+                    return Some(Err(scan.finish(offset, length, self.limit)));
                 }
                 Mode::Lost { matched } => {
                     let matched = *matched;

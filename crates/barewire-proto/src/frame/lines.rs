@@ -1,7 +1,7 @@
 //! Newline-delimited JSON: one frame a line, `\n` or `\r\n`, blank lines skipped, a BOM at the start tolerated.
 
 use super::outline::Scan;
-use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, TooLong, hold, release};
+use super::{BOM, Codec, DEFAULT_LIMIT, Frame, FrameError, hold, release};
 use crate::json::flatten;
 
 /// The decoder and encoder of newline-delimited JSON.
@@ -27,11 +27,13 @@ enum Mode {
     Skip(Box<Skip>),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Skip {
     scan: Scan,
     length: u64,
-    /// The last byte was `\r`, which is part of the line only if no `\n` follows.
+    /// There was nothing but white space so far.
+    blank: bool,
+    /// The last byte was `\r`, which is part of the line only if more of it follows.
     ends_in_cr: bool,
 }
 
@@ -88,10 +90,9 @@ impl Lines {
         if bytes.len() > self.limit {
             let mut skip = Skip::default();
             skip.feed(line);
-            return Some(Err(self.too_long(skip, offset)));
+            return self.too_long(skip, offset).map(Err);
         }
-        let blank = bytes.first().is_none_or(|b| *b <= b' ') && is_blank(bytes);
-        (!blank).then_some(Ok(Frame { offset, bytes, event: None }))
+        (!is_blank(bytes)).then_some(Ok(Frame { offset, bytes, event: None }))
     }
 
     /// The general case: lines cut across reads, blank, too long, or behind a BOM.
@@ -123,7 +124,10 @@ impl Lines {
                 let skip = std::mem::take(skip);
                 self.mode = Mode::Line;
                 self.start += skip.length + 1;
-                return Some(Err(self.too_long(*skip, offset)));
+                match self.too_long(*skip, offset) {
+                    Some(error) => return Some(Err(error)),
+                    None => continue,
+                }
             }
             if newline.is_none() {
                 hold(&mut self.partial, bytes, room);
@@ -139,21 +143,17 @@ impl Lines {
             hold(&mut self.partial, bytes, room);
             self.start += self.partial.len() as u64 + 1;
             self.mode = Mode::Given;
-            // Asked twice, because a borrow that may be returned lasts to the end of the function.
-            if self.frame(&self.partial, offset).is_some() {
+            // Asked before, because a borrow that may be returned lasts to the end of the function.
+            if !is_blank(&self.partial) {
                 return self.frame(&self.partial, offset);
             }
         }
     }
 
-    fn too_long(&self, skip: Skip, offset: u64) -> FrameError {
+    /// What is said of a line that was skipped; nothing if it was blank.
+    fn too_long(&self, skip: Skip, offset: u64) -> Option<FrameError> {
         let length = skip.length - u64::from(skip.ends_in_cr);
-        FrameError::TooLong(Box::new(TooLong {
-            offset,
-            length,
-            limit: self.limit,
-            outline: skip.scan.finish(),
-        }))
+        (!skip.blank).then(|| skip.scan.finish(offset, length, self.limit))
     }
 }
 
@@ -187,7 +187,7 @@ impl Codec for Lines {
                 let skip = std::mem::take(skip);
                 self.mode = Mode::Line;
                 self.start += skip.length;
-                return Some(Err(self.too_long(*skip, offset)));
+                return self.too_long(*skip, offset).map(Err);
             }
         }
         self.mode = Mode::Given;
@@ -207,9 +207,16 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
 }
 
+impl Default for Skip {
+    fn default() -> Self {
+        Self { scan: Scan::default(), length: 0, blank: true, ends_in_cr: false }
+    }
+}
+
 impl Skip {
     fn feed(&mut self, bytes: &[u8]) {
         self.scan.feed(bytes);
+        self.blank = self.blank && is_blank(bytes);
         self.length += bytes.len() as u64;
         if let Some(last) = bytes.last() {
             self.ends_in_cr = *last == b'\r';

@@ -6,9 +6,9 @@
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
 //! | [`ContentLength`] | a counted body behind headers | the Language Server Protocol |
 //!
-//! A decoder is handed the bytes of each read and gives out the frames that are complete. A frame that lies whole in
-//! the bytes of one read is borrowed from there; only an unfinished one is copied, into the decoder. However the stream
-//! is cut into reads, the frames are the same.
+//! A decoder is handed the bytes of each read and gives out the frames that are complete. A line or body that lies whole
+//! in the bytes of one read is borrowed from there; only an unfinished one is copied, into the decoder. However the
+//! stream is cut into reads, the frames are the same.
 
 mod content_length;
 mod lines;
@@ -79,6 +79,8 @@ pub struct TooLong {
     pub limit: usize,
     /// What it was, as far as its sender needs an answer.
     pub outline: Outline,
+    /// Its first bytes, at most 80, for the log.
+    pub begins: Box<[u8]>,
 }
 
 impl FrameError {

@@ -4,6 +4,7 @@
 //! them wherever they stand: some SDKs write the id last. It follows the structure of the outermost object and counts
 //! brackets below it; it is no judge of the JSON inside, because the frame is refused anyhow.
 
+use super::{FrameError, TooLong};
 use crate::json::{self, Json};
 
 /// What a skipped frame was.
@@ -30,7 +31,7 @@ pub enum Seen {
     Absent,
     /// It is there once, and this is its text. Whether that is valid has not been checked.
     Text(Box<[u8]>),
-    /// It is there, but twice, or longer than 1 MiB, or it is an object or array.
+    /// It is there, but twice, or longer than 2 MiB, or it is an object or array.
     Unreadable,
 }
 
@@ -47,6 +48,8 @@ pub(super) struct Scan {
     id: Seen,
     method: Seen,
     answers: bool,
+    /// The first bytes of the frame.
+    begins: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -92,6 +95,8 @@ enum Member {
 impl Scan {
     /// Goes on with the next bytes of the frame.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let room = BEGINS - self.begins.len();
+        self.begins.extend_from_slice(&bytes[..room.min(bytes.len())]);
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = self.step(rest);
@@ -99,11 +104,13 @@ impl Scan {
     }
 
     /// The frame is over.
-    pub(super) fn finish(self) -> Outline {
-        match self.state {
+    pub(super) fn finish(self, offset: u64, length: u64, limit: usize) -> FrameError {
+        let begins = self.begins.into();
+        let outline = match self.state {
             State::End => Outline::Object { id: self.id, method: self.method, answers: self.answers },
             _ => Outline::Other,
-        }
+        };
+        FrameError::TooLong(Box::new(TooLong { offset, length, limit, outline, begins }))
     }
 
     /// Takes at least one byte and returns those it has not taken.
@@ -248,11 +255,15 @@ impl Scan {
     }
 }
 
+/// As much of a skipped frame as a log quotes.
+const BEGINS: usize = 80;
+
 /// `"method"` with every letter as `\u006d` has 38 bytes; no longer name is one we look for.
 const LONGEST_NAME: usize = 38;
 
-/// An id or method of more than this is not kept: the memory of a skipped frame stays bounded by it.
-const LONGEST_VALUE: usize = 1024 * 1024;
+/// An id or method of more than this is not kept: the memory of a skipped frame stays bounded by it. Ids of a mebibyte
+/// are to be echoed, and quotes and escapes count as well.
+const LONGEST_VALUE: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -261,7 +272,14 @@ mod tests {
     fn outline(text: &str, piece: usize) -> Outline {
         let mut scan = Scan::default();
         text.as_bytes().chunks(piece).for_each(|bytes| scan.feed(bytes));
-        scan.finish()
+        finish(scan)
+    }
+
+    fn finish(scan: Scan) -> Outline {
+        match scan.finish(0, 0, 0) {
+            FrameError::TooLong(long) => long.outline,
+            other => panic!("{other}"),
+        }
     }
 
     fn object(id: &str, method: &str, answers: bool) -> Outline {
@@ -304,13 +322,13 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let name = "i".repeat(1 << 20);
-        let value = "v".repeat(2 << 20);
+        let value = "v".repeat(3 << 20);
         let mut scan = Scan::default();
         let text = format!(r#"{{"{name}":"{value}","id":"{value}","method":"m"}}"#);
         for bytes in text.as_bytes().chunks(4096) {
             scan.feed(bytes);
             assert!(scan.text.len() <= LONGEST_VALUE);
         }
-        assert_eq!(scan.finish(), object("?", r#""m""#, false));
+        assert_eq!(finish(scan), object("?", r#""m""#, false));
     }
 }

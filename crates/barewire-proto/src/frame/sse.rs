@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::outline::Scan;
-use super::{BOM, Codec, DEFAULT_LIMIT, EncodeError, Frame, FrameError, TooLong, hold, release};
+use super::{BOM, Codec, DEFAULT_LIMIT, EncodeError, Frame, FrameError, hold};
 use crate::json::flatten;
 
 /// The decoder and encoder of an event stream.
@@ -21,8 +21,8 @@ pub struct Sse {
     event: Pending,
     /// The value of a field other than `data`, as far as it is read.
     value: Vec<u8>,
-    /// The last field `id`; it counts from the next blank line on.
-    id: String,
+    /// The last field `id` since the last blank line; it counts from the next one on.
+    id: Option<String>,
     last_event_id: String,
     retry: Option<Duration>,
 }
@@ -99,7 +99,7 @@ impl Sse {
             taken: 0,
             event: Pending::default(),
             value: Vec::new(),
-            id: String::new(),
+            id: None,
             last_event_id: String::new(),
             retry: None,
         }
@@ -218,7 +218,6 @@ impl Sse {
             return;
         }
         self.event.start.get_or_insert(start);
-        release(&mut self.value);
         if field == Field::Data {
             match self.event.data {
                 Data::None => self.event.data = Data::Kept(Vec::new()),
@@ -254,24 +253,30 @@ impl Sse {
 
     /// A field's value is complete. A value that is too long is passed over like an unknown field.
     fn end_field(&mut self, field: Field) {
-        if self.value.len() > LONGEST_VALUE {
+        if let Field::Data | Field::Ignored = field {
             return;
         }
-        let value = String::from_utf8_lossy(&self.value);
+        let value = std::mem::take(&mut self.value);
+        if value.len() > LONGEST_VALUE {
+            return;
+        }
+        let value = String::from_utf8_lossy(&value);
         match field {
             Field::Event => self.event.event = value.into_owned(),
-            Field::Id if !value.contains('\0') => self.id = value.into_owned(),
+            Field::Id if !value.contains('\0') => self.id = Some(value.into_owned()),
             Field::Retry if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
                 // Only digits, so what does not fit is too large, and waits as long as can be said.
                 self.retry = Some(Duration::from_millis(value.parse().unwrap_or(u64::MAX)));
             }
-            Field::Data | Field::Id | Field::Retry | Field::Ignored => {}
+            Field::Id | Field::Retry | Field::Data | Field::Ignored => {}
         }
     }
 
     /// A blank line: `true` if there is something to give out.
     fn end_event(&mut self) -> bool {
-        self.last_event_id.clone_from(&self.id);
+        if let Some(id) = self.id.take() {
+            self.last_event_id = id;
+        }
         match self.event.data {
             Data::None => {
                 self.event = Pending::default();
@@ -327,13 +332,7 @@ impl Sse {
         let data = match std::mem::take(&mut self.event.data) {
             Data::Skipped(scan, length) => {
                 self.event = Pending::default();
-                let outline = scan.finish();
-                return Err(FrameError::TooLong(Box::new(TooLong {
-                    offset,
-                    length,
-                    limit: self.limit,
-                    outline,
-                })));
+                return Err(scan.finish(offset, length, self.limit));
             }
             Data::Kept(data) | Data::Given(data) => data,
             Data::None => Vec::new(),

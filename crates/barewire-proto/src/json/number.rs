@@ -13,8 +13,9 @@ pub(crate) struct Decimal {
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Exponent {
     Exact(i128),
-    /// Beyond 10^36 the exponent is not added up but compared as it was written; no such number is met in earnest.
-    Huge(Vec<u8>),
+    /// Beyond 10^36 the exponent is not added up: two such numbers are taken for different if their mantissas are shifted
+    /// differently, even if the sums were the same. No such number is met in earnest.
+    Huge { negative: bool, digits: Vec<u8>, shift: i128 },
 }
 
 impl Decimal {
@@ -42,7 +43,10 @@ impl Decimal {
         let shift = trailing as i128 - fraction.len() as i128;
         let exponent = match written_exponent(exponent) {
             Some(written) => Exponent::Exact(written + shift),
-            None => Exponent::Huge(exponent.to_vec()),
+            None => {
+                let (negative, digits) = sign_and_digits(exponent);
+                Exponent::Huge { negative, digits: digits.to_vec(), shift }
+            }
         };
         Self { negative, digits, exponent }
     }
@@ -66,16 +70,22 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
 }
 
 fn written_exponent(text: &[u8]) -> Option<i128> {
-    let (sign, digits) = match text {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] => (1, digits),
-        digits => (1, digits),
+    let (negative, digits) = sign_and_digits(text);
+    // 36 digits leave room in an i128 for the shift by the mantissa's length.
+    let value = (digits.len() <= 36)
+        .then(|| digits.iter().fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0')))?;
+    Some(if negative { -value } else { value })
+}
+
+/// An exponent without its sign and its leading zeros.
+fn sign_and_digits(exponent: &[u8]) -> (bool, &[u8]) {
+    let (negative, digits) = match exponent {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
     };
     let leading = digits.iter().take_while(|b| **b == b'0').count();
-    let digits = &digits[leading..];
-    // 36 digits leave room in an i128 for the shift by the mantissa's length.
-    (digits.len() <= 36)
-        .then(|| sign * digits.iter().fold(0i128, |value, digit| value * 10 + i128::from(digit - b'0')))
+    (negative, &digits[leading..])
 }
 
 #[cfg(test)]
@@ -105,8 +115,13 @@ mod tests {
         ] {
             assert_ne!(Decimal::new(a.as_bytes()), Decimal::new(b.as_bytes()), "{a} {b}");
         }
-        let huge = format!("1e{}", "9".repeat(50));
-        assert_eq!(Decimal::new(huge.as_bytes()), Decimal::new(huge.as_bytes()));
+        // Beyond 10^36 equal spellings are equal, and unequal numbers are not.
+        let nines = "9".repeat(50);
+        let huge = |form: &str| Decimal::new(form.replace('H', &nines).as_bytes());
+        assert_eq!(huge("1eH"), huge("1.0e+00H"));
+        for other in ["10eH", "1e-H", "-1eH", "1e1H", "2eH"] {
+            assert_ne!(huge("1eH"), huge(other), "{other}");
+        }
     }
 
     #[test]

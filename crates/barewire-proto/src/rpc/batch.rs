@@ -49,13 +49,21 @@ impl<'a> Batch<'a> {
         Elements { batch: self, scanner, place: Place::First }
     }
 
+    /// The refusal to send if it has more than `limit` elements: one, because an answer to each would be as large again.
+    pub fn over(self, limit: usize) -> Option<Invalid<'a>> {
+        (self.len > limit).then(|| Invalid::shapeless(Rule::BatchTooLong { limit }, self.start()))
+    }
+
+    fn start(self) -> usize {
+        self.frame.iter().position(|b| *b == b'[').unwrap_or_default()
+    }
+
     /// The refusals to send where batches are not allowed: one for every element that waits for an answer under an id,
     /// and if there is none, one without.
     pub fn refusals(self) -> impl Iterator<Item = Invalid<'a>> {
-        let start = self.frame.iter().position(|b| *b == b'[').unwrap_or_default();
         let refuse = move |id, method| {
             let shape = Shape::Request;
-            Invalid { rule: Rule::BatchNotAllowed, at: start, id, method, shape }
+            Invalid { rule: Rule::BatchNotAllowed, at: self.start(), id, method, shape }
         };
         let asks = |element| match element {
             Ok(Message::Request(request)) => Some((request.id, Some(request.method))),

@@ -18,8 +18,8 @@ impl Code {
     /// The receiver failed, through no fault of the sender's.
     pub const INTERNAL_ERROR: Self = Self(-32603);
 
-    /// A code that was received, or that the specification defines.
-    pub const fn new(code: i64) -> Self {
+    /// A code that came over the wire: any integer. To make one of your own, use [`Self::application`].
+    pub const fn received(code: i64) -> Self {
         Self(code)
     }
 

@@ -60,6 +60,11 @@ pub enum Rule {
     NotAnObject,
     /// A batch of nothing.
     EmptyBatch,
+    /// A batch of more elements than the limit.
+    BatchTooLong {
+        /// The limit.
+        limit: usize,
+    },
     /// A batch inside a batch.
     NestedBatch,
     /// A batch where none is allowed.
@@ -195,6 +200,7 @@ impl Rule {
             | Self::TooDeep { .. }
             | Self::NotAnObject
             | Self::EmptyBatch
+            | Self::BatchTooLong { .. }
             | Self::NestedBatch
             | Self::BatchNotAllowed
             | Self::Duplicate(_)
@@ -223,6 +229,7 @@ impl Rule {
             Self::Truncated => "truncated",
             Self::NotAnObject => "not-an-object",
             Self::EmptyBatch => "empty-batch",
+            Self::BatchTooLong { .. } => "batch-too-long",
             Self::NestedBatch => "nested-batch",
             Self::BatchNotAllowed => "batch-not-allowed",
             Self::Duplicate(_) => "duplicate-member",
@@ -242,7 +249,7 @@ impl Rule {
 
     fn limit(self) -> Option<usize> {
         match self {
-            Self::TooLong { limit } | Self::TooDeep { limit } => Some(limit),
+            Self::TooLong { limit } | Self::TooDeep { limit } | Self::BatchTooLong { limit } => Some(limit),
             _ => None,
         }
     }
@@ -256,9 +263,10 @@ impl fmt::Display for Rule {
             Self::BadError(fault) => return fault.fmt(f),
             Self::TooLong { limit } => return write!(f, "longer than {limit} bytes"),
             Self::TooDeep { limit } => return write!(f, "nested deeper than {limit} levels"),
+            Self::BatchTooLong { limit } => return write!(f, "a batch of more than {limit} elements"),
             Self::Duplicate(name) => return write!(f, "member \"{}\" stands twice", name.as_str()),
             Self::BadUtf8 => "a string that is not valid UTF-8",
-            Self::Truncated => "the stream ended inside the frame",
+            Self::Truncated => "the rest of the frame is missing",
             Self::NotAnObject => "a message must be an object",
             Self::EmptyBatch => "a batch must not be empty",
             Self::NestedBatch => "a batch must not contain a batch",
@@ -282,7 +290,7 @@ impl fmt::Display for ErrorFault {
         f.write_str(match self {
             Self::NotAnObject => "member \"error\" must be an object",
             Self::NoCode => "the error object has no \"code\"",
-            Self::BadCode => "the error's \"code\" must be an integer",
+            Self::BadCode => "the error's \"code\" must be an integer of 64 bits",
             Self::NoMessage => "the error object has no \"message\"",
             Self::BadMessage => "the error's \"message\" must be a string",
             Self::Duplicate => "a member of the error object stands twice",

@@ -1,7 +1,7 @@
 //! The four kinds of message.
 
 use super::{ErrorRef, Id, Reply};
-use crate::json::{Json, Text};
+use crate::json::{Json, Kind, Text};
 
 /// A well-formed message, borrowed from its frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub struct Request<'a> {
     pub id: Id<'a>,
     /// What to do.
     pub method: Text<'a>,
-    /// What to do it with: an object or an array.
-    pub params: Option<Json<'a>>,
+    /// What to do it with.
+    pub params: Option<Params<'a>>,
 }
 
 impl Request<'_> {
-    /// The one answer this request gets.
+    /// The answer to this request. It gets one.
     pub fn reply(&self) -> Reply<'_> {
         Reply::to(self.id.borrow())
     }
@@ -39,8 +39,24 @@ impl Request<'_> {
 pub struct Notification<'a> {
     /// What has happened.
     pub method: Text<'a>,
-    /// An object or an array.
-    pub params: Option<Json<'a>>,
+    /// What with.
+    pub params: Option<Params<'a>>,
+}
+
+/// The parameters of a request or notification: an object or an array, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params<'a>(Json<'a>);
+
+impl<'a> Params<'a> {
+    /// Takes `json` if it is an object or an array.
+    pub fn from_json(json: Json<'a>) -> Option<Self> {
+        matches!(json.kind(), Kind::Object | Kind::Array).then_some(Self(json))
+    }
+
+    /// The parameters as they were written.
+    pub fn json(self) -> Json<'a> {
+        self.0
+    }
 }
 
 /// The answer to a request.

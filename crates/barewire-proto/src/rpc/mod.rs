@@ -18,6 +18,6 @@ pub use code::{Code, Reserved};
 pub use error::{ErrorObject, ErrorRef};
 pub use id::Id;
 pub use invalid::{ErrorFault, Invalid, Name, Rule, Shape};
-pub use message::{Message, Notification, Request, Response};
+pub use message::{Message, Notification, Params, Request, Response};
 pub use parse::{DEFAULT_DEPTH, Parsed, parse};
 pub use write::Reply;

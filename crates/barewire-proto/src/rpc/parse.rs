@@ -1,7 +1,7 @@
 //! A frame -> what it is: the members of the envelope, read once, then one table over those that are present.
 
 use super::invalid::{ErrorFault, Name, Rule, Shape};
-use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Request, Response};
+use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Request, Response};
 use crate::json::{self, Json, Kind, Place, Scanner, Syntax, Text, Value};
 
 /// The default limit of nesting. serde_json, which reads what handlers ask for, goes no deeper.
@@ -77,7 +77,9 @@ struct Envelope<'a> {
     /// Where its opening brace stands.
     at: usize,
     members: [Option<Value>; 6],
-    /// The first member that stands twice.
+    /// Which of them stand more than once.
+    twice: [bool; 6],
+    /// The first that does, and where it does.
     duplicate: Option<(Name, usize)>,
     too_deep: Option<usize>,
     bad_utf8: Option<usize>,
@@ -96,7 +98,7 @@ impl<'a> Envelope<'a> {
     fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, Syntax> {
         let at = scanner.at();
         let mut members = [None; 6];
-        let mut duplicate = None;
+        let (mut twice, mut duplicate) = ([false; 6], None);
         scanner.enter();
         let mut place = Place::First;
         while let Some(name) = scanner.member(place)? {
@@ -105,6 +107,7 @@ impl<'a> Envelope<'a> {
             if let Some(name_is) = known {
                 let slot = &mut members[name_is as usize];
                 if slot.is_some() {
+                    twice[name_is as usize] = true;
                     duplicate.get_or_insert((name_is, name.start));
                 }
                 *slot = Some(value);
@@ -112,12 +115,12 @@ impl<'a> Envelope<'a> {
             place = Place::Next;
         }
         let (too_deep, bad_utf8) = (scanner.too_deep(), scanner.bad_utf8());
-        Ok(Self { frame, at, members, duplicate, too_deep, bad_utf8 })
+        Ok(Self { frame, at, members, twice, duplicate, too_deep, bad_utf8 })
     }
 
     /// The table. A member counts as present whatever its value; which of them are present says what the frame is.
     fn judge(&self, max_depth: usize) -> Result<Message<'a>, Invalid<'a>> {
-        use Name::{Error, Id as IdName, Jsonrpc, Method, Params, Result as ResultName};
+        use Name::{Error, Id as IdName, Jsonrpc, Method, Params as ParamsName, Result as ResultName};
 
         if let Some(at) = self.bad_utf8 {
             return Err(self.refuse(Rule::BadUtf8, at));
@@ -151,10 +154,11 @@ impl<'a> Envelope<'a> {
                 let Some(method) = Text::from_json(method) else {
                     return Err(self.refuse_at(Rule::BadMethod, Method));
                 };
-                let params = self.get(Params);
-                if params.is_some_and(|params| !matches!(params.kind(), Kind::Object | Kind::Array)) {
-                    return Err(self.refuse_at(Rule::BadParams, Params));
-                }
+                let params = match self.get(ParamsName).map(Params::from_json) {
+                    Some(None) => return Err(self.refuse_at(Rule::BadParams, ParamsName)),
+                    Some(params) => params,
+                    None => None,
+                };
                 match id {
                     IdIs::Valid(id) => Message::Request(Request { id, method, params }),
                     _ => Message::Notification(Notification { method, params }),
@@ -194,7 +198,7 @@ impl<'a> Envelope<'a> {
         let Some(code) = code else { return refuse(ErrorFault::BadCode, at) };
         let Some((message, at)) = message else { return refuse(ErrorFault::NoMessage, 0) };
         let Some(message) = Text::from_json(message) else { return refuse(ErrorFault::BadMessage, at) };
-        Ok(ErrorRef { code: Code::new(code), message, data: data.map(|(data, _)| data) })
+        Ok(ErrorRef { code: Code::received(code), message, data: data.map(|(data, _)| data) })
     }
 
     fn get(&self, name: Name) -> Option<Json<'a>> {
@@ -216,10 +220,13 @@ impl<'a> Envelope<'a> {
     /// A refusal under whatever of the envelope can be trusted: not a member that stands twice, nor one in bad UTF-8.
     #[cold]
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
-        let readable = |name| {
+        let readable = |name: Name| {
             let value = self.members[name as usize]?;
-            let twice = self.duplicate.is_some_and(|(duplicate, _)| duplicate == name);
-            if twice { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
+            if self.twice[name as usize] {
+                None
+            } else {
+                Json::parse(&self.frame[value.start..value.end]).ok()
+            }
         };
         let has = |name: Name| self.members[name as usize].is_some();
         let id = readable(Name::Id).and_then(Id::from_json);

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::{Code, ErrorObject, Id};
+use super::{Code, ErrorObject, Id, Params};
 use crate::json::{Json, push_one_line};
 
 /// Appends a request.
-pub fn request(out: &mut Vec<u8>, id: &Id<'_>, method: &str, params: Option<Json<'_>>) {
+pub fn request(out: &mut Vec<u8>, id: &Id<'_>, method: &str, params: Option<Params<'_>>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_one_line(out, id.as_str().as_bytes());
     out.extend_from_slice(br#","method":"#);
@@ -14,21 +14,22 @@ pub fn request(out: &mut Vec<u8>, id: &Id<'_>, method: &str, params: Option<Json
 }
 
 /// Appends a notification.
-pub fn notification(out: &mut Vec<u8>, method: &str, params: Option<Json<'_>>) {
+pub fn notification(out: &mut Vec<u8>, method: &str, params: Option<Params<'_>>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
     call(out, method, params);
 }
 
-fn call(out: &mut Vec<u8>, method: &str, params: Option<Json<'_>>) {
+fn call(out: &mut Vec<u8>, method: &str, params: Option<Params<'_>>) {
     string(out, method);
     if let Some(params) = params {
         out.extend_from_slice(br#","params":"#);
-        push_one_line(out, params.as_bytes());
+        push_one_line(out, params.json().as_bytes());
     }
     out.push(b'}');
 }
 
-/// The right to answer one request, once. It is only ever made from what it answers, so its id can only be that one.
+/// An answer to be written. It is only ever made from what it answers, so its id can only be that one, and it is used up
+/// by being written.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "every request gets exactly one answer"]
 pub struct Reply<'a> {

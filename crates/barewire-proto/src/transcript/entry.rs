@@ -24,8 +24,8 @@ pub enum Entry {
 pub struct Header {
     /// The version of the format.
     pub version: u32,
-    /// Facts in the order they were written. `started` is the wall clock at time 0, in RFC 3339.
-    pub facts: Vec<(String, String)>,
+    /// Facts in the order they were written; the values may be any bytes. `started` is the wall clock at time 0, in RFC 3339.
+    pub facts: Vec<(Word, Vec<u8>)>,
 }
 
 /// Bytes that went over a stream: one line of it, or a piece of one.
@@ -43,11 +43,14 @@ pub struct Bytes {
     pub marks: Marks,
 }
 
-/// The name of a connection, where a transcript has several: letters, digits, `.`, `_` and `-`. Empty where it has one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Channel(String);
+/// The name of a connection, where a transcript has several. Empty where it has one.
+pub type Channel = Word;
 
-impl Channel {
+/// Letters, digits, `.`, `_` and `-`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Word(String);
+
+impl Word {
     /// Takes `name` if it can be written.
     pub fn new(name: &str) -> Option<Self> {
         name.chars().all(Self::allows).then(|| Self(name.to_owned()))
@@ -84,8 +87,13 @@ impl Stream {
         }
     }
 
-    pub(super) fn from_sigil(sigil: &str) -> Option<Self> {
-        [Self::ToServer, Self::ToClient, Self::Stderr].into_iter().find(|s| sigil.chars().eq([s.sigil()]))
+    pub(super) fn from_sigil(sigil: &[u8]) -> Option<Self> {
+        match sigil {
+            b">" => Some(Self::ToServer),
+            b"<" => Some(Self::ToClient),
+            b"!" => Some(Self::Stderr),
+            _ => None,
+        }
     }
 }
 
@@ -148,11 +156,11 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// `open …`: the connection began, to this program or address.
-    Open(String),
-    /// `framing …`: how the streams of the channel are cut into frames: `lines`, `sse`, `content-length`.
-    Framing(String),
+    Open(Vec<u8>),
+    /// `framing …`: how the streams of the channel are cut into frames.
+    Framing(Framing),
     /// `head > …`: one line of an HTTP head; the first is the request or status line.
-    Head(Stream, String),
+    Head(Stream, Vec<u8>),
     /// `read >`: a read of the stream ended here.
     Read(Stream),
     /// `gap > N`: so many bytes of the stream are missing here.
@@ -164,5 +172,31 @@ pub enum Note {
     /// `exit signal N`: the program was ended by a signal.
     ExitSignal(i32),
     /// Something this version does not know, kept as it is.
-    Other(String),
+    Other(Vec<u8>),
+}
+
+/// How a stream is cut into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// A message a line.
+    Lines,
+    /// Server-sent events.
+    Sse,
+    /// Bodies behind `Content-Length` headers.
+    ContentLength,
+}
+
+impl Framing {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lines => "lines",
+            Self::Sse => "sse",
+            Self::ContentLength => "content-length",
+        }
+    }
+
+    pub(super) fn from_word(word: &[u8]) -> Option<Self> {
+        [Self::Lines, Self::Sse, Self::ContentLength].into_iter().find(|f| f.as_str().as_bytes() == word)
+    }
 }

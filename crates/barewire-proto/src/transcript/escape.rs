@@ -14,7 +14,7 @@ pub fn is_clean(bytes: &[u8]) -> bool {
 /// `bytes` as text: what is not clean is shown as `\xNN`, byte by byte. Backslashes stay single, so this is for eyes.
 pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(is_odd) => Cow::Borrowed(text),
+        Ok(text) if is_clean(bytes) => Cow::Borrowed(text),
         _ => {
             let mut out = String::new();
             push_escaped(&mut out, bytes, false);
@@ -26,6 +26,16 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
 /// Appends `bytes` so that [`unescape`] restores them: a backslash is doubled.
 pub(super) fn push_exact(out: &mut String, bytes: &[u8]) {
     push_escaped(out, bytes, true);
+}
+
+/// Appends `bytes` as one word: like [`push_exact`], and spaces are escaped too.
+pub(super) fn push_word(out: &mut String, bytes: &[u8]) {
+    for (index, part) in bytes.split(|b| *b == b' ').enumerate() {
+        if index > 0 {
+            push_hex(out, b" ");
+        }
+        push_exact(out, part);
+    }
 }
 
 fn push_escaped(out: &mut String, bytes: &[u8], double_backslash: bool) {
@@ -80,8 +90,10 @@ fn is_odd(c: char) -> bool {
         // A no-break space looks like the space it is not.
         || (c.is_whitespace() && c != ' ')
         || matches!(c,
-            // Zero width space and word joiner, BOM, interlinear marks, language tags: there, but not to be seen.
-            '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            // Soft hyphen, fillers, zero width space, word joiner and the like, BOM, interlinear marks, tags and variation
+            // selectors beyond the first sixteen: there, but not to be seen. The joiners that scripts and emoji need stay.
+            '\u{ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}'
+            | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
             // Direction marks, embeddings, overrides and isolates: they show text in another order than it is.
             | '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -9,10 +9,10 @@ mod read;
 mod record;
 mod write;
 
-pub use entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note, Stream, Truncated};
+pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, Word};
 pub use escape::{escape, is_clean};
 pub use read::{WireError, WireFault, read, read_line};
-pub use record::{Recorder, restore};
+pub use record::{NotWhole, Recorder, restore};
 
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;

@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::VERSION;
-use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note, Stream, Truncated};
+use super::entry::{
+    Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, Word,
+};
 use super::escape::unescape;
 
 /// A line that is none of a transcript.
@@ -62,20 +64,26 @@ impl fmt::Display for WireFault {
 
 /// Reads a whole transcript.
 pub fn read(text: &[u8]) -> Result<Vec<Entry>, WireError> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     (1..).zip(text.split(|b| *b == b'\n')).map(|(number, line)| read_line(line, number)).collect()
 }
 
 /// Reads one line, without its line break, as the `number`th of its file.
 pub fn read_line(line: &[u8], number: u64) -> Result<Entry, WireError> {
+    // A BOM at the start of the file is no part of it.
+    let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
     parse(line).map_err(|(at, fault)| WireError { line: number, at, fault })
 }
 
 type Fault = (usize, WireFault);
 
 fn parse(line: &[u8]) -> Result<Entry, Fault> {
-    // A checkout that turned line ends into CRLF is still the same transcript: a payload never ends in a bare CR.
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // A checkout that turned line ends into CRLF is still the same transcript: no content ends in a bare CR.
+    let returns = line.iter().rev().take_while(|b| **b == b'\r').count();
+    let line = &line[..line.len() - returns];
     let line = std::str::from_utf8(line).map_err(|bad| (bad.valid_up_to(), WireFault::NotUtf8))?;
     let mut chars = line.chars();
     match chars.next() {
@@ -92,7 +100,7 @@ fn parse(line: &[u8]) -> Result<Entry, Fault> {
 }
 
 fn behind_space(text: &str) -> String {
-    text.strip_prefix(' ').unwrap_or(text).to_owned()
+    text.strip_prefix(' ').unwrap_or(text).replace('\r', " ")
 }
 
 fn header(line: &str) -> Result<Entry, Fault> {
@@ -104,8 +112,10 @@ fn header(line: &str) -> Result<Entry, Fault> {
     }
     let facts = words
         .map(|word| {
-            let (key, value) = word.split_once('=').ok_or((offset(line, word), WireFault::BadHeader))?;
-            Ok((key.to_owned(), value.to_owned()))
+            let bad = (offset(line, word), WireFault::BadHeader);
+            let (key, value) = word.split_once('=').ok_or(bad)?;
+            let value = unescape(value).map_err(|at| (offset(line, value) + at, WireFault::BadEscape))?;
+            Ok((Word::new(key).ok_or(bad)?, value))
         })
         .collect::<Result<_, Fault>>()?;
     Ok(Entry::Header(Header { version, facts }))
@@ -194,26 +204,36 @@ fn bytes(line: &str, stream: Stream) -> Result<Entry, Fault> {
 
 fn event(line: &str) -> Result<Entry, Fault> {
     let Parts { channel, marks, payload, at, .. } = parts(line)?;
-    let text = String::from_utf8(payload).map_err(|_| (at, WireFault::BadNote))?;
-    let note = note(&text).ok_or((at, WireFault::BadNote))?;
+    let note = note(&payload).ok_or((at, WireFault::BadNote))?;
     Ok(Entry::Event(Event { channel, note, marks }))
 }
 
 /// The words this version knows must be used as it knows them; others are kept.
-fn note(text: &str) -> Option<Note> {
-    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let (second, behind) = rest.split_once(' ').unwrap_or((rest, ""));
+fn note(text: &[u8]) -> Option<Note> {
+    let (word, rest) = split_word(text);
+    let (second, behind) = split_word(rest);
     let stream = || Stream::from_sigil(second);
     Some(match word {
-        "open" => Note::Open(rest.to_owned()),
-        "framing" => Note::Framing(rest.to_owned()),
-        "head" => Note::Head(stream()?, behind.to_owned()),
-        "read" => Note::Read(stream().filter(|_| behind.is_empty())?),
-        "eof" => Note::Eof(stream().filter(|_| behind.is_empty())?),
-        "gap" => Note::Gap(stream()?, behind.parse().ok()?),
-        "exit" if second == "code" => Note::ExitCode(behind.parse().ok()?),
-        "exit" if second == "signal" => Note::ExitSignal(behind.parse().ok()?),
-        "exit" | "" => return None,
-        _ => Note::Other(text.to_owned()),
+        b"open" => Note::Open(rest.to_vec()),
+        b"framing" => Note::Framing(Framing::from_word(rest)?),
+        b"head" => Note::Head(stream()?, behind.to_vec()),
+        b"read" => Note::Read(stream().filter(|_| behind.is_empty())?),
+        b"eof" => Note::Eof(stream().filter(|_| behind.is_empty())?),
+        b"gap" => Note::Gap(stream()?, number(behind)?),
+        b"exit" if second == b"code" => Note::ExitCode(number(behind)?),
+        b"exit" if second == b"signal" => Note::ExitSignal(number(behind)?),
+        b"exit" | b"" => return None,
+        _ => Note::Other(text.to_vec()),
     })
+}
+
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b' ', text) {
+        Some(space) => (&text[..space], &text[space + 1..]),
+        None => (text, b""),
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }

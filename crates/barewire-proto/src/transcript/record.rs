@@ -1,8 +1,9 @@
 //! Byte streams -> entries, and back.
 
+use std::fmt;
 use std::time::Duration;
 
-use super::entry::{Bytes, Channel, End, Entry, Marks, Stream};
+use super::entry::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
 /// Writes one byte stream down: every line of it becomes an entry, and no byte is lost.
 #[derive(Debug)]
@@ -59,17 +60,51 @@ impl Recorder {
     }
 }
 
-/// The bytes of one stream, as they were.
-pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Vec<u8> {
+/// The bytes of one stream, as they were; or why they are not all there.
+pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<Vec<u8>, NotWhole> {
     let mut out = Vec::new();
     for entry in entries {
-        if let Entry::Bytes(bytes) = entry
-            && bytes.stream == stream
-            && bytes.channel == *channel
-        {
-            out.extend_from_slice(&bytes.payload);
-            out.extend_from_slice(bytes.end.as_bytes());
+        match entry {
+            Entry::Bytes(bytes) if bytes.stream == stream && bytes.channel == *channel => {
+                if bytes.marks.truncated.is_some() {
+                    return Err(NotWhole::Truncated);
+                }
+                if bytes.marks.redacted {
+                    return Err(NotWhole::Redacted);
+                }
+                out.extend_from_slice(&bytes.payload);
+                out.extend_from_slice(bytes.end.as_bytes());
+            }
+            Entry::Event(Event { note: Note::Gap(gap, _), channel: gone, .. })
+                if *gap == stream && gone == channel =>
+            {
+                return Err(NotWhole::Gap);
+            }
+            _ => {}
         }
     }
-    out
+    Ok(out)
 }
+
+/// Why a transcript does not hold all bytes of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotWhole {
+    /// A line was cut when it was recorded.
+    Truncated,
+    /// A secret was replaced.
+    Redacted,
+    /// Bytes were not recorded.
+    Gap,
+}
+
+impl fmt::Display for NotWhole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "a line of the stream is truncated in the transcript",
+            Self::Redacted => "a line of the stream is redacted in the transcript",
+            Self::Gap => "the transcript has a gap in the stream",
+        })
+    }
+}
+
+impl std::error::Error for NotWhole {}

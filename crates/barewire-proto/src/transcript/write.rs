@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note};
-use super::escape::{is_clean, push_exact};
+use super::escape::{is_clean, push_exact, push_word};
 
 impl Entry {
     /// Appends the entry as a line, with its line break.
@@ -13,7 +13,8 @@ impl Entry {
             Self::Header(Header { version, facts }) => {
                 push(out, format_args!("wire {version}"));
                 for (key, value) in facts {
-                    push(out, format_args!(" {key}={value}"));
+                    push(out, format_args!(" {}=", key.as_str()));
+                    push_word(out, value);
                 }
             }
             Self::Bytes(Bytes { stream, channel, payload, end, marks }) => {
@@ -25,7 +26,7 @@ impl Entry {
                 line(out, stream.sigil(), channel, marks, end, payload);
             }
             Self::Event(Event { channel, note, marks }) => {
-                line(out, '@', channel, marks, "", note.to_string().as_bytes());
+                line(out, '@', channel, marks, "", &note.to_bytes());
             }
             Self::Expect(text) => text_line(out, '=', text),
             Self::Comment(text) => text_line(out, '#', text),
@@ -35,18 +36,19 @@ impl Entry {
     }
 }
 
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Note {
+    /// The content of its line.
+    fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Open(what) => write!(f, "open {what}"),
-            Self::Framing(codec) => write!(f, "framing {codec}"),
-            Self::Head(stream, text) => write!(f, "head {} {text}", stream.sigil()),
-            Self::Read(stream) => write!(f, "read {}", stream.sigil()),
-            Self::Gap(stream, bytes) => write!(f, "gap {} {bytes}", stream.sigil()),
-            Self::Eof(stream) => write!(f, "eof {}", stream.sigil()),
-            Self::ExitCode(code) => write!(f, "exit code {code}"),
-            Self::ExitSignal(signal) => write!(f, "exit signal {signal}"),
-            Self::Other(text) => f.write_str(text),
+            Self::Open(what) => [b"open ", &what[..]].concat(),
+            Self::Head(stream, text) => [format!("head {} ", stream.sigil()).as_bytes(), text].concat(),
+            Self::Framing(framing) => format!("framing {}", framing.as_str()).into_bytes(),
+            Self::Read(stream) => format!("read {}", stream.sigil()).into_bytes(),
+            Self::Gap(stream, bytes) => format!("gap {} {bytes}", stream.sigil()).into_bytes(),
+            Self::Eof(stream) => format!("eof {}", stream.sigil()).into_bytes(),
+            Self::ExitCode(code) => format!("exit code {code}").into_bytes(),
+            Self::ExitSignal(signal) => format!("exit signal {signal}").into_bytes(),
+            Self::Other(text) => text.clone(),
         }
     }
 }
@@ -86,7 +88,8 @@ fn text_line(out: &mut String, sigil: char, text: &str) {
     out.push(sigil);
     if !text.is_empty() {
         out.push(' ');
-        out.push_str(text);
+        // Text for people is one line, whatever was put into it.
+        out.extend(text.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
     }
 }
 

@@ -39,7 +39,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, tells the other end, and waits until `ready`.
+    /// Tells the other end that something has changed, and waits until `ready`.
     fn wait_until<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
