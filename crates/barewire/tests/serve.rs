@@ -1,10 +1,9 @@
 //! The blocking loop: the transcripts of `testdata/serve` (`>` goes in, `<` must come out), and what bytes cannot show.
 
-use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use barewire::blocking::{Call, Conn, Failure, pipe};
 use barewire::proto::rpc::{Code, ErrorObject};
@@ -25,7 +24,7 @@ fn handle(call: &mut Call<'_>) -> Result<Value, Failure> {
         "sum" => Ok(json!(call.params::<Vec<i64>>()?.iter().sum::<i64>())),
         "get_data" => Ok(json!(["hello", 5])),
         "update" | "notify_hello" | "notify_sum" => Ok(Value::Null),
-        "echo" => Ok(call.raw_params().map_or(Value::Null, |params| params.to().expect("JSON"))),
+        "echo" => Ok(call.raw_params().map_or(Value::Null, |params| params.json().to().expect("JSON"))),
         "work" => {
             call.notify("notifications/progress", &json!({"progress": 1}))?;
             call.notify("notifications/progress", &json!({"progress": 2}))?;
@@ -82,7 +81,7 @@ fn transcripts() {
             let next_goes_in = matches!(rest.peek(), Some(Entry::Bytes(b)) if b.stream == Stream::ToServer);
             if let (Entry::Bytes(_), false) = (entry, next_goes_in) {
                 let start = new.iter().rposition(|e| !matches!(e, Entry::Bytes(_))).map_or(0, |at| at + 1);
-                let input = restore(&new[start..], Stream::ToServer, &channel);
+                let input = restore(&new[start..], Stream::ToServer, &channel).expect("whole");
                 let mut recorder = Recorder::new(Stream::ToClient, channel.clone(), usize::MAX);
                 let output = serve(&input, usize::MAX);
                 assert_eq!(serve(&input, 1), output, "byte by byte");
@@ -123,11 +122,11 @@ fn serve(input: &[u8], piece: usize) -> Vec<u8> {
 
 /// Counts what reaches the writer, one entry a `write`.
 #[derive(Clone, Default)]
-struct Writes(Rc<RefCell<Vec<String>>>);
+struct Writes(Arc<Mutex<Vec<String>>>);
 
 impl Write for Writes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().push(String::from_utf8(bytes.to_vec()).expect("UTF-8"));
+        self.0.lock().expect("no panic").push(String::from_utf8(bytes.to_vec()).expect("UTF-8"));
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -142,7 +141,7 @@ fn answers_go_out_together_and_notifications_at_once() {
     let input = format!("{ping}\n{ping}\n{work}\n{ping}\n");
     let writes = Writes::default();
     Conn::new(input.as_bytes(), writes.clone()).serve(handle).expect("memory");
-    let writes = writes.0.borrow();
+    let writes = writes.0.lock().expect("no panic");
     let lines = |write: &String| write.lines().count();
     // The two answers before it go out with the first notification, and nothing overtakes anything.
     assert_eq!(writes.iter().map(lines).collect::<Vec<_>>(), [3, 1, 2], "{writes:?}");
@@ -153,7 +152,7 @@ fn every_bad_line_is_logged_once_and_escaped() {
     let log = Writes::default();
     let input = b"\x1b[31mred\n{\"jsonrpc\":\"2.0\",\"method\":7}\n\nnonsense\n";
     Conn::new(&input[..], io::sink()).log_to(log.clone()).serve(handle).expect("memory");
-    let log = log.0.borrow().concat();
+    let log = log.0.lock().expect("no panic").concat();
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 3, "{log}");
     assert!(lines[0].contains("frame at byte 0") && lines[0].contains("\\x1b[31mred"), "{log}");
@@ -168,9 +167,43 @@ fn a_flood_of_bad_lines_does_not_flood_the_log() {
     let mut output = Vec::new();
     Conn::new(input.as_bytes(), &mut output).log_to(log.clone()).serve(handle).expect("memory");
     assert_eq!(output.split(|b| *b == b'\n').count() - 1, 10_000, "every one is answered");
-    let log = log.0.borrow().concat();
+    let log = log.0.lock().expect("no panic").concat();
     assert!(log.lines().count() < 2000, "{}", log.lines().count());
     assert!(log.contains("more like these were not logged"));
+}
+
+#[test]
+fn a_batch_is_bounded_in_what_it_costs() {
+    type Batchy<'a> = Conn<&'a [u8], &'a mut Vec<u8>>;
+    fn serve(set: for<'a> fn(Batchy<'a>) -> Batchy<'a>, input: &str) -> (String, usize) {
+        let (mut output, log) = (Vec::new(), Writes::default());
+        let conn = Conn::new(input.as_bytes(), &mut output).log_to(log.clone());
+        set(conn).serve(handle).expect("memory");
+        let logged = log.0.lock().expect("no panic").len();
+        (String::from_utf8(output).expect("UTF-8"), logged)
+    }
+    let million = format!("[{}1]", "1,".repeat(999_999));
+    let (answer, logged) = serve(|conn| conn, &million);
+    assert!(answer.contains("\"rule\":\"batch-too-long\"") && answer.lines().count() == 1, "{answer}");
+    assert_eq!(logged, 1);
+    let (answer, logged) = serve(|conn| conn, "[1,2,3]");
+    assert_eq!(
+        (answer.matches("not-an-object").count(), answer.lines().count(), logged),
+        (3, 1, 1),
+        "{answer}"
+    );
+
+    let pair =
+        r#"[{"jsonrpc":"2.0","id":1,"method":"get_data"},{"jsonrpc":"2.0","id":"b","method":"get_data"}]"#;
+    let (answer, logged) = serve(|conn| conn.refuse_batches(), pair);
+    assert_eq!(
+        (answer.matches("batch-not-allowed").count(), answer.lines().count(), logged),
+        (2, 2, 1),
+        "{answer}"
+    );
+    assert!(answer.contains(r#""id":"b""#) && !answer.contains('['), "{answer}");
+    let (answer, _) = serve(|conn| conn.max_batch(1), pair);
+    assert!(answer.contains("batch-too-long"), "{answer}");
 }
 
 #[test]

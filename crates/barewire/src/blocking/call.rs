@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-use barewire_proto::json::{Json, Kind, Text};
-use barewire_proto::rpc::write;
+use barewire_proto::json::{Json, Text};
+use barewire_proto::rpc::{Params, write};
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
@@ -13,7 +13,7 @@ use super::Failure;
 /// One request or notification that is being handled.
 pub struct Call<'a> {
     method: Cow<'a, str>,
-    params: Option<Json<'a>>,
+    params: Option<Params<'a>>,
     asks: bool,
     /// Writes one message and flushes it.
     send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -22,7 +22,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     pub(super) fn new(
         method: Text<'a>,
-        params: Option<Json<'a>>,
+        params: Option<Params<'a>>,
         asks: bool,
         send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Self {
@@ -39,18 +39,22 @@ impl<'a> Call<'a> {
     /// The parameters as a type. Absent ones are read as an object without members.
     pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
         let read = match self.params {
-            Some(params) => params.to(),
-            None => serde_json::from_str("{}").or_else(|_| serde_json::from_str("[]")),
+            Some(params) => params.json().to(),
+            None => serde_json::from_str("{}").or_else(|error| serde_json::from_str("[]").map_err(|_| error)),
         };
         read.map_err(|error| {
             // Where in the text is of no use to a caller who has sent one line of it.
             let text = error.to_string();
-            Failure::invalid_params(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
+            let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
+            match self.params {
+                Some(_) => Failure::invalid_params(what),
+                None => Failure::invalid_params(format!("there are none: {what}")),
+            }
         })
     }
 
-    /// The parameters as they were written, an object or an array.
-    pub fn raw_params(&self) -> Option<Json<'a>> {
+    /// The parameters as they were written.
+    pub fn raw_params(&self) -> Option<Params<'a>> {
         self.params
     }
 
@@ -63,11 +67,11 @@ impl<'a> Call<'a> {
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> io::Result<()> {
         let params = serde_json::to_vec(params)?;
         let params = Json::parse(&params).map_err(io::Error::other)?;
-        if !matches!(params.kind(), Kind::Object | Kind::Array) {
+        let Some(params) = Params::from_json(params) else {
             let what =
                 format!("the params of a notification must be an object or an array, not {}", params.kind());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
+        };
         let mut message = Vec::new();
         write::notification(&mut message, method, Some(params));
         (self.send)(&message)

@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines};
-use barewire_proto::json::{Json, Text};
-use barewire_proto::rpc::{Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Parsed, Request, parse};
-use barewire_proto::transcript::escape;
+use barewire_proto::json::Text;
+use barewire_proto::rpc::{
+    Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, Rule, parse,
+};
 use serde::Serialize;
 
-use super::log::Log;
+use super::log::{Log, quoted};
 use super::output::Output;
 use super::{Call, Failure};
 
@@ -19,15 +20,24 @@ pub struct Conn<R, W> {
     reader: R,
     output: Output<W>,
     max_frame: usize,
-    max_depth: usize,
+    limits: Limits,
     log: Log,
+}
+
+/// What of a frame is let through.
+#[derive(Debug)]
+struct Limits {
+    depth: usize,
+    /// Elements of a batch; `None` where batches are not allowed at all.
+    batch: Option<usize>,
 }
 
 impl<R: Read, W: Write> Conn<R, W> {
     /// A connection with the default limits, logging to stderr.
     pub fn new(reader: R, writer: W) -> Self {
         let output = Output::new(writer);
-        Self { reader, output, max_frame: DEFAULT_LIMIT, max_depth: DEFAULT_DEPTH, log: Log::stderr() }
+        let limits = Limits { depth: DEFAULT_DEPTH, batch: Some(DEFAULT_BATCH) };
+        Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::stderr() }
     }
 
     /// Refuses frames of more than `bytes` instead of the default 64 MiB.
@@ -39,12 +49,24 @@ impl<R: Read, W: Write> Conn<R, W> {
     /// Refuses messages nested deeper than `levels` instead of the default 128.
     #[must_use]
     pub fn max_depth(self, levels: usize) -> Self {
-        Self { max_depth: levels, ..self }
+        Self { limits: Limits { depth: levels, ..self.limits }, ..self }
+    }
+
+    /// Refuses batches of more than `elements` instead of the default 1000.
+    #[must_use]
+    pub fn max_batch(self, elements: usize) -> Self {
+        Self { limits: Limits { batch: Some(elements), ..self.limits }, ..self }
+    }
+
+    /// Refuses all batches: a refusal for every request in one, and no array.
+    #[must_use]
+    pub fn refuse_batches(self) -> Self {
+        Self { limits: Limits { batch: None, ..self.limits }, ..self }
     }
 
     /// Logs to `sink` instead of stderr.
     #[must_use]
-    pub fn log_to(self, sink: impl Write + 'static) -> Self {
+    pub fn log_to(self, sink: impl Write + Send + 'static) -> Self {
         Self { log: Log::to(sink), ..self }
     }
 
@@ -57,9 +79,9 @@ impl<R: Read, W: Write> Conn<R, W> {
         self,
         mut handler: impl FnMut(&mut Call<'_>) -> Result<T, Failure>,
     ) -> io::Result<()> {
-        let Self { mut reader, output, max_frame, max_depth, log } = self;
+        let Self { mut reader, output, max_frame, limits, log } = self;
         let mut lines = Lines::new(max_frame);
-        let mut turn = Turn { output, log, max_depth, handler: &mut handler };
+        let mut turn = Turn { output, log, limits, handler: &mut handler };
         let mut buffer = vec![0; READ];
         loop {
             let read = match reader.read(&mut buffer) {
@@ -86,7 +108,7 @@ impl<R: Read, W: Write> Conn<R, W> {
 struct Turn<'h, W, H> {
     output: Output<W>,
     log: Log,
-    max_depth: usize,
+    limits: Limits,
     handler: &'h mut H,
 }
 
@@ -99,42 +121,73 @@ where
     fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) -> io::Result<()> {
         let mut answer = Vec::new();
         match &frame {
-            Err(error) => self.invalid(error.offset(), b"", &Invalid::from_frame(error), &mut answer),
-            Ok(frame) => match parse(frame.bytes, self.max_depth) {
+            Err(error) => {
+                let begins = match error {
+                    FrameError::TooLong(long) => &long.begins[..],
+                    _ => b"",
+                };
+                self.invalid(error.offset(), begins, &Invalid::from_frame(error), &mut answer);
+            }
+            Ok(frame) => match parse(frame.bytes, self.limits.depth) {
                 Parsed::Message(message) => self.message(*frame, message, &mut answer)?,
                 Parsed::Invalid(invalid) => self.invalid(frame.offset, frame.bytes, &invalid, &mut answer),
-                Parsed::Batch(batch) => self.batch(*frame, batch, &mut answer)?,
+                Parsed::Batch(batch) => return self.batch(*frame, batch, answer),
             },
         }
         if answer.is_empty() { Ok(()) } else { self.output.message(|out| out.extend_from_slice(&answer)) }
     }
 
     /// One array when all are done. If nobody in it waits for an answer, nothing at all.
-    fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
+    fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, mut answer: Vec<u8>) -> io::Result<()> {
+        let Some(most) = self.limits.batch else {
+            let what = format_args!("{} ({})", Rule::BatchNotAllowed, Rule::BatchNotAllowed.code());
+            self.log.frame(frame.offset, frame.bytes, what);
+            for invalid in batch.refusals() {
+                if let Some(reply) = invalid.reply() {
+                    self.output.message(|out| reply.error(out, &invalid.error()))?;
+                }
+            }
+            return Ok(());
+        };
+        if let Some(invalid) = batch.over(most) {
+            self.invalid(frame.offset, frame.bytes, &invalid, &mut answer);
+            return self.output.message(|out| out.extend_from_slice(&answer));
+        }
+        let mut bad = 0;
         for element in batch.elements() {
             let before = answer.len();
             answer.push(if before == 0 { b'[' } else { b',' });
             let start = answer.len();
             match element {
-                Ok(message) => self.message(frame, message, answer)?,
-                Err(invalid) => self.invalid(frame.offset, frame.bytes, &invalid, answer),
+                Ok(message) => self.message(frame, message, &mut answer)?,
+                Err(invalid) => {
+                    // A bad line is logged once, however much of it is bad.
+                    if bad == 0 {
+                        self.log.frame(
+                            frame.offset,
+                            frame.bytes,
+                            format_args!("{invalid} ({})", invalid.rule.code()),
+                        );
+                    }
+                    bad += 1;
+                    refuse(&invalid, &mut answer);
+                }
             }
             if answer.len() == start {
                 answer.truncate(before);
             }
         }
-        if !answer.is_empty() {
-            answer.push(b']');
+        if answer.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        answer.push(b']');
+        self.output.message(|out| out.extend_from_slice(&answer))
     }
 
     /// Refuses what is no message: a line in the log, and an answer if somebody waits for one.
     fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
         self.log.frame(offset, bytes, format_args!("{invalid} ({})", invalid.rule.code()));
-        if let Some(reply) = invalid.reply() {
-            reply.error(answer, &invalid.error());
-        }
+        refuse(invalid, answer);
     }
 
     fn message(&mut self, frame: Frame<'_>, message: Message<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
@@ -161,11 +214,8 @@ where
             }
             // Nothing was asked, so nothing can be answered.
             Message::Response(response) => {
-                self.log.frame(
-                    offset,
-                    bytes,
-                    format_args!("answer to no request of ours, id {}", response.id),
-                );
+                let kind = if response.outcome.is_ok() { "result" } else { "error" };
+                self.log.frame(offset, bytes, format_args!("{kind} of no request of ours"));
             }
             Message::OrphanError(error) => {
                 self.log.frame(offset, bytes, format_args!("the peer reports an error, code {}", error.code));
@@ -179,7 +229,7 @@ where
     fn call(
         &mut self,
         method: Text<'_>,
-        params: Option<Json<'_>>,
+        params: Option<Params<'_>>,
         asks: bool,
         finish: impl FnOnce(T) -> Result<(), Failure>,
     ) -> io::Result<Result<(), Failure>> {
@@ -194,18 +244,27 @@ where
         let outcome = catch_unwind(AssertUnwindSafe(|| finish(handler(&mut call)?)));
         match broken {
             Some(error) => Err(error),
-            None => Ok(outcome.unwrap_or_else(|panic| Err(Failure::panicked(panic_message(&*panic))))),
+            None => Ok(outcome.unwrap_or_else(|panic| {
+                let failure = Failure::panicked(panic_message(&*panic));
+                // What a handler panics with is its own type, and dropping it may panic as well.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+                Err(failure)
+            })),
         }
     }
 
     fn failed(&mut self, method: Text<'_>, failure: &Failure) {
         if let Some(what) = failure.log() {
-            let what = escape(what.as_bytes());
-            self.log.line(format_args!(
-                "barewire: handler of {} failed: {what}",
-                escape(method.raw().as_bytes())
-            ));
+            let (method, what) = (quoted(method.raw().as_bytes()), quoted(what.as_bytes()));
+            self.log.line(format_args!("barewire: handler of {method} failed: {what}"));
         }
+    }
+}
+
+/// Writes the refusal of what is no message, if somebody waits for one.
+fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
+    if let Some(reply) = invalid.reply() {
+        reply.error(answer, &invalid.error());
     }
 }
 
@@ -214,6 +273,10 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")
 }
+
+/// More than any client sends at once. Each element may be answered with many times its length, so their number is what
+/// bounds the answer.
+const DEFAULT_BATCH: usize = 1000;
 
 /// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
 const READ: usize = 64 * 1024;

@@ -10,8 +10,9 @@ use serde::Serialize;
 
 /// What a handler returns instead of a result.
 ///
-/// Any error turns into one by `?`. Its caller is told -32603 and the name of the error's type; what the error says
-/// goes to the log only, because it may hold what is nobody else's business. An [`ErrorObject`] is sent as it is.
+/// Any type that implements [`Error`] turns into one by `?`. The caller is told -32603 and the name of that type; what the
+/// error says goes to the log only, because it may hold what is nobody else's business. An [`ErrorObject`] is sent as it
+/// is. For errors that hide their type, as a boxed one does, there is [`Self::internal`].
 #[derive(Debug)]
 pub struct Failure(Why);
 
@@ -34,15 +35,17 @@ impl Failure {
         Self(Why::InvalidParams(what.into()))
     }
 
+    /// Something failed in here: -32603. The caller is told `exception`, the log gets `what`.
+    pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
+        Self(Why::Internal { exception: exception.into(), log: what.into() })
+    }
+
     pub(super) fn panicked(what: &str) -> Self {
-        Self(Why::Internal { exception: "panic".into(), log: what.to_owned() })
+        Self::internal("panic", what)
     }
 
     pub(super) fn unserializable(error: &serde_json::Error) -> Self {
-        Self(Why::Internal {
-            exception: "Error".into(),
-            log: format!("result cannot be written as JSON: {error}"),
-        })
+        Self::internal("Error", format!("the result cannot be written as JSON: {error}"))
     }
 
     /// What the log should say; `None` if the answer says it all.
@@ -57,7 +60,7 @@ impl Failure {
     pub(super) fn error(self, method: Text<'_>) -> ErrorObject {
         match self.0 {
             Why::MethodNotFound => {
-                let method = method.to_str().unwrap_or(Cow::Borrowed(method.raw()));
+                let method = method.to_str().unwrap_or(Cow::Borrowed(method.raw().trim_matches('"')));
                 let data = Data { method: Some(&method), exception: None };
                 ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data)
             }
@@ -92,8 +95,11 @@ impl<E: Error + 'static> From<E> for Failure {
     }
 }
 
-/// `Error` of `std::io::Error`, `Wrapped` of `app::Wrapped<app::Inner>`.
+/// `Error` of `std::io::Error`, `Wrapped` of `app::Wrapped<app::Inner>`, and of a box what is in it.
 fn last_segment(type_name: &str) -> &str {
+    if let Some(boxed) = type_name.strip_prefix("alloc::boxed::Box<") {
+        return last_segment(boxed.trim_end_matches('>'));
+    }
     let outer = type_name.split('<').next().unwrap_or(type_name);
     outer.rsplit("::").next().unwrap_or(outer)
 }
@@ -119,6 +125,7 @@ mod tests {
             ("core::num::error::ParseIntError", "ParseIntError"),
             ("app::Wrapped<app::deep::Inner>", "Wrapped"),
             ("Plain", "Plain"),
+            ("alloc::boxed::Box<app::Inner>", "Inner"),
         ] {
             assert_eq!(last_segment(name), segment);
         }

@@ -8,7 +8,7 @@ use barewire_proto::transcript::escape;
 
 /// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection.
 pub(super) struct Log {
-    sink: Box<dyn Write>,
+    sink: Box<dyn Write + Send>,
     window: Option<Instant>,
     written: u32,
     dropped: u64,
@@ -19,15 +19,13 @@ impl Log {
         Self::to(io::stderr())
     }
 
-    pub(super) fn to(sink: impl Write + 'static) -> Self {
+    pub(super) fn to(sink: impl Write + Send + 'static) -> Self {
         Self { sink: Box::new(sink), window: None, written: 0, dropped: 0 }
     }
 
     /// Writes a line about a frame, with what the frame begins with.
     pub(super) fn frame(&mut self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
-        let begins = escape(&bytes[..bytes.len().min(QUOTED)]);
-        let more = if bytes.len() > QUOTED { "…" } else { "" };
-        self.line(format_args!("barewire: frame at byte {offset}: {what}: {begins}{more}"));
+        self.line(format_args!("barewire: frame at byte {offset}: {what}: {}", quoted(bytes)));
     }
 
     /// Writes a line.
@@ -58,6 +56,12 @@ impl Log {
     fn write(&mut self, line: fmt::Arguments<'_>) {
         let _ = self.sink.write_all(format!("{line}\n").as_bytes());
     }
+}
+
+/// What a peer or a handler wrote, for a line of the log: escaped, and only the beginning of it.
+pub(super) fn quoted(bytes: &[u8]) -> String {
+    let more = if bytes.len() > QUOTED { "…" } else { "" };
+    format!("{}{more}", escape(&bytes[..bytes.len().min(QUOTED)]))
 }
 
 impl Drop for Log {

@@ -23,5 +23,6 @@ pub use memory::{PipeReader, PipeWriter, pipe};
 ///
 /// stdout belongs to the wire: print to stderr.
 pub fn serve_stdio<R: Serialize>(handler: impl FnMut(&mut Call<'_>) -> Result<R, Failure>) -> io::Result<()> {
-    Conn::new(io::stdin().lock(), io::stdout().lock()).serve(handler)
+    // stdout is locked for each write only: a thread of the handler's that prints must not wait for ever.
+    Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }
