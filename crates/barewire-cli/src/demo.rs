@@ -102,13 +102,13 @@ fn show(
             }
             Lines::encode(&mut sent, |out| out.extend_from_slice(line.as_bytes()));
         }
-        to_server.write_all(&sent)?;
+        to_server.write_all(&sent).map_err(|_| Failure::new("the server of the demo has ended"))?;
         // All answers are written before the server reads on, so when it does they are all there.
         to_server.wait_until_idle();
         match from_server.available() {
             0 => writeln!(output, "{}", output.paint(Tone::Faint, "# nothing comes back"))?,
             count => {
-                from_server.read_exact(&mut buffer[..count])?;
+                from_server.read_exact(&mut buffer[..count]).expect("so much is there");
                 let answers = String::from_utf8_lossy(&buffer[..count]);
                 for line in answers.lines() {
                     writeln!(output, "{} {line}", output.paint(Tone::Good, "<"))?;

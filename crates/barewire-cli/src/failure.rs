@@ -35,7 +35,7 @@ impl Failure {
     }
 }
 
-/// The only input and output that is used with a bare `?` is our own output.
+/// What is used with a bare `?` is our own output; everything else says what it was about.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)

@@ -16,7 +16,7 @@ use output::Output;
 
 /// Read, debug and drive the wire of the Model Context Protocol (MCP).
 #[derive(Parser)]
-#[command(version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "barewire", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Args {
     #[command(subcommand)]
     verb: Verb,

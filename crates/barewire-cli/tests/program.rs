@@ -81,6 +81,53 @@ fn what_a_peer_wrote_cannot_steer_the_terminal() {
     }
 }
 
+/// `read` names a rule and says where to read on; there is something to read.
+#[test]
+fn every_rule_that_is_named_can_be_explained() {
+    let mut names = std::collections::BTreeSet::new();
+    for folder in ["frame", "rpc", "serve"] {
+        for file in std::fs::read_dir(format!("../../testdata/{folder}")).expect("testdata") {
+            let text = std::fs::read_to_string(file.expect("a file").path()).expect("UTF-8");
+            for line in text.lines().filter(|line| line.starts_with("= ")) {
+                let named = line.split("invalid ").nth(1).and_then(|rest| rest.split_once(" at "));
+                names.extend(named.map(|(name, _)| name.to_owned()));
+            }
+        }
+    }
+    assert!(names.len() >= 15, "{names:?}");
+    for name in names {
+        let output = barewire().args(["explain", &name]).output().expect("it runs");
+        assert!(output.status.success(), "{name}");
+    }
+}
+
+#[test]
+fn a_transcript_is_known_by_its_first_line() {
+    let message = "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}";
+    for (input, code) in [
+        (format!("wire 1\n> {message}\n"), 0),
+        (format!("\u{feff}wire 1 started=now\n> {message}\n"), 0),
+        (format!("wire service ready\n{message}\n"), 1),
+        (format!("wire 99\n> {message}\n"), 2),
+        (format!("{message}\n"), 0),
+        ("wire".into(), 1),
+        (String::new(), 0),
+    ] {
+        let bytes: Vec<&[u8]> = input.as_bytes().chunks(1).collect();
+        let output = run(&["read"], &bytes);
+        assert_eq!(output.status.code(), Some(code), "{input}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_gap_of_any_length_is_only_a_number() {
+    let line = "> {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
+    let gap = format!("@ gap > {}\n", u64::MAX);
+    let output =
+        run(&["read", "--json", "--format", "wire"], &[[&gap, line, &gap, line].concat().as_bytes()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn frames_are_shown_while_the_stream_is_open() {
     let mut child =

@@ -53,7 +53,7 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
     if let Some(topic) =
         TOPICS.iter().find(|topic| topic.names.iter().any(|name| name.eq_ignore_ascii_case(wanted)))
     {
-        show(output, wanted, topic, json)?;
+        show(output, topic.names[0], topic, json)?;
         return Ok(Exit::Clean);
     }
     if let Some(method) = METHODS.iter().find(|method| method.name == wanted) {

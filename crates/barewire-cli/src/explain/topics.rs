@@ -279,10 +279,11 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     Topic {
         names: &["truncated"],
-        title: "the stream ended inside a frame",
-        what: "The sender ended, was killed or was cut off in the middle of a message.",
-        fault: "the sender, or the carrier",
-        fix: "see why it ended: its exit code and its stderr",
+        title: "the rest of a frame is missing",
+        what: "The stream ended in the middle of a message: its sender ended, was killed or was cut off. Or a transcript \
+               holds only the beginning of the frame.",
+        fault: "the sender, the carrier, or whoever recorded the transcript",
+        fix: "see why the sender ended: its exit code and its stderr",
         see: "docs/wire-format.md",
     },
     Topic {
@@ -300,6 +301,15 @@ pub(super) const TOPICS: &[Topic] = &[
         fault: "the sender",
         fix: "send nothing instead",
         see: "JSON-RPC 2.0, section 6",
+    },
+    Topic {
+        names: &["batch-too-long"],
+        title: "a batch of more elements than the limit",
+        what: "Each element may be answered with many times its length, so their number bounds the answer. It is refused \
+               as a whole, with an id of null.",
+        fault: "the sender, or the limit",
+        fix: "send the messages one by one, a line each, or raise the limit",
+        see: "docs/limits.md",
     },
     Topic {
         names: &["nested-batch"],

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use barewire::proto::json::{Json, Kind, Text};
-use barewire::proto::rpc::{Invalid, Message, Name, Parsed, Response};
+use barewire::proto::json::{Json, Kind, Member, Text};
+use barewire::proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
 
 use super::text;
-use super::verdict::Seen;
+use super::verdict::{Facts, Seen};
 use crate::explain;
 use crate::output::{Output, Tone, shown, size};
 
@@ -20,26 +20,14 @@ pub(super) fn show(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
         writeln!(output, "on {way}{time}")?;
     }
     text::details(output, seen, &facts)?;
-    if let Some((object, before)) = seen.json() {
-        writeln!(output)?;
-        for member in object.members() {
-            let meaning = meaning(seen, member.name, member.value);
-            let name =
-                output.paint(Tone::Strong, format_args!("{:<10}", shown(member.name.raw().as_bytes(), 24)));
-            let at = output.paint(Tone::Faint, format_args!("@{}", before + member.value_at));
-            writeln!(output, "  {name} {at:<6} {}", summary(member.value, 60))?;
-            writeln!(output, "  {:<17} {meaning}", "")?;
-            if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
-                for inner in member.value.members().take(MOST_INNER) {
-                    let name = shown(inner.name.raw().as_bytes(), 30);
-                    writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
-                }
-                let more = member.value.members().skip(MOST_INNER).count();
-                if more > 0 {
-                    writeln!(output, "  {:<19} and {more} more", "")?;
-                }
-            }
-        }
+    if let Some(bytes) = seen.bytes {
+        members(output, &Part { kind: facts.kind, text: bytes, at: 0 })?;
+    }
+    for (index, (element, text)) in (1..).zip(seen.elements()).take(MOST_ELEMENTS) {
+        let part = Part::element(seen, Facts::element(&element, text).kind, text);
+        let title = output.paint(Tone::Strong, format_args!("[{index}] {}", part.kind));
+        writeln!(output, "\n{title}")?;
+        members(output, &part)?;
     }
     writeln!(output)?;
     for line in consequence(seen) {
@@ -48,24 +36,78 @@ pub(super) fn show(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What a member means in this frame.
-pub(super) fn meaning(seen: &Seen<'_>, name: Text<'_>, value: Json<'_>) -> String {
-    let Some(name) = Name::of(name) else {
-        return "not a member of JSON-RPC: ignored".into();
-    };
+/// A message to take apart: a frame, or an element of a batch.
+pub(super) struct Part<'a> {
+    kind: &'static str,
+    text: &'a [u8],
+    /// Where in the frame the text begins.
+    at: usize,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn frame(seen: &Seen<'a>) -> Option<Self> {
+        Some(Self { kind: seen.facts().kind, text: seen.bytes?, at: 0 })
+    }
+
+    pub(super) fn element(seen: &Seen<'a>, kind: &'static str, text: &'a [u8]) -> Self {
+        let frame = seen.bytes.unwrap_or(text);
+        Self { kind, text, at: text.as_ptr().addr() - frame.as_ptr().addr() }
+    }
+
+    /// The members with where their values begin in the frame, and what they mean. None if it is no object.
+    pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
+        let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let Ok(object) = Json::parse(self.text) else { return Vec::new() };
+        let twice = |name| object.members().filter(|other| Name::of(other.name) == Some(name)).count() > 1;
+        let told = |member: Member<'a>| {
+            let meaning = match Name::of(member.name) {
+                None => "not a member of JSON-RPC: ignored".into(),
+                Some(name) if twice(name) => "stands twice, so nothing says which of the two is meant".into(),
+                Some(name) => meaning(self.kind, name, member.value),
+            };
+            (member, self.at + before + member.value_at, meaning)
+        };
+        object.members().map(told).collect()
+    }
+}
+
+fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
+    for (index, (member, at, meaning)) in part.members().into_iter().enumerate() {
+        if index == 0 {
+            writeln!(output)?;
+        }
+        let name = format!("{:<10}", shown(member.name.raw().as_bytes(), 24));
+        let (name, at) =
+            (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
+        writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
+        writeln!(output, "  {:<17} {meaning}", "")?;
+        if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
+            for inner in member.value.members().take(MOST_INNER) {
+                let name = shown(inner.name.raw().as_bytes(), 30);
+                writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
+            }
+            let more = member.value.members().skip(MOST_INNER).count();
+            if more > 0 {
+                writeln!(output, "  {:<19} and {more} more", "")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a member means in a message of this kind.
+fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (Name::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
             "the version; on every message, and always this string".into()
         }
-        (Name::Jsonrpc, kind) => format!("must be the string \"2.0\", is {kind}"),
-        (Name::Id, Kind::Number | Kind::String) => match &seen.parsed {
-            Parsed::Message(Message::Response(_)) => "which request this answers".into(),
+        (Name::Jsonrpc, _) => "must be the string \"2.0\"".into(),
+        (Name::Id, Kind::Number | Kind::String) => match kind {
+            "result" | "error" => "which request this answers".into(),
             _ => "the answer carries it back byte for byte as it stands here".into(),
         },
-        (Name::Id, Kind::Null) => match &seen.parsed {
-            Parsed::Message(Message::OrphanError(_)) => {
-                "the sender could not read the id of what it answers".into()
-            }
+        (Name::Id, Kind::Null) => match kind {
+            "error" => "the sender could not read the id of what it answers".into(),
             _ => "null is no id: leave it out for a notification".into(),
         },
         (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
@@ -90,48 +132,50 @@ pub(super) fn meaning(seen: &Seen<'_>, name: Text<'_>, value: Json<'_>) -> Strin
 
 /// What the other side does with the frame.
 fn consequence(seen: &Seen<'_>) -> Vec<String> {
-    match &seen.parsed {
+    let invalid = match &seen.parsed {
         Parsed::Message(Message::Request(request)) => {
             let id = shown(request.id.as_str().as_bytes(), 40);
-            vec![format!("It waits for one answer: a result or an error, under the id {id}.")]
+            return vec![format!("It waits for one answer: a result or an error, under the id {id}.")];
         }
-        Parsed::Message(Message::Notification(_)) => vec!["Nobody answers it, not even if it fails.".into()],
+        Parsed::Message(Message::Notification(_)) => {
+            return vec!["Nobody answers it, not even if it fails.".into()];
+        }
         Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
-            vec!["It ends its request. It is not answered.".into()]
+            return vec!["It ends its request. It is not answered.".into()];
         }
         Parsed::Message(
             Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error),
         ) => {
-            vec![format!("It is not answered. More: barewire explain {}", error.code)]
+            return vec![format!("It is not answered. More: barewire explain {}", error.code)];
         }
         Parsed::Batch(_) => {
-            vec![
+            return vec![
                 "Its answers come in one array, in any order; where batches are not allowed it is refused."
                     .into(),
-            ]
+            ];
         }
-        Parsed::Invalid(invalid) => {
-            let more = format!("More: barewire explain {}", invalid.rule.name());
-            match answer(seen) {
-                Some(answer) => {
-                    vec!["A server answers:".into(), format!("  {}", shown(answer.as_bytes(), 400)), more]
-                }
-                None => vec![format!("It is not answered: {}.", why_silent(invalid)), more],
-            }
+        Parsed::Invalid(invalid) => invalid,
+    };
+    let more = format!("More: barewire explain {}", invalid.rule.name());
+    let silent = match (invalid.rule, invalid.shape) {
+        (Rule::Truncated, _) => "The rest of it is missing, so it cannot be judged.",
+        (_, Shape::Notification) => "It is not answered: it is shaped like a notification.",
+        (_, _) => "It is not answered: it is shaped like a response.",
+    };
+    match answer(seen) {
+        Some(answer) => {
+            vec!["A server answers:".into(), format!("  {}", shown(answer.as_bytes(), 400)), more]
         }
-    }
-}
-
-fn why_silent(invalid: &Invalid<'_>) -> &'static str {
-    match invalid.shape {
-        barewire::proto::rpc::Shape::Notification => "it is shaped like a notification",
-        _ => "it is shaped like a response",
+        None => vec![silent.into(), more],
     }
 }
 
 /// What a server answers to a bad frame.
 pub(super) fn answer(seen: &Seen<'_>) -> Option<String> {
     let Parsed::Invalid(invalid) = &seen.parsed else { return None };
+    if invalid.rule == Rule::Truncated {
+        return None;
+    }
     let mut answer = Vec::new();
     invalid.reply()?.error(&mut answer, &invalid.error());
     String::from_utf8(answer).ok()
@@ -150,5 +194,6 @@ fn summary(value: Json<'_>, most: usize) -> String {
     }
 }
 
-/// More members than a person reads at once.
+/// More members or elements than a person reads at once.
 const MOST_INNER: usize = 20;
+const MOST_ELEMENTS: usize = 50;

@@ -3,46 +3,29 @@
 use std::io::{self, Write};
 
 use barewire::proto::rpc::Parsed;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::apart;
+use super::apart::{self, Part};
 use super::verdict::{Facts, Seen};
 use crate::output::{Output, safe_json};
 
 /// The object of a frame.
 pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
-    head(output, seen)?;
-    writeln!(output, "}}")
+    object(output, seen, Detail::Line)
 }
 
 /// The object of a frame with its members taken apart.
 pub(super) fn members(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
-    head(output, seen)?;
-    if let Some((object, before)) = seen.json() {
-        write!(output, ",\"members\":[")?;
-        for (index, member) in object.members().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            write!(
-                output,
-                "{comma}{{\"name\":{},\"at\":{}",
-                safe_json(member.name.raw()),
-                before + member.value_at
-            )?;
-            write!(output, ",\"length\":{}", member.value.as_bytes().len())?;
-            write!(output, ",\"value\":{}", safe_json(member.value.as_str()))?;
-            write!(output, ",\"meaning\":{}}}", text(&apart::meaning(seen, member.name, member.value)))?;
-        }
-        write!(output, "]")?;
-    }
-    let answer = apart::answer(seen).map_or(Value::Null, |answer| json!(answer));
-    if let Parsed::Invalid(_) = seen.parsed {
-        write!(output, ",\"answer\":{answer}")?;
-    }
-    writeln!(output, "}}")
+    object(output, seen, Detail::Members)
 }
 
-/// The object, still open.
-fn head(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
+#[derive(Clone, Copy, PartialEq)]
+enum Detail {
+    Line,
+    Members,
+}
+
+fn object(output: &mut Output, seen: &Seen<'_>, detail: Detail) -> io::Result<()> {
     write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{},", seen.number, seen.offset, seen.length)?;
     if let Some(place) = seen.place {
         write!(output, "\"stream\":\"{}\",", place.stream.sigil())?;
@@ -52,25 +35,33 @@ fn head(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
         if let Some(time) = place.time {
             write!(output, "\"time\":{:.6},", time.as_secs_f64())?;
         }
+        if place.redacted {
+            write!(output, "\"redacted\":true,")?;
+        }
     }
     facts(output, &seen.facts())?;
-    let mut elements = seen.elements().peekable();
-    if elements.peek().is_some() {
-        write!(output, ",\"elements\":[")?;
-        for (index, (element, text)) in elements.enumerate() {
-            write!(output, "{}{{", if index > 0 { "," } else { "" })?;
-            match &element {
-                Ok(message) => facts(output, &Facts::message(message, text))?,
-                Err(invalid) => facts(output, &Facts::invalid(invalid, text))?,
-            }
-            write!(output, "}}")?;
+    if let (Detail::Members, Some(part)) = (detail, Part::frame(seen)) {
+        member_list(output, &part)?;
+    }
+    for (index, (element, text)) in seen.elements().enumerate() {
+        write!(output, "{}{{", if index == 0 { ",\"elements\":[" } else { "," })?;
+        let about = Facts::element(&element, text);
+        facts(output, &about)?;
+        if detail == Detail::Members {
+            member_list(output, &Part::element(seen, about.kind, text))?;
         }
+        write!(output, "}}")?;
+    }
+    if let Parsed::Batch(_) = seen.parsed {
         write!(output, "]")?;
     }
     if let Some(deep) = seen.too_deep {
         write!(output, ",\"note\":\"nested deeper than {} levels\",\"deep_at\":{}", deep.limit, deep.at)?;
     }
-    Ok(())
+    if let (Detail::Members, Some(answer)) = (detail, apart::answer(seen)) {
+        write!(output, ",\"answer\":{}", safe_json(&answer))?;
+    }
+    writeln!(output, "}}")
 }
 
 fn facts(output: &mut Output, facts: &Facts<'_>) -> io::Result<()> {
@@ -92,6 +83,18 @@ fn facts(output: &mut Output, facts: &Facts<'_>) -> io::Result<()> {
         write!(output, ",\"detail\":{}", text(&invalid.rule.to_string()))?;
     }
     Ok(())
+}
+
+fn member_list(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
+    write!(output, ",\"members\":[")?;
+    for (index, (member, at, meaning)) in part.members().into_iter().enumerate() {
+        write!(output, "{}{{", if index > 0 { "," } else { "" })?;
+        write!(output, "\"name\":{},\"at\":{at}", safe_json(member.name.raw()))?;
+        write!(output, ",\"length\":{}", member.value.as_bytes().len())?;
+        write!(output, ",\"value\":{}", safe_json(member.value.as_str()))?;
+        write!(output, ",\"meaning\":{}}}", text(&meaning))?;
+    }
+    write!(output, "]")
 }
 
 fn text(text: &str) -> Value {

@@ -1,6 +1,7 @@
 //! `barewire read`: what is in a stream, a line a frame.
 
 mod apart;
+mod capture;
 mod json;
 mod source;
 mod text;
@@ -67,25 +68,26 @@ and where it applies:
   elements                what is in a batch, in order
   note, deep_at           that it is nested deeper than --max-depth, and where in the frame
   stream, channel, time   where it stands in a transcript
+  redacted                that something in it was replaced in the transcript
 
 Exit codes: 0 every frame is well formed, 1 some are not, 2 the input cannot be read.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let mut count = Count::default();
     let mut shown = false;
-    source::each_frame(args, output, |output, seen| {
+    source::each_frame(args, output, &mut |output, seen| {
         count.frames += 1;
         count.bad += u64::from(!seen.is_well_formed());
         match args.frame {
-            None if args.json => json::line(output, &seen)?,
-            None => text::line(output, &seen)?,
+            None if args.json => json::line(output, seen)?,
+            None => text::line(output, seen)?,
             Some(wanted) if wanted == seen.number => {
                 shown = true;
                 count.bad = u64::from(!seen.is_well_formed());
                 if args.json {
-                    json::members(output, &seen)?;
+                    json::members(output, seen)?;
                 } else {
-                    apart::show(output, &seen)?;
+                    apart::show(output, seen)?;
                 }
             }
             Some(_) => {}

@@ -26,12 +26,14 @@ pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
 fn columns(output: &Output, facts: &Facts<'_>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
-    let what = match (&facts.method, &facts.error) {
-        (Some(method), _) => shown(unquoted(method).as_bytes(), 40),
-        (None, Some(error)) => {
+    let method = facts.method.map(|method| shown(unquoted(method).as_bytes(), 40));
+    let what = match (facts.invalid, facts.error, method) {
+        (Some(invalid), _, None) => invalid.rule.name().to_owned(),
+        (Some(invalid), _, Some(method)) => format!("{}: {method}", invalid.rule.name()),
+        (None, Some(error), _) => {
             format!("{} {}", error.code, shown(unquoted(error.message.raw()).as_bytes(), 32))
         }
-        (None, None) => facts.invalid.map_or(String::new(), |invalid| invalid.rule.name().to_owned()),
+        (None, None, method) => method.unwrap_or_default(),
     };
     format!("{kind}  {id}  {}", pad(&what, 30))
 }
@@ -45,10 +47,7 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
             left_out.1 += u64::from(element.is_err());
             continue;
         }
-        let facts = match &element {
-            Ok(message) => Facts::message(message, text),
-            Err(invalid) => Facts::invalid(invalid, text),
-        };
+        let facts = Facts::element(&element, text);
         let columns = columns(output, &facts);
         writeln!(output, "{:>15}  {}", format!("[{index}]"), columns.trim_end())?;
         if let (Err(invalid), Some(bytes)) = (&element, seen.bytes) {
@@ -57,6 +56,9 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
     }
     if left_out.0 > 0 {
         writeln!(output, "{MARGIN}and {} more, {} of them bad", left_out.0, left_out.1)?;
+    }
+    if seen.place.is_some_and(|place| place.redacted) {
+        writeln!(output, "{MARGIN}note: {} in the transcript", output.paint(Tone::Noted, "redacted"))?;
     }
     if let Some(deep) = seen.too_deep {
         let note = output.paint(Tone::Noted, format_args!("nested deeper than {} levels", deep.limit));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire::proto::frame::{Frame, FrameError};
 use barewire::proto::json::{Json, Kind};
-use barewire::proto::rpc::{Batch, ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, parse};
+use barewire::proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, Shape, parse};
 use barewire::proto::transcript::Stream;
 
 /// A frame of the input, judged.
@@ -35,8 +35,10 @@ pub(super) struct Where<'a> {
     pub(super) stream: Stream,
     pub(super) channel: &'a str,
     pub(super) time: Option<Duration>,
-    /// Bytes of the stream that are not in the transcript.
-    pub(super) missing: u64,
+    /// Bytes of the stream before those that the offset of a frame counts from.
+    pub(super) before: u64,
+    /// Something in it was replaced to keep a secret.
+    pub(super) redacted: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -46,11 +48,11 @@ impl<'a> Seen<'a> {
         place: Option<Where<'a>>,
         max_depth: usize,
     ) -> Self {
-        let missing = place.map_or(0, |place| place.missing);
+        let before = place.map_or(0, |place| place.before);
         match frame {
             Ok(Frame { offset, bytes, .. }) => {
                 let (parsed, too_deep) = judge(bytes, max_depth);
-                let (offset, length) = (missing + offset, bytes.len() as u64);
+                let (offset, length) = (before.saturating_add(*offset), bytes.len() as u64);
                 Self { number, offset, length, bytes: Some(bytes), parsed, too_deep, place }
             }
             Err(error) => {
@@ -59,10 +61,23 @@ impl<'a> Seen<'a> {
                     _ => 0,
                 };
                 let parsed = Parsed::Invalid(Invalid::from_frame(error));
-                let offset = missing + error.offset();
+                let offset = before.saturating_add(error.offset());
                 Self { number, offset, length, bytes: None, parsed, too_deep: None, place }
             }
         }
+    }
+
+    /// A frame of which a transcript holds only the beginning.
+    pub(super) fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
+        let invalid = Invalid {
+            rule: Rule::Truncated,
+            at: begins.len(),
+            id: None,
+            method: None,
+            shape: Shape::Unknown,
+        };
+        let parsed = Parsed::Invalid(invalid);
+        Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
     pub(super) fn is_well_formed(&self) -> bool {
@@ -81,27 +96,17 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The frame as one JSON value, and where in the frame it begins; `None` if it is not JSON.
-    pub(super) fn json(&self) -> Option<(Json<'a>, usize)> {
-        let bytes = self.bytes?;
-        let before = bytes.iter().take_while(|b| b.is_ascii_whitespace()).count();
-        Json::parse(bytes).ok().map(|json| (json, before))
-    }
-
-    /// The elements of a batch, each with its text if the batch is UTF-8. Nothing if the frame is no batch.
-    pub(super) fn elements(&self) -> impl Iterator<Item = (Element<'a>, Option<&'a [u8]>)> {
+    /// The elements of a batch, each with its text. Nothing if the frame is no batch.
+    pub(super) fn elements(&self) -> impl Iterator<Item = (Element<'a>, &'a [u8])> {
         let batch = match self.parsed {
             Parsed::Batch(batch) => Some(batch),
             _ => None,
         };
-        let text = batch.and_then(|_| self.json());
-        let texts = text.into_iter().flat_map(|(json, _)| json.elements()).map(|json| Some(json.as_bytes()));
-        let texts = texts.chain(std::iter::repeat(None));
-        batch.into_iter().flat_map(Batch::elements).zip(texts)
+        batch.into_iter().flat_map(|batch| batch.elements().zip(batch.texts()))
     }
 }
 
-type Element<'a> = Result<Message<'a>, Invalid<'a>>;
+pub(super) type Element<'a> = Result<Message<'a>, Invalid<'a>>;
 
 /// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
 fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
@@ -138,7 +143,14 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn message(message: &'a Message<'a>, text: Option<&[u8]>) -> Self {
+    pub(super) fn element(element: &'a Element<'a>, text: &[u8]) -> Self {
+        match element {
+            Ok(message) => Self::message(message, Some(text)),
+            Err(invalid) => Self::invalid(invalid, Some(text)),
+        }
+    }
+
+    fn message(message: &'a Message<'a>, text: Option<&[u8]>) -> Self {
         let id = |id: &Id<'_>| Some(id.to_string());
         let error = |id, error: ErrorRef<'a>| Self {
             kind: "error",
@@ -163,7 +175,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(super) fn invalid(invalid: &'a Invalid<'a>, text: Option<&[u8]>) -> Self {
+    fn invalid(invalid: &'a Invalid<'a>, text: Option<&[u8]>) -> Self {
         let readable = invalid.id.as_ref().map(ToString::to_string);
         Self {
             kind: "invalid",
@@ -177,8 +189,10 @@ impl<'a> Facts<'a> {
 }
 
 /// The `id` of an object as it was written, whatever it is; `None` if it stands there twice.
-pub(super) fn written_id(text: &[u8]) -> Option<String> {
-    let object = Json::parse(text).ok().filter(|json| json.kind() == Kind::Object)?;
+fn written_id(text: &[u8]) -> Option<String> {
+    // Bad UTF-8 elsewhere does not make the id less readable.
+    let text = String::from_utf8_lossy(text);
+    let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
     let mut ids = object.members().filter(|member| Name::of(member.name) == Some(Name::Id));
     match (ids.next(), ids.next()) {
         (Some(id), None) => Some(id.value.as_str().to_owned()),

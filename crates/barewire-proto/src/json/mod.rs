@@ -65,12 +65,6 @@ impl<'a> Json<'a> {
         let state = if self.kind == Kind::Object { Walk::Ahead } else { Walk::Done };
         Members { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
     }
-
-    /// The elements of an array in order, or nothing for any other value.
-    pub fn elements(self) -> Elements<'a> {
-        let state = if self.kind == Kind::Array { Walk::Ahead } else { Walk::Done };
-        Elements { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
-    }
 }
 
 impl fmt::Debug for Json<'_> {
@@ -95,7 +89,7 @@ pub struct Members<'a> {
 
 #[derive(Debug)]
 enum Walk {
-    /// Before the opening brace or bracket.
+    /// Before the opening brace.
     Ahead,
     /// After it.
     Inside,
@@ -104,7 +98,7 @@ enum Walk {
 }
 
 impl Walk {
-    /// Goes in, or on: where the next member or element stands, `None` if there is no more.
+    /// Goes in, or on: where the next member stands, `None` if there is no more.
     fn step(&mut self, scanner: &mut Scanner<'_>) -> Option<Place> {
         match std::mem::replace(self, Self::Inside) {
             Self::Ahead => {
@@ -149,28 +143,6 @@ impl<'a> Iterator for Members<'a> {
             value: Json::scanned(self.text, value),
             value_at: value.start,
         })
-    }
-}
-
-/// The elements of one array. See [`Json::elements`].
-#[derive(Debug)]
-pub struct Elements<'a> {
-    text: &'a [u8],
-    scanner: Scanner<'a>,
-    walk: Walk,
-}
-
-impl<'a> Iterator for Elements<'a> {
-    type Item = Json<'a>;
-
-    fn next(&mut self) -> Option<Json<'a>> {
-        let place = self.walk.step(&mut self.scanner)?;
-        if !self.scanner.element(place).expect(SCANNED) {
-            self.walk = Walk::Done;
-            return None;
-        }
-        let value = self.scanner.value().expect(SCANNED);
-        Some(Json::scanned(self.text, value))
     }
 }
 

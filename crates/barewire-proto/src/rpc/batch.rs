@@ -49,6 +49,19 @@ impl<'a> Batch<'a> {
         Elements { batch: self, scanner, place: Place::First }
     }
 
+    /// The text of each element, in order.
+    pub fn texts(self) -> impl Iterator<Item = &'a [u8]> {
+        let Elements { mut scanner, mut place, .. } = self.elements();
+        std::iter::from_fn(move || {
+            if !scanner.is_inside() || !scanner.element(place).ok()? {
+                return None;
+            }
+            place = Place::Next;
+            let value = scanner.value().ok()?;
+            Some(&self.frame[value.start..value.end])
+        })
+    }
+
     /// The refusal to send if it has more than `limit` elements: one, because an answer to each would be as large again.
     pub fn over(self, limit: usize) -> Option<Invalid<'a>> {
         (self.len > limit).then(|| Invalid::shapeless(Rule::BatchTooLong { limit }, self.start()))
