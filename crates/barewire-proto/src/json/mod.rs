@@ -1,8 +1,10 @@
 //! JSON text, kept as text: what a value is, where it stands, and what a string or a number means.
 
-mod number;
+mod syntax;
+mod nesting;
 mod scan;
 mod string;
+mod number;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,9 +12,9 @@ use std::fmt;
 use serde::Deserialize;
 
 pub(crate) use number::{Decimal, integer};
-pub use scan::{Expected, Kind, Syntax};
 pub(crate) use scan::{Place, Scanner, Value};
 pub(crate) use string::{name, unescape};
+pub use syntax::{Expected, Kind, Syntax};
 
 /// One JSON value as the peer wrote it: checked against RFC 8259, not yet read.
 ///

@@ -3,91 +3,8 @@
 //! It checks every byte, not only those of the values its caller looks at. One fault does not stop it: bad UTF-8
 //! inside a string leaves the structure intact, so the place is noted and the scan goes on.
 
-use std::fmt;
-
-/// What a JSON value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are those of RFC 8259")]
-pub enum Kind {
-    Object,
-    Array,
-    String,
-    Number,
-    True,
-    False,
-    Null,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Object => "an object",
-            Self::Array => "an array",
-            Self::String => "a string",
-            Self::Number => "a number",
-            Self::True => "true",
-            Self::False => "false",
-            Self::Null => "null",
-        })
-    }
-}
-
-/// Where the text stops being JSON, and what should have stood there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Syntax {
-    /// The offset of the first byte that does not fit; the length of the text if it ends too early.
-    pub at: usize,
-    /// What the grammar allows there.
-    pub expected: Expected,
-}
-
-impl fmt::Display for Syntax {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.expected, self.at)
-    }
-}
-
-impl std::error::Error for Syntax {}
-
-/// What the grammar allows at a place where something else stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "each has its sentence in Display")]
-pub enum Expected {
-    Value,
-    MemberName,
-    Colon,
-    CommaOrBrace,
-    CommaOrBracket,
-    Digit,
-    Literal,
-    Escape,
-    HexDigit,
-    NoControlCharacter,
-    ClosingQuote,
-    End,
-    Utf8,
-}
-
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Value => "expected a value",
-            Self::MemberName => "expected a member name in double quotes",
-            Self::Colon => "expected a colon after the member name",
-            Self::CommaOrBrace => "expected a comma or a closing brace",
-            Self::CommaOrBracket => "expected a comma or a closing bracket",
-            Self::Digit => "expected a digit",
-            Self::Literal => "expected true, false or null",
-            Self::Escape => "expected one of \" \\ / b f n r t u after a backslash",
-            Self::HexDigit => "expected four hexadecimal digits after \\u",
-            Self::NoControlCharacter => "a control character inside a string must be escaped",
-            Self::ClosingQuote => "expected a closing quote",
-            Self::End => "expected nothing after the value",
-            Self::Utf8 => "expected valid UTF-8",
-        })
-    }
-}
+use super::nesting::Nesting;
+use super::{Expected, Kind, Syntax};
 
 /// A value's place in the text, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -511,41 +428,6 @@ fn special_bytes(eight: u64) -> u64 {
         & HIGH
 }
 
-/// A stack of "object or array", one bit a level, so that a million levels cost 128 KiB and 64 cost nothing.
-#[derive(Default)]
-struct Nesting {
-    depth: usize,
-    /// The innermost levels, at most 64, the lowest bit the innermost.
-    window: u64,
-    /// The levels outside the window, 64 an entry.
-    outer: Vec<u64>,
-}
-
-impl Nesting {
-    #[inline]
-    fn push(&mut self, object: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.window);
-        }
-        self.window = (self.window << 1) | u64::from(object);
-        self.depth += 1;
-    }
-
-    #[inline]
-    fn pop(&mut self) {
-        self.depth -= 1;
-        self.window >>= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.window = self.outer.pop().expect("one entry was pushed per 64 levels");
-        }
-    }
-
-    #[inline]
-    fn in_object(&self) -> bool {
-        self.window & 1 == 1
-    }
-}
-
 /// After this many plain bytes a string is taken to be long: the two vector passes have paid for their start-up.
 const LONG_RUN: usize = 64;
 
@@ -570,19 +452,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn nesting_remembers_the_kind_of_every_level() {
-        let object = |level: usize| level.is_multiple_of(3) || level % 7 == 2;
-        let mut nesting = Nesting::default();
-        for level in 0..1000 {
-            nesting.push(object(level));
-        }
-        for level in (0..1000).rev() {
-            assert_eq!(nesting.in_object(), object(level), "level {level}");
-            nesting.pop();
-        }
-        assert_eq!(nesting.depth, 0);
     }
 }

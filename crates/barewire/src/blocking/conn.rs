@@ -81,7 +81,7 @@ impl<R: Read, W: Write> Conn<R, W> {
     ) -> io::Result<()> {
         let Self { mut reader, output, max_frame, limits, log } = self;
         let mut lines = Lines::new(max_frame);
-        let mut turn = Turn { output, log, limits, handler: &mut handler };
+        let mut turn = Turn { output, log, limits, answer: Vec::new(), handler: &mut handler };
         let mut buffer = vec![0; READ];
         loop {
             let read = match reader.read(&mut buffer) {
@@ -109,6 +109,8 @@ struct Turn<'h, W, H> {
     output: Output<W>,
     log: Log,
     limits: Limits,
+    /// The answer that is being written, empty between two frames; kept for its memory.
+    answer: Vec<u8>,
     handler: &'h mut H,
 }
 
@@ -119,7 +121,7 @@ where
 {
     /// Handles one frame, and puts its answer, if it gets one, where the next flush finds it.
     fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) -> io::Result<()> {
-        let mut answer = Vec::new();
+        let mut answer = std::mem::take(&mut self.answer);
         match &frame {
             Err(error) => {
                 let begins = match error {
@@ -131,14 +133,20 @@ where
             Ok(frame) => match parse(frame.bytes, self.limits.depth) {
                 Parsed::Message(message) => self.message(*frame, message, &mut answer)?,
                 Parsed::Invalid(invalid) => self.invalid(frame.offset, frame.bytes, &invalid, &mut answer),
-                Parsed::Batch(batch) => return self.batch(*frame, batch, answer),
+                Parsed::Batch(batch) => self.batch(*frame, batch, &mut answer)?,
             },
         }
-        if answer.is_empty() { Ok(()) } else { self.output.message(|out| out.extend_from_slice(&answer)) }
+        if !answer.is_empty() {
+            self.output.message(|out| out.extend_from_slice(&answer))?;
+        }
+        answer.clear();
+        answer.shrink_to(KEEP);
+        self.answer = answer;
+        Ok(())
     }
 
     /// One array when all are done. If nobody in it waits for an answer, nothing at all.
-    fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, mut answer: Vec<u8>) -> io::Result<()> {
+    fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         let Some(most) = self.limits.batch else {
             let what = format_args!("{} ({})", Rule::BatchNotAllowed, Rule::BatchNotAllowed.code());
             self.log.frame(frame.offset, frame.bytes, what);
@@ -150,8 +158,8 @@ where
             return Ok(());
         };
         if let Some(invalid) = batch.over(most) {
-            self.invalid(frame.offset, frame.bytes, &invalid, &mut answer);
-            return self.output.message(|out| out.extend_from_slice(&answer));
+            self.invalid(frame.offset, frame.bytes, &invalid, answer);
+            return Ok(());
         }
         let mut bad = 0;
         for element in batch.elements() {
@@ -159,7 +167,7 @@ where
             answer.push(if before == 0 { b'[' } else { b',' });
             let start = answer.len();
             match element {
-                Ok(message) => self.message(frame, message, &mut answer)?,
+                Ok(message) => self.message(frame, message, answer)?,
                 Err(invalid) => {
                     // A bad line is logged once, however much of it is bad.
                     if bad == 0 {
@@ -170,18 +178,17 @@ where
                         );
                     }
                     bad += 1;
-                    refuse(&invalid, &mut answer);
+                    refuse(&invalid, answer);
                 }
             }
             if answer.len() == start {
                 answer.truncate(before);
             }
         }
-        if answer.is_empty() {
-            return Ok(());
+        if !answer.is_empty() {
+            answer.push(b']');
         }
-        answer.push(b']');
-        self.output.message(|out| out.extend_from_slice(&answer))
+        Ok(())
     }
 
     /// Refuses what is no message: a line in the log, and an answer if somebody waits for one.
@@ -273,6 +280,9 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")
 }
+
+/// After a larger answer the memory is given back.
+const KEEP: usize = 64 * 1024;
 
 /// More than any client sends at once. Each element may be answered with many times its length, so their number is what
 /// bounds the answer.
