@@ -309,7 +309,8 @@ impl Codec for Sse {
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         self.release();
         let Pending { start, data, .. } = std::mem::take(&mut self.event);
-        self.line = Line::Start;
+        (self.line, self.after_cr, self.id) = (Line::Start, false, None);
+        self.value.clear();
         match (start, data) {
             (Some(offset), Data::Kept(_) | Data::Skipped(..)) => Some(Err(FrameError::Truncated { offset })),
             _ => None,
