@@ -174,6 +174,7 @@ impl Codec for Lines {
         }
         self.assemble(input)
     }
+
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
         let offset = self.start;
         match &mut self.mode {

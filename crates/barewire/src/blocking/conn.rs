@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines};
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{
-    Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, Rule, parse,
+    Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, parse,
 };
 use serde::Serialize;
 
@@ -148,9 +148,10 @@ where
     /// One array when all are done. If nobody in it waits for an answer, nothing at all.
     fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         let Some(most) = self.limits.batch else {
-            let what = format_args!("{} ({})", Rule::BatchNotAllowed, Rule::BatchNotAllowed.code());
-            self.log.frame(frame.offset, frame.bytes, what);
-            for invalid in batch.refusals() {
+            for (index, invalid) in batch.refusals().enumerate() {
+                if index == 0 {
+                    self.log.refused(frame.offset, frame.bytes, &invalid);
+                }
                 if let Some(reply) = invalid.reply() {
                     self.output.message(|out| reply.error(out, &invalid.error()))?;
                 }
@@ -161,7 +162,7 @@ where
             self.invalid(frame.offset, frame.bytes, &invalid, answer);
             return Ok(());
         }
-        let mut bad = 0;
+        let mut logged = false;
         for element in batch.elements() {
             let before = answer.len();
             answer.push(if before == 0 { b'[' } else { b',' });
@@ -170,14 +171,9 @@ where
                 Ok(message) => self.message(frame, message, answer)?,
                 Err(invalid) => {
                     // A bad line is logged once, however much of it is bad.
-                    if bad == 0 {
-                        self.log.frame(
-                            frame.offset,
-                            frame.bytes,
-                            format_args!("{invalid} ({})", invalid.rule.code()),
-                        );
+                    if !std::mem::replace(&mut logged, true) {
+                        self.log.refused(frame.offset, frame.bytes, &invalid);
                     }
-                    bad += 1;
                     refuse(&invalid, answer);
                 }
             }
@@ -193,7 +189,7 @@ where
 
     /// Refuses what is no message: a line in the log, and an answer if somebody waits for one.
     fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
-        self.log.frame(offset, bytes, format_args!("{invalid} ({})", invalid.rule.code()));
+        self.log.refused(offset, bytes, invalid);
         refuse(invalid, answer);
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use barewire_proto::rpc::Invalid;
 use barewire_proto::transcript::escape;
 
 /// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection.
@@ -21,6 +22,12 @@ impl Log {
 
     pub(super) fn to(sink: impl Write + Send + 'static) -> Self {
         Self { sink: Box::new(sink), window: None, written: 0, dropped: 0 }
+    }
+
+    /// Writes a line about a frame that is no message.
+    pub(super) fn refused(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
+        let (rule, code) = (invalid.rule.name(), invalid.rule.code());
+        self.frame(offset, bytes, format_args!("refused, {rule}: {invalid} ({code})"));
     }
 
     /// Writes a line about a frame, with what the frame begins with.
