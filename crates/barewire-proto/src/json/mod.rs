@@ -193,7 +193,9 @@ impl Eq for Text<'_> {}
 
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        *unescape(self.inner()) == *other.as_bytes()
+        // A letter takes six bytes at the most, so what is longer than that cannot be it and is not unescaped.
+        let inner = self.inner();
+        inner.len() <= 6 * other.len() && *unescape(inner) == *other.as_bytes()
     }
 }
 
