@@ -296,35 +296,41 @@ impl<'a> Scanner<'a> {
     /// A string with its quotes; `at` is on the opening one.
     #[inline]
     fn string(&mut self) -> Result<(), Syntax> {
-        let text = self.text;
-        let mut rest = &text[self.at + 1..];
-        let mut run = 0;
-        loop {
-            // Eight bytes at a time while they are plain: names and short values end within a turn or two.
-            while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
-                let special = special_bytes(u64::from_le_bytes(*eight));
-                if special != 0 {
-                    rest = &rest[(special.trailing_zeros() / 8) as usize..];
-                    break;
-                }
+        let mut rest = &self.text[self.at + 1..];
+        // Eight bytes at a time: most strings are plain and end within a few turns. The others are none of this loop's.
+        for _ in 0..SHORT_TURNS {
+            let Some((eight, tail)) = rest.split_first_chunk::<8>() else { break };
+            let special = special_bytes(u64::from_le_bytes(*eight));
+            if special == 0 {
                 rest = tail;
-                run += 8;
-                if run >= LONG_RUN {
-                    rest = &rest[plain_prefix(rest)..];
-                    run = 0;
-                }
+                continue;
             }
-            let at = text.len() - rest.len();
-            match rest {
-                [b'"', ..] => {
+            rest = &rest[(special.trailing_zeros() / 8) as usize..];
+            if rest.first() == Some(&b'"') {
+                self.at = self.text.len() - rest.len() + 1;
+                return Ok(());
+            }
+            break;
+        }
+        self.rest_of_string(self.text.len() - rest.len())
+    }
+
+    /// The rest of a string of any length with anything in it, from `at` on, where a character begins.
+    #[inline(never)]
+    fn rest_of_string(&mut self, at: usize) -> Result<(), Syntax> {
+        let text = self.text;
+        let mut at = at;
+        loop {
+            at += plain_prefix(&text[at..]);
+            match text.get(at) {
+                Some(b'"') => {
                     self.at = at + 1;
                     return Ok(());
                 }
-                [b'\\', ..] => rest = &text[escape(text, at)?..],
-                [0x80..=0xff, ..] => return self.string_beyond_ascii(at),
-                [0x20..=0x7f, tail @ ..] => rest = tail,
-                [_, ..] => return Err(Syntax { at, expected: Expected::NoControlCharacter }),
-                [] => return Err(Syntax { at, expected: Expected::ClosingQuote }),
+                Some(b'\\') => at = escape(text, at)?,
+                Some(0x80..) => return self.string_beyond_ascii(at),
+                Some(_) => return Err(Syntax { at, expected: Expected::NoControlCharacter }),
+                None => return Err(Syntax { at, expected: Expected::ClosingQuote }),
             }
         }
     }
@@ -383,15 +389,29 @@ fn escape(text: &[u8], i: usize) -> Result<usize, Syntax> {
 }
 
 /// How many bytes from the start of `text` are printable ASCII without quote and backslash.
-///
-/// For long strings: one vectorised search for the end, and one vectorised pass over what lies before it.
 fn plain_prefix(text: &[u8]) -> usize {
+    // Between escapes a run is often short: it is not worth two vector passes.
+    let mut rest = text;
+    while let Some((eight, tail)) = rest.split_first_chunk::<8>() {
+        let special = special_bytes(u64::from_le_bytes(*eight));
+        if special != 0 {
+            return text.len() - rest.len() + (special.trailing_zeros() / 8) as usize;
+        }
+        rest = tail;
+        if text.len() - rest.len() >= LONG_RUN {
+            return text.len() - rest.len() + long_plain_prefix(rest);
+        }
+    }
+    text.len() - rest.len() + rest.iter().take_while(|b| !is_special(**b)).count()
+}
+
+/// The same for a long run: one vectorised search for its end, and one vectorised pass over what lies before it.
+fn long_plain_prefix(text: &[u8]) -> usize {
     let mut plain = 0;
     for chunk in text.chunks(CHUNK) {
         let end = memchr::memchr2(b'"', b'\\', chunk).unwrap_or(chunk.len());
-        // As signed numbers, control characters and everything beyond ASCII are the bytes below a space.
-        if chunk[..end].iter().fold(false, |odd, &b| odd | (b.cast_signed() < 0x20)) {
-            let odd = chunk[..end].iter().position(|&b| b.cast_signed() < 0x20);
+        if chunk[..end].iter().fold(false, |odd, &b| odd | is_odd(b)) {
+            let odd = chunk[..end].iter().position(|&b| is_odd(b));
             return plain + odd.expect("the fold has just met one");
         }
         plain += end;
@@ -400,6 +420,18 @@ fn plain_prefix(text: &[u8]) -> usize {
         }
     }
     plain
+}
+
+/// Quote, backslash, control, beyond ASCII: what may not stand in a plain run.
+#[inline]
+fn is_special(byte: u8) -> bool {
+    is_odd(byte) || matches!(byte, b'"' | b'\\')
+}
+
+/// Control or beyond ASCII: as signed numbers, the bytes below a space.
+#[inline]
+fn is_odd(byte: u8) -> bool {
+    byte.cast_signed() < 0x20
 }
 
 /// Where the first control character stands.
@@ -411,7 +443,7 @@ fn control_byte(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Marks the high bit of every byte that may not stand in a plain run: quote, backslash, control, beyond ASCII.
+/// Marks the high bit of every byte that [`is_special`].
 ///
 /// A borrow can mark a byte too many above a marked one, never below it, so the lowest mark is exact.
 #[inline]
@@ -428,7 +460,10 @@ fn special_bytes(eight: u64) -> u64 {
         & HIGH
 }
 
-/// After this many plain bytes a string is taken to be long: the two vector passes have paid for their start-up.
+/// Names, words and short sentences; what is longer pays for a call.
+const SHORT_TURNS: usize = 8;
+
+/// After this many plain bytes a run is taken to be long: the two vector passes have paid for their start-up.
 const LONG_RUN: usize = 64;
 
 /// Small enough that the second pass over a chunk finds it in the first-level cache.
