@@ -58,11 +58,16 @@ impl<'a> Part<'a> {
     pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
         let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let Ok(object) = Json::parse(self.text) else { return Vec::new() };
-        let twice = |name| object.members().filter(|other| Name::of(other.name) == Some(name)).count() > 1;
+        let mut count = [0; Name::ALL.len()];
+        for name in object.members().filter_map(|member| Name::of(member.name)) {
+            count[name as usize] += 1;
+        }
         let told = |member: Member<'a>| {
             let meaning = match Name::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
-                Some(name) if twice(name) => "stands twice, so nothing says which of the two is meant".into(),
+                Some(name) if count[name as usize] > 1 => {
+                    "stands twice, so nothing says which of the two is meant".into()
+                }
                 Some(name) => meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)

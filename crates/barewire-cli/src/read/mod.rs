@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
-    /// What the input is: auto takes .wire files and what begins with "wire 1" as transcripts, else lines
+    /// What the input is: auto takes .wire files and what begins with their header as transcripts, else lines
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
     /// Skip frames of more than this many bytes

@@ -74,11 +74,11 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
 /// The sentence, the place in the frame, and a caret under it.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
+    let at = at.min(bytes.len());
     let from = char_start(bytes, at.saturating_sub(BEFORE));
-    let to = char_start(bytes, bytes.len().min(at + BEHIND));
+    let to = char_start(bytes, bytes.len().min(at + BEHIND)).max(at);
     let (start, end) = (if from > 0 { "…" } else { "" }, if to < bytes.len() { "…" } else { "" });
-    let before = escape(&bytes[from..at.min(bytes.len())]);
-    let behind = escape(&bytes[at.min(bytes.len())..to.max(at.min(bytes.len()))]);
+    let (before, behind) = (escape(&bytes[from..at]), escape(&bytes[at..to]));
     writeln!(output, "{MARGIN}{start}{before}{behind}{end}")?;
     let column = start.width() + before.width();
     writeln!(output, "{MARGIN}{:column$}{}", "", output.paint(Tone::Bad, "^"))

@@ -64,8 +64,12 @@ impl<'a> Json<'a> {
 
     /// The members of an object in the order they were written, or nothing for any other value.
     pub fn members(self) -> Members<'a> {
-        let state = if self.kind == Kind::Object { Walk::Ahead } else { Walk::Done };
-        Members { text: self.text, scanner: Scanner::new(self.text, usize::MAX), walk: state }
+        let mut scanner = Scanner::new(self.text, usize::MAX);
+        let ahead = (self.kind == Kind::Object).then(|| {
+            scanner.enter();
+            Place::First
+        });
+        Members { text: self.text, scanner, ahead }
     }
 }
 
@@ -86,34 +90,8 @@ impl fmt::Display for Json<'_> {
 pub struct Members<'a> {
     text: &'a [u8],
     scanner: Scanner<'a>,
-    walk: Walk,
-}
-
-#[derive(Debug)]
-enum Walk {
-    /// Before the opening brace.
-    Ahead,
-    /// After it.
-    Inside,
-    /// After the closing one.
-    Done,
-}
-
-impl Walk {
-    /// Goes in, or on: where the next member stands, `None` if there is no more.
-    fn step(&mut self, scanner: &mut Scanner<'_>) -> Option<Place> {
-        match std::mem::replace(self, Self::Inside) {
-            Self::Ahead => {
-                scanner.enter();
-                Some(Place::First)
-            }
-            Self::Inside => Some(Place::Next),
-            Self::Done => {
-                *self = Self::Done;
-                None
-            }
-        }
-    }
+    /// Where the next member would stand; `None` behind the closing brace.
+    ahead: Option<Place>,
 }
 
 /// One member of an object.
@@ -133,12 +111,10 @@ impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        let place = self.walk.step(&mut self.scanner)?;
-        let Some(name) = self.scanner.member(place).expect(SCANNED) else {
-            self.walk = Walk::Done;
-            return None;
-        };
+        let place = self.ahead.take()?;
+        let name = self.scanner.member(place).expect(SCANNED)?;
         let value = self.scanner.value().expect(SCANNED);
+        self.ahead = Some(Place::Next);
         Some(Member {
             name: Text { raw: &self.text[name.start..name.end] },
             name_at: name.start,

@@ -299,11 +299,13 @@ impl fmt::Display for ErrorFault {
 }
 
 impl Name {
+    /// All of them, each at the place of its number.
+    pub const ALL: [Self; 6] =
+        [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
+
     /// The member of the envelope that `name` spells, or `None` if it is none: such members are ignored.
     pub fn of(name: Text<'_>) -> Option<Self> {
-        [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error]
-            .into_iter()
-            .find(|known| name == known.as_str())
+        Self::ALL.into_iter().find(|known| name == known.as_str())
     }
 
     /// The member's name.

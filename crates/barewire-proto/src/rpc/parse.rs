@@ -85,14 +85,15 @@ struct Envelope<'a> {
     bad_utf8: Option<usize>,
 }
 
-const NAMES: [(&[u8], Name); 6] = [
-    (b"jsonrpc", Name::Jsonrpc),
-    (b"id", Name::Id),
-    (b"method", Name::Method),
-    (b"params", Name::Params),
-    (b"result", Name::Result),
-    (b"error", Name::Error),
-];
+/// The names as the scanner meets them.
+const NAMES: [(&[u8], Name); 6] = {
+    let [jsonrpc, id, method, params, result, error] = Name::ALL;
+    [spelled(jsonrpc), spelled(id), spelled(method), spelled(params), spelled(result), spelled(error)]
+};
+
+const fn spelled(name: Name) -> (&'static [u8], Name) {
+    (name.as_str().as_bytes(), name)
+}
 
 impl<'a> Envelope<'a> {
     fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>) -> Result<Self, Syntax> {
