@@ -20,6 +20,8 @@
 //! ```
 
 pub mod blocking;
+#[cfg(feature = "tokio")]
+pub mod transport;
 
 pub use barewire_proto as proto;
 
