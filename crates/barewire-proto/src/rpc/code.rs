@@ -17,6 +17,8 @@ impl Code {
     pub const INVALID_PARAMS: Self = Self(-32602);
     /// The receiver failed, through no fault of the sender's.
     pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// The request was cancelled by its sender. The Language Server Protocol's; outside the reserved range.
+    pub const REQUEST_CANCELLED: Self = Self(-32800);
 
     /// A code that came over the wire: any integer. To make one of your own, use [`Self::application`].
     pub const fn received(code: i64) -> Self {
@@ -41,7 +43,7 @@ impl Code {
         matches!(self.0, -32099..=-32000)
     }
 
-    /// The sentence that JSON-RPC 2.0, section 5.1 gives the code.
+    /// The sentence that JSON-RPC 2.0, section 5.1, or LSP for its own, gives the code.
     pub const fn message(self) -> Option<&'static str> {
         Some(match self {
             Self::PARSE_ERROR => "Parse error",
@@ -49,6 +51,7 @@ impl Code {
             Self::METHOD_NOT_FOUND => "Method not found",
             Self::INVALID_PARAMS => "Invalid params",
             Self::INTERNAL_ERROR => "Internal error",
+            Self::REQUEST_CANCELLED => "Request cancelled",
             _ => return None,
         })
     }

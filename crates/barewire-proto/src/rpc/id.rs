@@ -43,6 +43,14 @@ impl<'a> Id<'a> {
         Id { text: Cow::Borrowed(&self.text) }
     }
 
+    /// The id as an integer, if it is one and fits: 1, 1.0 and 1e0 are the same.
+    pub fn integer(&self) -> Option<i64> {
+        match self.text.as_bytes() {
+            [b'"', ..] => None,
+            number => integer(number),
+        }
+    }
+
     fn value(&self) -> Value<'_> {
         let text = self.text.as_bytes();
         if let [b'"', inner @ .., b'"'] = text {

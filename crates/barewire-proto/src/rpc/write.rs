@@ -51,6 +51,11 @@ impl<'a> Reply<'a> {
         self.id.as_ref()
     }
 
+    /// The same answer under an id of null: for a request whose id belongs to another that is still in flight.
+    pub fn unnamed(self) -> Reply<'static> {
+        Reply { id: None }
+    }
+
     /// A reply that does not borrow from the frame of its request.
     pub fn into_owned(self) -> Reply<'static> {
         Reply { id: self.id.map(Id::into_owned) }

@@ -1,0 +1,184 @@
+//! What we asked: our calls that wait for an answer, and when each runs out of time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use super::Effect;
+use crate::rpc::Id;
+
+/// The id of a call of ours: a number that is minted once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(i64);
+
+impl CallId {
+    /// The id as it goes over the wire.
+    pub fn id(self) -> Id<'static> {
+        Id::from(self.0)
+    }
+
+    /// The call of ours that `id` would name. Whether there ever was one is another question.
+    pub fn from_id(id: &Id<'_>) -> Option<Self> {
+        id.integer().map(Self)
+    }
+}
+
+/// A batch of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BatchId(CallId);
+
+impl BatchId {
+    /// The batch that begins with this call.
+    pub fn of(first: CallId) -> Self {
+        Self(first)
+    }
+}
+
+/// How long we wait for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Patience {
+    /// How long without a sign of life. `None`: for ever.
+    pub timeout: Option<Duration>,
+    /// Whether progress is one.
+    pub reset_by_progress: bool,
+    /// How long at the most, whatever progress there is.
+    pub at_most: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    waiting: HashMap<CallId, Call>,
+    /// When each of them runs out of time, soonest first.
+    deadlines: BTreeSet<(Duration, CallId)>,
+    /// Those we gave up, to tell a late answer from one that nobody asked for. Bounded: the oldest are forgotten.
+    given_up: BTreeSet<CallId>,
+    /// Batches of which an answer has come in the array that is being read.
+    answered: BTreeSet<BatchId>,
+    minted: i64,
+}
+
+#[derive(Debug)]
+struct Call {
+    patience: Patience,
+    deadline: Option<Duration>,
+    /// When it is over in any case.
+    end: Option<Duration>,
+    batch: Option<BatchId>,
+}
+
+impl Asked {
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    pub(super) fn ask(&mut self, now: Duration, patience: Patience, batch: Option<BatchId>) -> CallId {
+        self.minted += 1;
+        let id = CallId(self.minted);
+        let end = patience.at_most.map(|most| now.saturating_add(most));
+        let call = Call { deadline: deadline(now, patience, end), patience, end, batch };
+        if let Some(at) = call.deadline {
+            self.deadlines.insert((at, id));
+        }
+        self.waiting.insert(id, call);
+        id
+    }
+
+    pub(super) fn settle(&mut self, id: &Id<'_>) -> Effect {
+        let Some(id) = CallId::from_id(id) else { return Effect::Unknown };
+        match self.remove(id) {
+            Some(call) => {
+                self.answered.extend(call.batch);
+                Effect::Settle(id)
+            }
+            None if self.given_up.remove(&id) => Effect::Late,
+            None => Effect::Unknown,
+        }
+    }
+
+    /// A call that was in one batch with one that has been answered, and was not answered itself.
+    pub(super) fn missing(&mut self) -> Option<CallId> {
+        let answered = &self.answered;
+        if answered.is_empty() {
+            return None;
+        }
+        let missing = self
+            .waiting
+            .iter()
+            .filter(|(_, call)| call.batch.is_some_and(|batch| answered.contains(&batch)))
+            .map(|(id, _)| *id)
+            .min();
+        match missing {
+            Some(id) => {
+                self.remove(id);
+                // It may come after all, from a peer that answers one by one.
+                self.give_up(id);
+            }
+            None => self.answered.clear(),
+        }
+        missing
+    }
+
+    pub(super) fn progress(&mut self, id: CallId, now: Duration) -> Effect {
+        let Some(call) = self.waiting.get_mut(&id) else { return Effect::Unknown };
+        if call.patience.reset_by_progress {
+            let next = deadline(now, call.patience, call.end);
+            if let Some(at) = std::mem::replace(&mut call.deadline, next) {
+                self.deadlines.remove(&(at, id));
+            }
+            if let Some(at) = next {
+                self.deadlines.insert((at, id));
+            }
+        }
+        Effect::Nothing
+    }
+
+    pub(super) fn forget(&mut self, id: CallId) -> Effect {
+        match self.remove(id) {
+            Some(_) => {
+                self.give_up(id);
+                Effect::Tell(id)
+            }
+            None => Effect::Nothing,
+        }
+    }
+
+    pub(super) fn late(&mut self, now: Duration) -> Option<CallId> {
+        let (at, id) = *self.deadlines.first()?;
+        if now < at {
+            return None;
+        }
+        self.remove(id);
+        self.give_up(id);
+        Some(id)
+    }
+
+    fn remove(&mut self, id: CallId) -> Option<Call> {
+        let call = self.waiting.remove(&id)?;
+        if let Some(at) = call.deadline {
+            self.deadlines.remove(&(at, id));
+        }
+        Some(call)
+    }
+
+    fn give_up(&mut self, id: CallId) {
+        self.given_up.insert(id);
+        if self.given_up.len() > REMEMBERED {
+            self.given_up.pop_first();
+        }
+    }
+}
+
+fn deadline(now: Duration, patience: Patience, end: Option<Duration>) -> Option<Duration> {
+    let next = patience.timeout.map(|timeout| now.saturating_add(timeout));
+    match (next, end) {
+        (Some(next), Some(end)) => Some(next.min(end)),
+        (next, end) => next.or(end),
+    }
+}
+
+/// How many calls that we gave up are remembered. An answer to one before them is reported as unknown, which costs a line
+/// in the log.
+const REMEMBERED: usize = 1024;

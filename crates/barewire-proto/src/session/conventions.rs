@@ -1,0 +1,211 @@
+//! What JSON-RPC leaves to those who use it: how a request is cancelled, and how it reports progress.
+
+use super::CallId;
+use crate::json::{Json, Kind};
+use crate::rpc::{Code, Id, Notification, Params, write};
+
+/// How two peers speak about requests that are under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conventions {
+    /// How a request is cancelled.
+    pub cancel: Cancel,
+    /// How one reports progress.
+    pub progress: Progress,
+}
+
+/// How a request is cancelled: a notification, and what becomes of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancel {
+    /// The notification.
+    pub method: &'static str,
+    /// The member of its params that holds the id.
+    pub id: &'static str,
+    /// What a cancelled request is answered with, if it is answered.
+    pub answer: Option<Code>,
+}
+
+/// How a request reports progress: a token in the request, and a notification with that token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Where in its params a request holds the token: one name, or two for an object in them.
+    pub asked_at: &'static [&'static str],
+    /// The notification.
+    pub method: &'static str,
+    /// The member of its params that holds the token.
+    pub token: &'static str,
+    /// The member that holds what is reported; `None` if that stands beside the token.
+    pub value: Option<&'static str>,
+}
+
+impl Conventions {
+    /// What the Language Server Protocol does, and plain JSON-RPC with it: `$/cancelRequest`, answered with -32800.
+    pub const JSON_RPC: Self = Self {
+        cancel: Cancel { method: "$/cancelRequest", id: "id", answer: Some(Code::REQUEST_CANCELLED) },
+        progress: Progress {
+            asked_at: &["workDoneToken"],
+            method: "$/progress",
+            token: "token",
+            value: Some("value"),
+        },
+    };
+
+    /// What MCP does: `notifications/cancelled`, after which there is no answer.
+    pub const MCP: Self = Self {
+        cancel: Cancel { method: "notifications/cancelled", id: "requestId", answer: None },
+        progress: Progress {
+            asked_at: &["_meta", "progressToken"],
+            method: "notifications/progress",
+            token: "progressToken",
+            value: None,
+        },
+    };
+
+    /// What a notification means to the session.
+    #[inline]
+    pub fn signal<'a>(&self, notification: &Notification<'a>) -> Signal<'a> {
+        let member = |name| notification.params.and_then(|params| member(params.json(), name));
+        if notification.method == self.cancel.method {
+            // Without an id it cancels nothing, and is for nobody else either.
+            return member(self.cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
+        }
+        if notification.method == self.progress.method
+            && let Some(call) = member(self.progress.token).and_then(Id::from_json)
+            && let Some(call) = CallId::from_id(&call)
+        {
+            return Signal::Progress(call);
+        }
+        Signal::None
+    }
+}
+
+/// What a notification means to the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signal<'a> {
+    /// Nothing.
+    None,
+    /// They no longer wait for this request of theirs.
+    Cancel(Id<'a>),
+    /// It may be about this call of ours, if there is one.
+    Progress(CallId),
+    /// It would cancel something, but does not say what.
+    Stray,
+}
+
+impl Cancel {
+    /// Appends the notification that cancels `call`.
+    pub fn write(&self, out: &mut Vec<u8>, call: CallId) {
+        let params = format!(r#"{{"{}":{}}}"#, self.id, call.id());
+        let params = Json::parse(params.as_bytes()).ok().and_then(Params::from_json);
+        write::notification(out, self.method, params);
+    }
+}
+
+impl Progress {
+    /// The token that a request asks to be kept informed under.
+    pub fn token<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
+        let start = params?.json();
+        self.asked_at.iter().try_fold(start, |at, name| member(at, name)).and_then(Id::from_json)
+    }
+
+    /// The params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
+    /// must be an object; of any other nothing is reported.
+    pub fn params(&self, token: &Id<'_>, value: Json<'_>) -> Option<String> {
+        let token = format!(r#"{{"{}":{token}"#, self.token);
+        match (self.value, value.kind()) {
+            (Some(name), _) => Some(format!(r#"{token},"{name}":{value}}}"#)),
+            (None, Kind::Object) if value.members().next().is_none() => Some(format!("{token}}}")),
+            (None, Kind::Object) => Some(format!("{token},{}", &value.as_str()[1..])),
+            (None, _) => None,
+        }
+    }
+
+    /// What was reported, out of the params of a notification.
+    pub fn value<'a>(&self, params: Json<'a>) -> Json<'a> {
+        self.value.and_then(|name| member(params, name)).unwrap_or(params)
+    }
+
+    /// `params` with `token` where a request holds it. What has no place for it, an array, stays as it is.
+    pub fn ask(&self, params: Option<Json<'_>>, token: &Id<'_>) -> Option<String> {
+        match params {
+            None => Some(nested(self.asked_at, token)),
+            Some(params) if params.kind() == Kind::Object => Some(put(params, self.asked_at, token)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The object `at` with `token` put at the end of `path`.
+fn put(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
+    let [name, rest @ ..] = path else { return token.to_string() };
+    let text = at.as_str();
+    let there = at.members().filter(|member| member.name == *name).last();
+    match there {
+        Some(there) => {
+            let inner = match there.value.kind() {
+                Kind::Object if !rest.is_empty() => put(there.value, rest, token),
+                _ => nested(rest, token),
+            };
+            let (before, after) =
+                (&text[..there.value_at], &text[there.value_at + there.value.as_bytes().len()..]);
+            format!("{before}{inner}{after}")
+        }
+        None => {
+            let comma = if at.members().next().is_some() { "," } else { "" };
+            format!(r#"{{"{name}":{}{comma}{}"#, nested(rest, token), &text[1..])
+        }
+    }
+}
+
+/// `token` inside one object for each name of `path`.
+fn nested(path: &[&str], token: &Id<'_>) -> String {
+    path.iter().rfold(token.to_string(), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
+}
+
+/// The member of an object. Of one that stands twice, the last, as serde_json reads it into a map.
+fn member<'a>(object: Json<'a>, name: &str) -> Option<Json<'a>> {
+    object.members().filter(|member| member.name == name).last().map(|member| member.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_put_where_the_convention_has_it() {
+        let token = Id::from(7);
+        let ask = |conventions: Conventions, params: Option<&str>| {
+            let params = params.map(|params| Json::parse(params.as_bytes()).expect("JSON"));
+            conventions.progress.ask(params, &token)
+        };
+        for (params, expected) in [
+            (None, Some(r#"{"_meta":{"progressToken":7}}"#)),
+            (Some("{}"), Some(r#"{"_meta":{"progressToken":7}}"#)),
+            (Some(r#"{ "a":1}"#), Some(r#"{"_meta":{"progressToken":7}, "a":1}"#)),
+            (Some(r#"{"_meta":{"x":1},"a":1}"#), Some(r#"{"_meta":{"progressToken":7,"x":1},"a":1}"#)),
+            (Some(r#"{"_meta":{"progressToken":"old"}}"#), Some(r#"{"_meta":{"progressToken":7}}"#)),
+            (Some(r#"{"_meta":5}"#), Some(r#"{"_meta":{"progressToken":7}}"#)),
+            (Some("[1]"), None),
+        ] {
+            assert_eq!(ask(Conventions::MCP, params).as_deref(), expected, "{params:?}");
+        }
+        assert_eq!(ask(Conventions::JSON_RPC, None).as_deref(), Some(r#"{"workDoneToken":7}"#));
+        let asked = ask(Conventions::MCP, Some("{}")).expect("an object");
+        let params = Json::parse(asked.as_bytes()).ok().and_then(Params::from_json);
+        assert_eq!(Conventions::MCP.progress.token(params), Some(token));
+    }
+
+    #[test]
+    fn a_report_goes_beside_its_token_or_into_a_member() {
+        let token = Id::from("t");
+        let report = |conventions: Conventions, value: &str| {
+            conventions.progress.params(&token, Json::parse(value.as_bytes()).expect("JSON"))
+        };
+        assert_eq!(
+            report(Conventions::MCP, r#"{"progress":1}"#).as_deref(),
+            Some(r#"{"progressToken":"t","progress":1}"#)
+        );
+        assert_eq!(report(Conventions::MCP, "{}").as_deref(), Some(r#"{"progressToken":"t"}"#));
+        assert_eq!(report(Conventions::MCP, "1"), None);
+        assert_eq!(report(Conventions::JSON_RPC, "1").as_deref(), Some(r#"{"token":"t","value":1}"#));
+    }
+}

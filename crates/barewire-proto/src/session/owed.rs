@@ -1,0 +1,143 @@
+//! What we owe: the requests of theirs that are in flight, by id.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+
+use super::{Effect, Refusal};
+use crate::rpc::Id;
+
+/// One request of theirs, as long as the session lasts. Ids come again; tickets do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// How much of theirs may be in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that are not answered yet.
+    pub requests: usize,
+    /// Bytes of their frames, together. One request is always taken, however long.
+    pub bytes: usize,
+    /// Bytes of those among them that are parked because nothing can be written.
+    pub parked: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // As many as a host with a hundred agents has at once, ten times over; and two frames of the largest size.
+        Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Owed {
+    limits: Limits,
+    in_flight: HashMap<Key, Entry>,
+    bytes: usize,
+    /// Of these, the bytes of requests that have not been started.
+    parked: usize,
+    next: u64,
+}
+
+/// An id that is looked up by one borrowed from a frame.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key(Id<'static>);
+
+impl<'a> Borrow<Id<'a>> for Key {
+    fn borrow(&self) -> &Id<'a> {
+        &self.0
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    ticket: Ticket,
+    bytes: usize,
+    parked: bool,
+}
+
+impl Owed {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, in_flight: HashMap::new(), bytes: 0, parked: 0, next: 0 }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// A request may start if there is room for its answer and not too much in flight. If not, and we wait for nothing
+    /// ourselves, reading can wait; if we do, the answer to us may stand behind it, so it is parked or refused.
+    pub(super) fn request(&mut self, id: &Id<'_>, bytes: usize, room: bool, waiting: bool) -> Effect {
+        if !self.in_flight.is_empty() && self.in_flight.contains_key(id) {
+            return Effect::Refuse(Refusal::Duplicate);
+        }
+        match (room, self.is_full(bytes), waiting) {
+            (true, false, _) => Effect::Start(self.ticket()),
+            (true, true, false) | (false, _, false) => Effect::Hold,
+            (true, true, true) | (false, true, true) => Effect::Refuse(Refusal::Busy),
+            (false, false, true) if self.parked > 0 && self.parked + bytes > self.limits.parked => {
+                Effect::Refuse(Refusal::Busy)
+            }
+            (false, false, true) => {
+                let ticket = self.ticket();
+                self.insert(id, Entry { ticket, bytes, parked: true });
+                Effect::Park(ticket)
+            }
+        }
+    }
+
+    fn is_full(&self, bytes: usize) -> bool {
+        let count = self.in_flight.len();
+        count >= self.limits.requests.max(1) || (count > 0 && self.bytes + bytes > self.limits.bytes)
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next += 1;
+        Ticket(self.next)
+    }
+
+    fn insert(&mut self, id: &Id<'_>, entry: Entry) {
+        self.bytes += entry.bytes;
+        self.parked += if entry.parked { entry.bytes } else { 0 };
+        self.in_flight.insert(Key(id.clone().into_owned()), entry);
+    }
+
+    /// A parked request counts as parked until it is answered or started, and this says that it is started.
+    pub(super) fn defer(&mut self, ticket: Ticket, id: &Id<'_>, bytes: usize) -> Effect {
+        match self.in_flight.get_mut(id) {
+            Some(entry) if entry.ticket == ticket => {
+                if std::mem::take(&mut entry.parked) {
+                    self.parked -= entry.bytes;
+                }
+                Effect::Nothing
+            }
+            Some(_) => Effect::Refuse(Refusal::Duplicate),
+            None => {
+                self.insert(id, Entry { ticket, bytes, parked: false });
+                Effect::Nothing
+            }
+        }
+    }
+
+    /// The id is freed before the answer is written: they may use it again at once.
+    pub(super) fn answer(&mut self, ticket: Ticket, id: &Id<'_>) -> Effect {
+        match self.in_flight.get(id) {
+            Some(entry) if entry.ticket == ticket => {
+                self.remove(id);
+                Effect::Answer
+            }
+            // Cancelled meanwhile; the id may already belong to another.
+            _ => Effect::Nothing,
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: &Id<'_>) -> Option<Ticket> {
+        self.remove(id)
+    }
+
+    fn remove(&mut self, id: &Id<'_>) -> Option<Ticket> {
+        let entry = self.in_flight.remove(id)?;
+        self.bytes -= entry.bytes;
+        self.parked -= if entry.parked { entry.bytes } else { 0 };
+        Some(entry.ticket)
+    }
+}
