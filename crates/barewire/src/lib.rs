@@ -23,6 +23,12 @@ pub mod blocking;
 #[cfg(feature = "tokio")]
 pub mod transport;
 
+mod failure;
+mod log;
+mod params;
+
+pub use failure::Failure;
+
 pub use barewire_proto as proto;
 
 /// The code in the README compiles.

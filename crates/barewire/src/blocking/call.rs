@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
-use barewire_proto::json::{Json, Text};
+use barewire_proto::json::Text;
 use barewire_proto::rpc::{Params, write};
 use serde::{Deserialize, Serialize};
 
-use super::Failure;
+use crate::Failure;
 
 /// One request or notification that is being handled.
 pub struct Call<'a> {
@@ -38,19 +38,7 @@ impl<'a> Call<'a> {
 
     /// The parameters as a type. Absent ones are read as an object without members.
     pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
-        let read = match self.params {
-            Some(params) => params.json().to(),
-            None => serde_json::from_str("{}").or_else(|error| serde_json::from_str("[]").map_err(|_| error)),
-        };
-        read.map_err(|error| {
-            // Where in the text is of no use to a caller who has sent one line of it.
-            let text = error.to_string();
-            let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-            match self.params {
-                Some(_) => Failure::invalid_params(what),
-                None => Failure::invalid_params(format!("there are none: {what}")),
-            }
-        })
+        crate::params::read(self.params)
     }
 
     /// The parameters as they were written.
@@ -65,15 +53,9 @@ impl<'a> Call<'a> {
 
     /// Sends a notification now, before the answer. `params` must be an object or an array.
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> io::Result<()> {
-        let params = serde_json::to_vec(params)?;
-        let params = Json::parse(&params).map_err(io::Error::other)?;
-        let Some(params) = Params::from_json(params) else {
-            let what =
-                format!("the params of a notification must be an object or an array, not {}", params.kind());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        };
+        let params = crate::params::write(params)?;
         let mut message = Vec::new();
-        write::notification(&mut message, method, Some(params));
+        crate::params::with(params.as_deref(), |params| write::notification(&mut message, method, params));
         (self.send)(&message)
     }
 }

@@ -1,7 +1,6 @@
 //! Bytes in, handlers run, answers out: the loop.
 
 use std::io::{self, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines};
 use barewire_proto::json::Text;
@@ -10,9 +9,10 @@ use barewire_proto::rpc::{
 };
 use serde::Serialize;
 
-use super::log::{Log, quoted};
+use super::Call;
 use super::output::Output;
-use super::{Call, Failure};
+use crate::Failure;
+use crate::log::Log;
 
 /// A JSON-RPC connection over a reader and a writer, one message a line.
 #[derive(Debug)]
@@ -206,13 +206,13 @@ where
                 if let Err(failure) = outcome {
                     // A panic while the result was written may have left half of it.
                     answer.truncate(start);
-                    self.failed(method, &failure);
+                    self.log.failed(method.raw(), &failure);
                     request.reply().error(answer, &failure.error(method));
                 }
             }
             Message::Notification(Notification { method, params }) => {
                 if let Err(failure) = self.call(method, params, false, |_| Ok(()))? {
-                    self.failed(method, &failure);
+                    self.log.failed(method.raw(), &failure);
                 }
             }
             // Nothing was asked, so nothing can be answered.
@@ -243,23 +243,10 @@ where
             sent.inspect_err(|error| broken = Some(io::Error::from(error.kind())))
         };
         let mut call = Call::new(method, params, asks, &mut send);
-        // What a panic leaves half done is the handler's own; ours is only the output, which takes whole messages.
-        let outcome = catch_unwind(AssertUnwindSafe(|| finish(handler(&mut call)?)));
+        let outcome = Failure::catch(|| finish(handler(&mut call)?));
         match broken {
             Some(error) => Err(error),
-            None => Ok(outcome.unwrap_or_else(|panic| {
-                let failure = Failure::panicked(panic_message(&*panic));
-                // What a handler panics with is its own type, and dropping it may panic as well.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-                Err(failure)
-            })),
-        }
-    }
-
-    fn failed(&mut self, method: Text<'_>, failure: &Failure) {
-        if let Some(what) = failure.log() {
-            let (method, what) = (quoted(method.raw().as_bytes()), quoted(what.as_bytes()));
-            self.log.line(format_args!("barewire: handler of {method} failed: {what}"));
+            None => Ok(outcome.and_then(|outcome| outcome)),
         }
     }
 }
@@ -269,12 +256,6 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
     if let Some(reply) = invalid.reply() {
         reply.error(answer, &invalid.error());
     }
-}
-
-/// What a panic said, if it said it in words.
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")
 }
 
 /// After a larger answer the memory is given back.

@@ -5,8 +5,6 @@
 
 mod call;
 mod conn;
-mod failure;
-mod log;
 mod memory;
 mod output;
 
@@ -14,9 +12,9 @@ use std::io;
 
 use serde::Serialize;
 
+pub use crate::Failure;
 pub use call::Call;
 pub use conn::Conn;
-pub use failure::Failure;
 pub use memory::{PipeReader, PipeWriter, pipe};
 
 /// Serves JSON-RPC on stdin and stdout until stdin ends.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{Code, ErrorObject};
@@ -40,16 +41,25 @@ impl Failure {
         Self(Why::Internal { exception: exception.into(), log: what.into() })
     }
 
-    pub(super) fn panicked(what: &str) -> Self {
-        Self::internal("panic", what)
+    /// Runs code that is not ours; if it panics, that is how it failed.
+    pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
+        // What a panic leaves half done is the handler's own; ours is only bytes, and what is half written is taken back.
+        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            let failure = Self::internal("panic", text.unwrap_or("panicked"));
+            // What a handler panics with is its own type, and dropping it may panic as well.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+            failure
+        })
     }
 
-    pub(super) fn unserializable(error: &serde_json::Error) -> Self {
+    pub(crate) fn unserializable(error: &serde_json::Error) -> Self {
         Self::internal("Error", format!("the result cannot be written as JSON: {error}"))
     }
 
     /// What the log should say; `None` if the answer says it all.
-    pub(super) fn log(&self) -> Option<&str> {
+    pub(crate) fn log(&self) -> Option<&str> {
         match &self.0 {
             Why::Internal { log, .. } => Some(log),
             _ => None,
@@ -57,7 +67,7 @@ impl Failure {
     }
 
     /// What the caller is told.
-    pub(super) fn error(self, method: Text<'_>) -> ErrorObject {
+    pub(crate) fn error(self, method: Text<'_>) -> ErrorObject {
         match self.0 {
             Why::MethodNotFound => {
                 let method = method.to_str().unwrap_or(Cow::Borrowed(method.raw().trim_matches('"')));

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use barewire_proto::rpc::Invalid;
 use barewire_proto::transcript::escape;
 
+use crate::Failure;
+
 /// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection.
-pub(super) struct Log {
+pub(crate) struct Log {
     sink: Box<dyn Write + Send>,
     window: Option<Instant>,
     written: u32,
@@ -16,27 +18,35 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn stderr() -> Self {
+    pub(crate) fn stderr() -> Self {
         Self::to(io::stderr())
     }
 
-    pub(super) fn to(sink: impl Write + Send + 'static) -> Self {
+    pub(crate) fn to(sink: impl Write + Send + 'static) -> Self {
         Self { sink: Box::new(sink), window: None, written: 0, dropped: 0 }
     }
 
     /// Writes a line about a frame that is no message.
-    pub(super) fn refused(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
+    pub(crate) fn refused(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
         let (rule, code) = (invalid.rule.name(), invalid.rule.code());
         self.frame(offset, bytes, format_args!("refused, {rule}: {invalid} ({code})"));
     }
 
     /// Writes a line about a frame, with what the frame begins with.
-    pub(super) fn frame(&mut self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
+    pub(crate) fn frame(&mut self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
         self.line(format_args!("barewire: frame at byte {offset}: {what}: {}", quoted(bytes)));
     }
 
+    /// Writes a line about a handler, if its failure has more to say than the answer.
+    pub(crate) fn failed(&mut self, method: &str, failure: &Failure) {
+        if let Some(what) = failure.log() {
+            let (method, what) = (quoted(method.as_bytes()), quoted(what.as_bytes()));
+            self.line(format_args!("barewire: handler of {method} failed: {what}"));
+        }
+    }
+
     /// Writes a line.
-    pub(super) fn line(&mut self, line: fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
         let now = Instant::now();
         if self.window.is_none_or(|start| now.duration_since(start) >= WINDOW) {
             self.catch_up();
@@ -66,7 +76,7 @@ impl Log {
 }
 
 /// What a peer or a handler wrote, for a line of the log: escaped, and only the beginning of it.
-pub(super) fn quoted(bytes: &[u8]) -> String {
+pub(crate) fn quoted(bytes: &[u8]) -> String {
     let more = if bytes.len() > QUOTED { "…" } else { "" };
     format!("{}{more}", escape(&bytes[..bytes.len().min(QUOTED)]))
 }
