@@ -3,11 +3,26 @@
 //! A transport is two halves, one to read and one to write, and a few facts about the stream between them. Anything
 //! that tokio can read and write is one: `(reader, writer)`.
 
+mod exit;
+mod memory;
+mod socket;
+#[cfg(unix)]
+mod stdio;
+pub mod tcp;
+#[cfg(unix)]
+pub mod unix;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use exit::Exit;
+pub use memory::{Memory, memory};
+pub use socket::Socket;
+#[cfg(unix)]
+pub use stdio::{Stdio, StdioReader, StdioWriter, stdio};
 
 /// Two halves of a connection, ready to be driven.
 pub trait Transport: Send + 'static {
@@ -80,20 +95,4 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Parts<R, W> {
             .field("open_to_all", &self.open_to_all)
             .finish_non_exhaustive()
     }
-}
-
-/// How a process on the other side ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Exit {
-    /// The program, as it was named.
-    pub program: String,
-    /// Its exit code, if it exited by itself.
-    pub code: Option<i32>,
-    /// The signal that ended it, if one did.
-    pub signal: Option<i32>,
-    /// Whether we ended it.
-    pub by_us: bool,
-    /// The last of what it wrote to stderr.
-    pub stderr: String,
 }

@@ -1,0 +1,55 @@
+//! A connected stream socket -> its two halves, and a listener that outlives its bad moments.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use super::Framing;
+
+/// A connection over a socket, accepted or made by us.
+#[derive(Debug)]
+pub struct Socket<S> {
+    pub(super) stream: S,
+    pub(super) framing: Framing,
+}
+
+impl<S> Socket<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, framing: Framing::Lines }
+    }
+
+    /// How messages are told apart; one a line unless told otherwise.
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+}
+
+/// Accepts until it succeeds. What fails is one connection, or all of them for a while; never the listener, which is
+/// ours and open.
+pub(super) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl FnMut() -> F) -> T {
+    loop {
+        match once().await {
+            Ok(accepted) => return accepted,
+            Err(error) if is_of_one_connection(&error) => {
+                tracing::debug!(%error, "a connection was gone before it was accepted");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection now");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Whether the peer went away between connecting and being accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, NotConnected};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected
+    )
+}
+
+/// Long enough not to spin while file descriptors are short, short enough for somebody who waits to be let in.
+const PAUSE: Duration = Duration::from_millis(50);

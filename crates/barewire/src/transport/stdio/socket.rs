@@ -1,0 +1,101 @@
+//! An inherited socket, read and written without waiting and without making it non-blocking for others.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+
+/// Where bytes come from.
+#[derive(Debug)]
+pub(super) struct SocketReader(AsyncFd<OwnedFd>);
+
+/// Where bytes go.
+#[derive(Debug)]
+pub(super) struct SocketWriter {
+    socket: AsyncFd<OwnedFd>,
+    /// The reader holds the same socket open, so closing this half alone would tell the peer nothing.
+    is_shared: bool,
+}
+
+impl SocketReader {
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self(register(socket, Interest::READABLE)?))
+    }
+}
+
+impl SocketWriter {
+    pub(super) fn new(socket: OwnedFd, is_shared: bool) -> io::Result<Self> {
+        Ok(Self { socket: register(socket, Interest::WRITABLE)?, is_shared })
+    }
+
+    fn close(&self) -> io::Result<()> {
+        match shutdown(&self.socket, Shutdown::Write) {
+            Ok(()) | Err(rustix::io::Errno::NOTCONN) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsyncRead for SocketReader {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut guard = ready!(self.0.poll_read_ready(cx))?;
+            let received = guard.try_io(|socket| {
+                Ok(recv(socket, buf.initialize_unfilled(), RecvFlags::DONTWAIT).map(|(n, _)| n)?)
+            });
+            match received {
+                Ok(Ok(n)) => {
+                    buf.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+impl AsyncWrite for SocketWriter {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.socket.poll_write_ready(cx))?;
+            if let Ok(sent) = guard.try_io(|socket| Ok(send(socket, bytes, SEND)?)) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(if self.is_shared { self.close() } else { Ok(()) })
+    }
+}
+
+impl Drop for SocketWriter {
+    fn drop(&mut self) {
+        if self.is_shared {
+            let _ = self.close();
+        }
+    }
+}
+
+#[allow(
+    deprecated,
+    reason = "what replaces it is unsafe, for types that change their descriptor; this one does not"
+)]
+fn register(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(socket, interest)
+}
+
+/// A peer that has gone is an error, not a signal, also in a program that has its SIGPIPE back.
+#[cfg(not(target_vendor = "apple"))]
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(target_vendor = "apple")]
+const SEND: SendFlags = SendFlags::DONTWAIT;

@@ -1,0 +1,235 @@
+//! A file, a terminal or anything else that cannot be waited for, read and written on a thread of its own.
+//!
+//! Not on the runtime's blocking pool: a read that nobody ends, as of a terminal, would hold up the end of the runtime.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc;
+
+/// Reads ahead by two chunks at most.
+#[derive(Debug)]
+pub(super) struct ThreadReader {
+    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// The chunk being handed out, from `taken` on.
+    chunk: Vec<u8>,
+    taken: usize,
+}
+
+impl ThreadReader {
+    pub(super) fn start(fd: OwnedFd) -> io::Result<Self> {
+        let (sender, chunks) = mpsc::channel(1);
+        let file = File::from(fd);
+        thread::Builder::new()
+            .name("barewire-stdin".to_owned())
+            .spawn(move || read_chunks(&file, &sender))?;
+        Ok(Self { chunks, chunk: Vec::new(), taken: 0 })
+    }
+}
+
+impl AsyncRead for ThreadReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.taken == self.chunk.len() {
+            match ready!(self.chunks.poll_recv(cx)) {
+                Some(chunk) => (self.chunk, self.taken) = (chunk?, 0),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let rest = &self.chunk[self.taken..];
+        let n = rest.len().min(buf.remaining());
+        buf.put_slice(&rest[..n]);
+        self.taken += n;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Ends when the file does, or when nobody wants the next chunk.
+fn read_chunks(mut file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
+    let mut buf = vec![0; CHUNK];
+    loop {
+        let chunk = match patiently(file, PollFlags::IN, || file.read(&mut buf)) {
+            Ok(0) => return,
+            Ok(n) => Ok(buf[..n].to_vec()),
+            Err(error) => Err(error),
+        };
+        let failed = chunk.is_err();
+        if chunks.blocking_send(chunk).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Holds up to a chunk while another is being written. What is left when it is dropped is still written.
+#[derive(Debug)]
+pub(super) struct ThreadWriter(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to write, or the writer is dropped.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: Vec<u8>,
+    thread: Progress,
+    /// The task that waits for room or for the end of a write.
+    waker: Option<Waker>,
+    dropped: bool,
+}
+
+#[derive(Debug)]
+enum Progress {
+    Idle,
+    Writing,
+    /// The thread has ended. The error is there until it is told.
+    Failed(Option<io::Error>),
+}
+
+impl ThreadWriter {
+    pub(super) fn start(fd: OwnedFd) -> io::Result<Self> {
+        let state = State { waiting: Vec::new(), thread: Progress::Idle, waker: None, dropped: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let (ours, file) = (Arc::clone(&shared), File::from(fd));
+        thread::Builder::new().name("barewire-stdout".to_owned()).spawn(move || ours.write_chunks(&file))?;
+        Ok(Self(shared))
+    }
+}
+
+impl AsyncWrite for ThreadWriter {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut state = self.0.lock();
+        state.check()?;
+        let n = bytes.len().min(CHUNK - state.waiting.len());
+        if n == 0 && !bytes.is_empty() {
+            return state.wait(cx);
+        }
+        state.waiting.extend_from_slice(&bytes[..n]);
+        self.0.changed.notify_one();
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.0.lock();
+        state.check()?;
+        match state.thread {
+            Progress::Idle if state.waiting.is_empty() => Poll::Ready(Ok(())),
+            _ => state.wait(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+impl Drop for ThreadWriter {
+    fn drop(&mut self) {
+        self.0.lock().dropped = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No step between two valid states can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends when the writer is dropped and nothing is left, or when a write fails.
+    fn write_chunks(&self, file: &File) {
+        let mut chunk = Vec::new();
+        loop {
+            let mut state = self
+                .changed
+                .wait_while(self.lock(), |state| state.waiting.is_empty() && !state.dropped)
+                .unwrap_or_else(PoisonError::into_inner);
+            if state.waiting.is_empty() {
+                return;
+            }
+            mem::swap(&mut chunk, &mut state.waiting);
+            state.thread = Progress::Writing;
+            wake(state);
+
+            let written = write_all(file, &chunk);
+            chunk.clear();
+
+            let mut state = self.lock();
+            let failed = written.is_err();
+            state.thread = written.map_or_else(|error| Progress::Failed(Some(error)), |()| Progress::Idle);
+            wake(state);
+            if failed {
+                return;
+            }
+        }
+    }
+}
+
+impl State {
+    fn check(&mut self) -> io::Result<()> {
+        match &mut self.thread {
+            Progress::Idle | Progress::Writing => Ok(()),
+            Progress::Failed(error) => Err(error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn wait<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        self.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// Wakes the task that waits, without the lock: it may want it at once.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match patiently(file, PollFlags::OUT, || file.write(bytes))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            n => bytes = &bytes[n..],
+        }
+    }
+    Ok(())
+}
+
+/// Does it until it is done: whoever shares the file may have made it non-blocking.
+fn patiently(
+    file: &File,
+    until: PollFlags,
+    mut once: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match once() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                match poll(&mut [PollFd::new(file, until)], None) {
+                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// As much as a pipe holds.
+const CHUNK: usize = 64 * 1024;

@@ -1,0 +1,83 @@
+//! TCP: a listener on loopback, and connections.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+
+use super::socket::accept;
+use super::{Framing, Parts, Socket, Transport};
+
+/// Listens on an address of this machine that only this machine can reach.
+///
+/// Any other address is an error: see [`listen_beyond_loopback`].
+pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<Listener> {
+    let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+    if let Some(open) = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{open} can be reached from other machines: listen on 127.0.0.1 or [::1], or call listen_beyond_loopback"
+            ),
+        ));
+    }
+    bind(&addrs).await
+}
+
+/// Listens where others can connect from other machines. Nothing here asks who they are.
+pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<Listener> {
+    let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
+    bind(&addrs).await
+}
+
+/// Connects to a listener, here or elsewhere.
+pub async fn connect(addr: impl ToSocketAddrs) -> io::Result<Socket<TcpStream>> {
+    without_delay(TcpStream::connect(addr).await?)
+}
+
+/// Waits for connections.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    framing: Framing,
+}
+
+impl Listener {
+    /// How messages are told apart on what it accepts; one a line unless told otherwise.
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+
+    /// The next connection. A shortage of file descriptors is waited out.
+    pub async fn accept(&self) -> Socket<TcpStream> {
+        let once = || async { without_delay(self.listener.accept().await?.0) };
+        accept(once).await.framing(self.framing)
+    }
+
+    /// Where it listens: the port, if it was asked for port 0.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+impl Transport for Socket<TcpStream> {
+    type Reader = OwnedReadHalf;
+    type Writer = OwnedWriteHalf;
+
+    fn into_parts(self) -> Parts<OwnedReadHalf, OwnedWriteHalf> {
+        let (reader, writer) = self.stream.into_split();
+        Parts { framing: self.framing, open_to_all: true, ..Parts::new(reader, writer) }
+    }
+}
+
+async fn bind(addrs: &[SocketAddr]) -> io::Result<Listener> {
+    Ok(Listener { listener: TcpListener::bind(addrs).await?, framing: Framing::Lines })
+}
+
+/// A message is written whole, so there is nothing to wait for that would go into the same packet.
+fn without_delay(stream: TcpStream) -> io::Result<Socket<TcpStream>> {
+    stream.set_nodelay(true)?;
+    Ok(Socket::new(stream))
+}

@@ -1,0 +1,156 @@
+//! Unix sockets: a listener that only its owner can reach, and connections.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::socket::accept;
+use super::{Framing, Parts, Socket, Transport};
+
+/// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
+///
+/// A file left behind by a listener that is gone is replaced. One that somebody listens on, or that is no socket, is an
+/// error and stays as it is.
+pub async fn listen(path: impl AsRef<Path>) -> io::Result<Listener> {
+    let path = std::path::absolute(path)?;
+    let private = PrivateDir::beside(&path)?;
+    let bound = private.0.join("s");
+    // A socket file is made with the rights that the umask leaves, and the umask belongs to all threads. Here nobody
+    // else can reach it until its rights are right.
+    let listener = UnixListener::bind(&bound)?;
+    fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
+    let file = FileId::of(&bound)?;
+    // A link never replaces, so of two that start at once one is told.
+    match fs::hard_link(&bound, &path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_stale(&path, &private).await?;
+            fs::hard_link(&bound, &path)?;
+        }
+        linked => linked?,
+    }
+    Ok(Listener { listener, path, file, framing: Framing::Lines })
+}
+
+/// Connects to the listener at `path`.
+pub async fn connect(path: impl AsRef<Path>) -> io::Result<Socket<UnixStream>> {
+    Ok(Socket::new(UnixStream::connect(path).await?))
+}
+
+/// Waits for connections.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+    file: FileId,
+    framing: Framing,
+}
+
+impl Listener {
+    /// How messages are told apart on what it accepts; one a line unless told otherwise.
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+
+    /// The next connection. A shortage of file descriptors is waited out.
+    pub async fn accept(&self) -> Socket<UnixStream> {
+        let (stream, _) = accept(|| self.listener.accept()).await;
+        Socket::new(stream).framing(self.framing)
+    }
+
+    /// The socket file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Somebody may have put another file there. Ours is not freed while we listen, so its number is not used again.
+        if FileId::of(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Transport for Socket<UnixStream> {
+    type Reader = OwnedReadHalf;
+    type Writer = OwnedWriteHalf;
+
+    fn into_parts(self) -> Parts<OwnedReadHalf, OwnedWriteHalf> {
+        let (reader, writer) = self.stream.into_split();
+        Parts { framing: self.framing, open_to_all: true, ..Parts::new(reader, writer) }
+    }
+}
+
+/// Removes the socket file at `path` if nobody listens on it.
+async fn remove_stale(path: &Path, private: &PrivateDir) -> io::Result<()> {
+    let told = |kind, what: &str| Err(io::Error::new(kind, format!("{} {what}", path.display())));
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        return told(
+            io::ErrorKind::AlreadyExists,
+            "exists and is not a socket: remove it, or choose another path",
+        );
+    }
+    let stale = FileId::of(path)?;
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        // Whoever cannot be asked (no rights, a full queue) is taken to be alive.
+        _ => return told(io::ErrorKind::AddrInUse, "is in use: somebody listens on it"),
+    }
+    // Somebody else may have found it stale as well, and listen there by now: look at what was taken away.
+    let aside = private.0.join("old");
+    fs::rename(path, &aside)?;
+    if FileId::of(&aside)? != stale {
+        fs::hard_link(&aside, path)?;
+        return told(io::ErrorKind::AddrInUse, "is in use: somebody has just begun to listen on it");
+    }
+    Ok(())
+}
+
+/// What tells one file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::symlink_metadata(path)?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+}
+
+/// A new directory that only we can enter, removed with what is in it.
+struct PrivateDir(PathBuf);
+
+impl PrivateDir {
+    /// In the same directory as `path`, so that files can be moved between them.
+    fn beside(path: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            // Short, because the path of a socket has room for about a hundred bytes.
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = OsString::from(format!(".bw{:x}-{count:x}", std::process::id()));
+            let dir = path.with_file_name(name);
+            match DirBuilder::new().mode(0o700).create(&dir) {
+                Ok(()) => return Ok(Self(dir)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
