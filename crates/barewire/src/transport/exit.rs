@@ -23,13 +23,15 @@ pub struct Exit {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = show(self.program.as_bytes());
-        match (self.code, self.signal) {
-            (Some(code), _) => write!(f, "{program} exited with code {code}")?,
-            (None, Some(signal)) => write!(f, "{program} was ended by signal {signal}")?,
-            (None, None) => write!(f, "{program} ended, nobody knows how")?,
-        }
-        if self.by_us {
-            write!(f, " after we asked it to")?;
+        match (self.code, self.signal, self.by_us) {
+            (Some(code), _, false) => write!(f, "{program} exited with code {code}")?,
+            (Some(code), _, true) => {
+                write!(f, "{program} had to be told to end and exited with code {code}")?
+            }
+            (None, Some(signal), false) => write!(f, "{program} was ended by signal {signal}")?,
+            (None, Some(signal), true) => write!(f, "{program} had to be ended with signal {signal}")?,
+            (None, None, false) => write!(f, "{program} ended, nobody knows how")?,
+            (None, None, true) => write!(f, "{program} has been killed and is not gone yet")?,
         }
         let lines: Vec<_> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
         match lines[lines.len().saturating_sub(SHOWN_LINES)..] {
@@ -63,7 +65,8 @@ mod tests {
     #[test]
     fn reads_as_a_sentence() {
         assert_eq!(exit(Some(0), None, false, ""), "server exited with code 0");
-        assert_eq!(exit(None, Some(15), true, "\n"), "server was ended by signal 15 after we asked it to");
+        assert_eq!(exit(None, Some(11), false, "\n"), "server was ended by signal 11");
+        assert_eq!(exit(None, Some(9), true, ""), "server had to be ended with signal 9");
         assert_eq!(
             exit(Some(3), None, false, "no such file\n"),
             "server exited with code 3; its stderr ends with: no such file"

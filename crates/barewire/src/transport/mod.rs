@@ -3,6 +3,8 @@
 //! A transport is two halves, one to read and one to write, and a few facts about the stream between them. Anything
 //! that tokio can read and write is one: `(reader, writer)`.
 
+#[cfg(unix)]
+mod child;
 mod exit;
 mod memory;
 mod socket;
@@ -18,6 +20,8 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+#[cfg(unix)]
+pub use child::{Child, Process, ProcessReader, SpawnError, Stderr};
 pub use exit::Exit;
 pub use memory::{Memory, memory};
 pub use socket::Socket;
@@ -60,6 +64,8 @@ impl<R, W> Parts<R, W> {
 
 /// Runs after both halves are dropped and says what became of the other side, if the transport knows more than the end
 /// of a stream: how a process exited and what it complained about.
+///
+/// It belongs to the halves: dropped without being run, it ends the other side all the same, with nobody told.
 pub type Ending = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// How messages are told apart on a byte stream.

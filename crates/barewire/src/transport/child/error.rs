@@ -1,0 +1,113 @@
+//! Why a program was not started, so that whoever named it can see what to change.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use super::Child;
+use crate::transport::exit::show;
+
+/// Why a program was not started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no file of that name.
+    NotFound {
+        /// The program, as it was named.
+        program: String,
+    },
+    /// The file is there, but the interpreter or loader that it asks for is not.
+    NoInterpreter {
+        /// The program, as it was named.
+        program: String,
+    },
+    /// The file is there and cannot be run: no right to, a directory, or not a program.
+    NotExecutable {
+        /// The program, as it was named.
+        program: String,
+    },
+    /// The directory to start in is not there, not a directory, or closed to us.
+    Directory {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Something else.
+    Io {
+        /// The program, as it was named.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SpawnError {
+    /// What `error` means for `child`. The system has one error for several causes; looking again tells them apart.
+    pub(super) fn of(child: &Child, source: io::Error) -> Self {
+        let program = show(child.program.as_encoded_bytes());
+        if let Some(dir) = &child.dir
+            && !(dir.is_dir() && access(dir, Access::EXEC_OK).is_ok())
+        {
+            return Self::Directory { dir: dir.clone() };
+        }
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT | Errno::NOTDIR) if exists(child) => Self::NoInterpreter { program },
+            Some(Errno::NOENT | Errno::NOTDIR) => Self::NotFound { program },
+            Some(Errno::ACCESS | Errno::ISDIR | Errno::NOEXEC) => Self::NotExecutable { program },
+            _ => Self::Io { program, source },
+        }
+    }
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound { program } if program.contains('/') => {
+                write!(f, "cannot start {program}: no such file")
+            }
+            Self::NotFound { program } => write!(f, "cannot start {program}: no such program in PATH"),
+            Self::NoInterpreter { program } => {
+                write!(f, "cannot start {program}: the interpreter in its first line is missing")
+            }
+            Self::NotExecutable { program } => {
+                write!(f, "cannot start {program}: not an executable file")
+            }
+            Self::Directory { dir } => {
+                write!(
+                    f,
+                    "cannot start in {}: no directory that can be entered",
+                    show(dir.as_os_str().as_encoded_bytes())
+                )
+            }
+            Self::Io { program, source } => write!(f, "cannot start {program}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the file that would be run is there.
+fn exists(child: &Child) -> bool {
+    let here = child.dir.clone().unwrap_or_default();
+    if child.program.as_encoded_bytes().contains(&b'/') {
+        return here.join(&child.program).exists();
+    }
+    let set = child.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
+    let path = match set {
+        Some((_, path)) => path.clone(),
+        None if child.clean_env => None,
+        None => env::var_os("PATH"),
+    };
+    path.is_some_and(|path| env::split_paths(&path).any(|dir| here.join(dir).join(&child.program).is_file()))
+}

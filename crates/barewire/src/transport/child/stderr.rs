@@ -1,0 +1,218 @@
+//! What a process writes to stderr -> lines for whoever wants them, and the last of it for an error message.
+
+use std::fmt;
+use std::io::{self, PipeReader, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ChildStderr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::transport::exit::show;
+
+/// Where the stderr of a process goes. Its last four kilobytes are kept for error messages in any case.
+#[derive(Clone)]
+pub struct Stderr(Sink);
+
+#[derive(Clone)]
+enum Sink {
+    Inherit,
+    Discard,
+    Lines(Arc<Mutex<OnLine>>),
+}
+
+type OnLine = dyn FnMut(&[u8]) + Send;
+
+impl Stderr {
+    /// To our stderr, line by line, escaped.
+    pub fn inherit() -> Self {
+        Self(Sink::Inherit)
+    }
+
+    /// Nowhere.
+    pub fn discard() -> Self {
+        Self(Sink::Discard)
+    }
+
+    /// To `on_line`, without the line's end; a line longer than 8 KiB comes in pieces. It is called on a thread of its
+    /// own, and the process waits while it works.
+    pub fn lines(on_line: impl FnMut(&[u8]) + Send + 'static) -> Self {
+        Self(Sink::Lines(Arc::new(Mutex::new(on_line))))
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        match &self.0 {
+            Sink::Inherit => {
+                // One write, so that lines of several processes do not mix. Our stderr may be closed.
+                let _ = io::stderr().write_all(format!("{}\n", show(line)).as_bytes());
+            }
+            Sink::Discard => {}
+            Sink::Lines(on_line) => {
+                let call = || on_line.lock().unwrap_or_else(PoisonError::into_inner)(line);
+                // The panic has been reported by its hook. The process is not to be held up by it.
+                if catch_unwind(AssertUnwindSafe(call)).is_err() {
+                    self.0 = Sink::Discard;
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Sink::Inherit => "Stderr::inherit()",
+            Sink::Discard => "Stderr::discard()",
+            Sink::Lines(_) => "Stderr::lines(..)",
+        })
+    }
+}
+
+/// The last of what was written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    fn push(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(bytes);
+        let surplus = tail.len().saturating_sub(TAIL);
+        tail.drain(..surplus);
+    }
+
+    pub(super) fn text(&self) -> String {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&tail).into_owned()
+    }
+}
+
+/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and nothing is left to read; then
+/// calls `done`.
+pub(super) fn follow(
+    pipe: ChildStderr,
+    stop: PipeReader,
+    mut to: Stderr,
+    done: impl FnOnce() + Send + 'static,
+) -> io::Result<Tail> {
+    let tail = Tail::default();
+    let kept = tail.clone();
+    thread::Builder::new().name("barewire-stderr".to_owned()).spawn(move || {
+        let mut lines = Lines::default();
+        read_until(pipe, stop, |bytes| {
+            kept.push(bytes);
+            lines.push(bytes, |line| to.line(line));
+        });
+        lines.finish(|line| to.line(line));
+        done();
+    })?;
+    Ok(tail)
+}
+
+/// Hands on what `pipe` gives, and closes it.
+fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(&[u8])) {
+    let mut buf = vec![0; LINE];
+    let mut left_after_stop = AFTER_STOP;
+    while left_after_stop > 0 {
+        let mut fds = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        let [has_bytes, is_stopped] = [!fds[0].revents().is_empty(), !fds[1].revents().is_empty()];
+        if !has_bytes {
+            return;
+        }
+        match pipe.read(&mut buf) {
+            Ok(0) => return,
+            Ok(n) => on_bytes(&buf[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+        if is_stopped {
+            left_after_stop -= 1;
+        }
+    }
+}
+
+/// Bytes -> lines without their ends, of at most `LINE` bytes.
+#[derive(Debug, Default)]
+struct Lines {
+    unfinished: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8], mut on_line: impl FnMut(&[u8])) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.unfinished.extend_from_slice(part);
+            while self.unfinished.len() > LINE + 1 {
+                on_line(&self.unfinished[..LINE]);
+                self.unfinished.drain(..LINE);
+            }
+            if self.unfinished.ends_with(b"\n") {
+                self.unfinished.pop();
+                if self.unfinished.ends_with(b"\r") {
+                    self.unfinished.pop();
+                }
+                on_line(&self.unfinished);
+                self.unfinished.clear();
+            }
+        }
+    }
+
+    fn finish(&mut self, mut on_line: impl FnMut(&[u8])) {
+        if !self.unfinished.is_empty() {
+            on_line(&self.unfinished);
+            self.unfinished.clear();
+        }
+    }
+}
+
+/// Longer than any line somebody writes to be read.
+const LINE: usize = 8 * 1024;
+
+/// A stack trace.
+const TAIL: usize = 4 * 1024;
+
+/// Reads after the stop: all that a pipe holds, but not for ever if somebody goes on writing.
+const AFTER_STOP: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(parts: &[&[u8]]) -> Vec<Vec<u8>> {
+        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        for part in parts {
+            lines.push(part, |line| seen.push(line.to_vec()));
+        }
+        lines.finish(|line| seen.push(line.to_vec()));
+        seen
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_were_read() {
+        let expected = [b"one".to_vec(), b"".to_vec(), b"two".to_vec(), b"end".to_vec()];
+        let all = b"one\n\ntwo\r\nend";
+        for cut in 0..all.len() {
+            assert_eq!(lines(&[&all[..cut], &all[cut..]]), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_line_comes_in_pieces() {
+        let long = vec![b'x'; LINE];
+        assert_eq!(lines(&[&long, b"\n"]), std::slice::from_ref(&long));
+        assert_eq!(lines(&[&long, &long, b"yz\n"]), [long.clone(), long, b"yz".to_vec()]);
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        let tail = Tail::default();
+        tail.push(&[b'a'; TAIL]);
+        tail.push(b"end");
+        assert_eq!(tail.text().len(), TAIL);
+        assert!(tail.text().ends_with("aend"));
+    }
+}
