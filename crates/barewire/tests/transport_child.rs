@@ -1,0 +1,349 @@
+//! Real processes: started, talked to, ended in every way, and counted afterwards.
+#![cfg(all(target_os = "linux", feature = "tokio"))]
+
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{self, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use barewire::transport::{Child, Exit, Parts, ProcessReader, SpawnError, Stderr, Transport};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::runtime::Builder;
+
+type ProcessParts = Parts<ProcessReader, pipe::Sender>;
+
+const GRACE: Duration = Duration::from_millis(300);
+
+fn sh(script: &str) -> Child {
+    Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE)
+}
+
+/// Starts the script and waits for its first line: by then its traps are set.
+async fn started(script: &str) -> (u32, ProcessParts) {
+    let process = sh(script).spawn().unwrap();
+    let pid = process.pid();
+    let mut parts = process.into_parts();
+    let mut byte = [0];
+    while byte != *b"\n" {
+        parts.reader.read_exact(&mut byte).await.unwrap();
+    }
+    (pid, parts)
+}
+
+async fn end(parts: ProcessParts) -> Exit {
+    drop((parts.reader, parts.writer));
+    parts.ending.unwrap().await.unwrap()
+}
+
+/// Those of a group that run, and zombies that are ours to reap.
+fn members(group: u32) -> Vec<u32> {
+    processes(|process| process.group == group && (process.state != 'Z' || process.parent == process::id()))
+}
+
+fn children(of: u32) -> Vec<u32> {
+    processes(|process| process.parent == of)
+}
+
+struct Stat {
+    state: char,
+    parent: u32,
+    group: u32,
+}
+
+fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+        let mut fields = stat[stat.rfind(')').unwrap() + 2..].split(' ');
+        let state = fields.next().unwrap().chars().next().unwrap();
+        let mut number = || fields.next().unwrap().parse().unwrap();
+        wanted(&Stat { state, parent: number(), group: number() })
+    })
+    .collect()
+}
+
+fn gone_within(time: Duration, what: impl Fn() -> Vec<u32>) {
+    let start = Instant::now();
+    while !what().is_empty() {
+        assert!(start.elapsed() < time, "still there after {time:?}: {:?}", what());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[tokio::test]
+async fn bytes_go_through_and_the_end_of_stdin_is_enough() {
+    let start = Instant::now();
+    let process = Child::new("cat").spawn().unwrap();
+    let pid = process.pid();
+    let mut parts = process.into_parts();
+    let sent = "x".repeat(1 << 20);
+    let (received, ()) = tokio::join!(
+        async {
+            let mut text = String::new();
+            parts.reader.read_to_string(&mut text).await.unwrap();
+            text
+        },
+        async {
+            let mut writer = parts.writer;
+            writer.write_all(sent.as_bytes()).await.unwrap();
+        }
+    );
+    assert!(received == sent);
+    drop(parts.reader);
+    let exit = parts.ending.unwrap().await.unwrap();
+    assert_eq!((exit.code, exit.signal, exit.by_us), (Some(0), None, false));
+    assert_eq!(exit.to_string(), "cat exited with code 0");
+    gone_within(GRACE, || members(pid));
+    assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn what_stays_after_its_stdin_is_closed_gets_a_sigterm() {
+    let (pid, parts) = started("echo; sleep 60").await;
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(15), true));
+    assert_eq!(exit.to_string(), "sh had to be ended with signal 15");
+    gone_within(GRACE, || members(pid));
+
+    let (_, parts) = started("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").await;
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.signal, exit.by_us), (Some(7), None, true));
+}
+
+#[tokio::test]
+async fn what_ignores_sigterm_is_killed() {
+    let start = Instant::now();
+    let (pid, parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(9), true));
+    assert!(start.elapsed() >= 2 * GRACE);
+    gone_within(GRACE, || members(pid));
+}
+
+#[tokio::test]
+async fn what_the_leader_left_behind_ends_with_it() {
+    // It holds none of the pipes, so nobody waits for it.
+    let start = Instant::now();
+    let (pid, parts) = started("sleep 60 >/dev/null 2>&1 & echo; cat").await;
+    assert_eq!(members(pid).len(), 3);
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.by_us), (Some(0), false));
+    gone_within(GRACE, || members(pid));
+    assert!(start.elapsed() < Duration::from_secs(2));
+
+    // It holds stderr, so it is seen, and has its time to end in order.
+    let (pid, parts) =
+        started("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.by_us), (Some(0), false));
+    gone_within(GRACE, || members(pid));
+}
+
+#[tokio::test]
+async fn stdout_ends_some_time_after_the_leader_though_somebody_holds_it() {
+    let start = Instant::now();
+    let (pid, mut parts) = started("echo; sleep 60 & sleep 0.1; echo last; exit 3").await;
+    let mut rest = String::new();
+    parts.reader.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "last\n");
+    assert!(start.elapsed() >= GRACE && start.elapsed() < 8 * GRACE);
+    let exit = end(parts).await;
+    assert_eq!((exit.code, exit.by_us), (Some(3), false));
+    gone_within(GRACE, || members(pid));
+}
+
+#[tokio::test]
+async fn dropped_in_whatever_way_it_is_ended_and_reaped() {
+    let stubborn = "trap '' TERM; echo; while :; do sleep 1; done";
+    let process = sh(stubborn).spawn().unwrap();
+    let pid = process.pid();
+    drop(process);
+    gone_within(10 * GRACE, || members(pid));
+
+    let (pid, parts) = started(stubborn).await;
+    drop(parts);
+    gone_within(10 * GRACE, || members(pid));
+
+    // The ending is begun and given up.
+    let (pid, parts) = started(stubborn).await;
+    let _ = tokio::time::timeout(Duration::from_millis(10), end(parts)).await;
+    gone_within(10 * GRACE, || members(pid));
+}
+
+#[test]
+fn it_is_ended_and_reaped_without_a_runtime() {
+    let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+    let pid = runtime.block_on(async {
+        let (pid, parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
+        tokio::spawn(async move {
+            let mut parts = parts;
+            parts.reader.read_u8().await
+        });
+        pid
+    });
+    drop(runtime);
+    gone_within(10 * GRACE, || members(pid));
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_time_does_not_hurry_a_process() {
+    let exit = end(sh("cat; sleep 0.1; exit 3").spawn().unwrap().into_parts()).await;
+    assert_eq!((exit.code, exit.by_us), (Some(3), false));
+}
+
+#[tokio::test]
+async fn lines_of_stderr_are_handed_on_and_the_last_are_in_the_exit() {
+    let (sender, lines) = mpsc::channel();
+    let script = r#"printf 'one\ntwo\r\n\033[31mthree' >&2; exit 4"#;
+    let child = sh(script).stderr(Stderr::lines(move |line| sender.send(line.to_vec()).unwrap()));
+    let exit = end(child.spawn().unwrap().into_parts()).await;
+    drop(child);
+    let lines: Vec<_> = lines.iter().collect();
+    assert_eq!(lines, [b"one".to_vec(), b"two".to_vec(), b"\x1b[31mthree".to_vec()]);
+    assert_eq!(
+        exit.to_string(),
+        "sh exited with code 4; its stderr ends with:\n  one\n  two\n  \\x1b[31mthree"
+    );
+}
+
+#[tokio::test]
+async fn much_of_stderr_holds_nothing_up_and_a_panic_of_its_taker_neither() {
+    let noisy = "i=0; while [ $i -lt 20000 ]; do echo 'line line line line' >&2; i=$((i+1)); done; exit 5";
+    let panics = Stderr::lines(|_| panic!("the taker of lines panics, as this test wants it to"));
+    for stderr in [Stderr::discard(), panics] {
+        let mut parts = sh(noisy).stderr(stderr).spawn().unwrap().into_parts();
+        parts.reader.read_to_end(&mut Vec::new()).await.unwrap();
+        let exit = end(parts).await;
+        assert_eq!((exit.code, exit.stderr.len()), (Some(5), 4096));
+    }
+}
+
+#[tokio::test]
+async fn arguments_environment_and_directory_reach_it_as_they_are() {
+    let odd = "$(echo no) `no` *; no";
+    let child = Child::new("/bin/sh")
+        .args(["-c", r#"printf '%s|' "$1" "$SET" "$HOME" "$PWD""#, "sh", odd])
+        .env_clear()
+        .env("SET", "value")
+        .current_dir("/");
+    let mut parts = child.spawn().unwrap().into_parts();
+    let mut text = String::new();
+    parts.reader.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, format!("{odd}|value||/|"));
+    assert!(!format!("{child:?}").contains("value"));
+}
+
+#[tokio::test]
+async fn why_it_did_not_start() {
+    let dir = env::temp_dir().join(format!("barewire-spawn-{}", process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let file = |name: &str, text: &str, mode| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = dir.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let why = |child: Child| child.spawn().unwrap_err();
+
+    let error = why(Child::new("no-such-program-here"));
+    assert!(matches!(error, SpawnError::NotFound { .. }));
+    assert_eq!(error.to_string(), "cannot start no-such-program-here: no such program in PATH");
+    assert!(matches!(why(Child::new(dir.join("nothing"))), SpawnError::NotFound { .. }));
+    assert!(matches!(why(Child::new(file("f", "", 0o644).join("x"))), SpawnError::NotFound { .. }));
+    assert!(matches!(why(Child::new(file("data", "data", 0o644))), SpawnError::NotExecutable { .. }));
+    assert!(matches!(why(Child::new(file("noise", "\x7f\x01", 0o755))), SpawnError::NotExecutable { .. }));
+    assert!(matches!(why(Child::new(&dir)), SpawnError::NotExecutable { .. }));
+    let script = file("script", "#!/no/such/interpreter\n", 0o755);
+    assert!(matches!(why(Child::new(&script)), SpawnError::NoInterpreter { .. }));
+    let in_path = Child::new("script").env("PATH", &dir);
+    assert!(matches!(why(in_path), SpawnError::NoInterpreter { .. }));
+    let nowhere = Child::new("cat").current_dir(dir.join("nowhere"));
+    assert!(matches!(why(nowhere), SpawnError::Directory { .. }));
+    let no_dir = Child::new("cat").current_dir(&script);
+    assert!(matches!(why(no_dir), SpawnError::Directory { .. }));
+    assert!(matches!(why(Child::new("cat").arg("a\0b")), SpawnError::Io { .. }));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// This program again, with only the test `name` to run, in its second role. What it writes comes after the
+/// harness's own lines.
+fn again(name: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(SECOND, name);
+    command
+}
+
+fn is_second(name: &str) -> bool {
+    env::var_os(SECOND).is_some_and(|role| role == name)
+}
+
+const SECOND: &str = "BAREWIRE_TEST_SECOND";
+
+#[test]
+fn nothing_is_left_of_many_processes() {
+    // Alone in a process: other tests open files and start processes.
+    let name = "nothing_is_left_of_many_processes";
+    if !is_second(name) {
+        assert!(again(name).stdout(Stdio::null()).status().unwrap().success());
+        return;
+    }
+    let fds = || fs::read_dir("/proc/self/fd").unwrap().count();
+    Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let scripts =
+            ["cat", "echo hi", "exit 1", "sleep 60", "sleep 60 & cat", "sleep 60 >/dev/null 2>&1 & cat"];
+        // The first makes what stays: the runtime's own.
+        end(sh("cat").spawn().unwrap().into_parts()).await;
+        let before = fds();
+        let mut processes = Vec::new();
+        for script in scripts {
+            let process = sh(script).grace(Duration::from_millis(50)).spawn().unwrap();
+            assert!(children(process::id()).contains(&process.pid()));
+            processes.push(process);
+        }
+        assert!(Child::new("/no/such/program").spawn().is_err());
+        assert_eq!(children(process::id()).len(), 2 * scripts.len());
+        for process in processes {
+            let pid = process.pid();
+            end(process.into_parts()).await;
+            gone_within(GRACE, || members(pid));
+        }
+        assert_eq!(children(process::id()), [0; 0]);
+        assert_eq!(fds(), before);
+
+        let alone = sh("cat").unwatched().spawn().unwrap();
+        assert_eq!(children(process::id()), [alone.pid()]);
+    });
+}
+
+#[test]
+fn nothing_is_left_when_we_are_killed() {
+    let name = "nothing_is_left_when_we_are_killed";
+    if is_second(name) {
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let (stubborn, _parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
+            let (leaves, _parts) = started("trap '' TERM; sleep 60 & trap 'exit' TERM; echo; cat").await;
+            writeln!(io::stdout(), "started {stubborn} {leaves}").unwrap();
+            std::future::pending::<()>().await;
+        });
+    }
+    let mut second = again(name).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(second.stdout.take().unwrap()).lines();
+    let line =
+        lines.map(Result::unwrap).find_map(|line| Some(line.split_once("started ")?.1.to_owned())).unwrap();
+    let groups: Vec<u32> = line.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    let all = children(second.id());
+    assert_eq!(all.len(), 4);
+
+    kill_process(Pid::from_child(&second), Signal::KILL).unwrap();
+    second.wait().unwrap();
+    gone_within(Duration::from_secs(8), || groups.iter().flat_map(|group| members(*group)).collect());
+    // The watchers are groups of their own.
+    gone_within(Duration::from_secs(2), || all.iter().flat_map(|pid| members(*pid)).collect());
+}
