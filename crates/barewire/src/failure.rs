@@ -1,11 +1,9 @@
 //! Why a handler did not give a result, and what its caller is told.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use barewire_proto::json::Text;
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
@@ -67,19 +65,18 @@ impl Failure {
     }
 
     /// What the caller is told.
-    pub(crate) fn error(self, method: Text<'_>) -> ErrorObject {
-        match self.0 {
+    pub(crate) fn error(&self, method: &str) -> ErrorObject {
+        match &self.0 {
             Why::MethodNotFound => {
-                let method = method.to_str().unwrap_or(Cow::Borrowed(method.raw().trim_matches('"')));
-                let data = Data { method: Some(&method), exception: None };
+                let data = Data { method: Some(method), exception: None };
                 ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data)
             }
             Why::InvalidParams(what) => {
                 ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}"))
             }
-            Why::Refused(error) => error,
+            Why::Refused(error) => error.clone(),
             Why::Internal { exception, .. } => ErrorObject::standard(Code::INTERNAL_ERROR)
-                .with_data(&Data { method: None, exception: Some(&exception) }),
+                .with_data(&Data { method: None, exception: Some(exception) }),
         }
     }
 }

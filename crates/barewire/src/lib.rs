@@ -21,6 +21,8 @@
 
 pub mod blocking;
 #[cfg(feature = "tokio")]
+pub mod peer;
+#[cfg(feature = "tokio")]
 pub mod transport;
 
 mod failure;

@@ -153,6 +153,15 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The string's value, or what stands between its quotes if it has no value that a Rust string can hold: for names, which
+    /// then are nobody's but can still be shown.
+    pub fn to_name(self) -> Cow<'a, str> {
+        self.to_str().unwrap_or_else(|| {
+            let raw = self.raw();
+            Cow::Borrowed(&raw[1..raw.len() - 1])
+        })
+    }
+
     /// The bytes between the quotes.
     fn inner(self) -> &'a [u8] {
         &self.raw[1..self.raw.len() - 1]

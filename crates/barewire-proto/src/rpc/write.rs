@@ -51,6 +51,11 @@ impl<'a> Reply<'a> {
         self.id.as_ref()
     }
 
+    /// The same reply once more, for when writing it has failed halfway and what was written is taken back.
+    pub fn borrow(&self) -> Reply<'_> {
+        Reply { id: self.id.as_ref().map(Id::borrow) }
+    }
+
     /// The same answer under an id of null: for a request whose id belongs to another that is still in flight.
     pub fn unnamed(self) -> Reply<'static> {
         Reply { id: None }

@@ -22,16 +22,9 @@ impl CallId {
     }
 }
 
-/// A batch of ours.
+/// A batch of ours, by a number that whoever sends it gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BatchId(CallId);
-
-impl BatchId {
-    /// The batch that begins with this call.
-    pub fn of(first: CallId) -> Self {
-        Self(first)
-    }
-}
+pub struct BatchId(pub u64);
 
 /// How long we wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -141,6 +141,11 @@ impl Session {
         self.asked.is_waiting()
     }
 
+    /// Whether a request of so many bytes would not be held back because too much is in flight.
+    pub fn would_take(&self, bytes: usize) -> bool {
+        self.asked.is_waiting() || !self.owed.is_full(bytes)
+    }
+
     /// How many requests of theirs are in flight.
     pub fn owes(&self) -> usize {
         self.owed.count()

@@ -85,7 +85,7 @@ impl Owed {
         }
     }
 
-    fn is_full(&self, bytes: usize) -> bool {
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
         let count = self.in_flight.len();
         count >= self.limits.requests.max(1) || (count > 0 && self.bytes + bytes > self.limits.bytes)
     }

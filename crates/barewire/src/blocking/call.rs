@@ -26,9 +26,7 @@ impl<'a> Call<'a> {
         asks: bool,
         send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Self {
-        // A name with half of a surrogate pair in it is nobody's; as it was written it is still a name to log.
-        let method = method.to_str().unwrap_or_else(|| Cow::Borrowed(method.raw()));
-        Self { method, params, asks, send }
+        Self { method: method.to_name(), params, asks, send }
     }
 
     /// The method's name.

@@ -206,13 +206,13 @@ where
                 if let Err(failure) = outcome {
                     // A panic while the result was written may have left half of it.
                     answer.truncate(start);
-                    self.log.failed(method.raw(), &failure);
-                    request.reply().error(answer, &failure.error(method));
+                    self.log.failed(&method.to_name(), &failure);
+                    request.reply().error(answer, &failure.error(&method.to_name()));
                 }
             }
             Message::Notification(Notification { method, params }) => {
                 if let Err(failure) = self.call(method, params, false, |_| Ok(()))? {
-                    self.log.failed(method.raw(), &failure);
+                    self.log.failed(&method.to_name(), &failure);
                 }
             }
             // Nothing was asked, so nothing can be answered.

@@ -51,6 +51,8 @@ pub struct Parts<R, W> {
     /// Whether anybody on this machine, a web page in a browser included, can open such a stream. If so, one whose first
     /// line is an HTTP request is closed without an answer.
     pub open_to_all: bool,
+    /// Whether we opened it to them, and not they to us. If so, what they send that names nobody to answer is only reported.
+    pub opened_by_us: bool,
     /// What is to be done when both halves are dropped. See [`Ending`].
     pub ending: Option<Ending>,
 }
@@ -58,7 +60,14 @@ pub struct Parts<R, W> {
 impl<R, W> Parts<R, W> {
     /// Halves that carry one message a line and need nothing done at their end.
     pub fn new(reader: R, writer: W) -> Self {
-        Self { reader, writer, framing: Framing::Lines, open_to_all: false, ending: None }
+        Self {
+            reader,
+            writer,
+            framing: Framing::Lines,
+            open_to_all: false,
+            opened_by_us: false,
+            ending: None,
+        }
     }
 }
 
@@ -99,6 +108,7 @@ impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Parts<R, W> {
             .field("writer", &self.writer)
             .field("framing", &self.framing)
             .field("open_to_all", &self.open_to_all)
+            .field("opened_by_us", &self.opened_by_us)
             .finish_non_exhaustive()
     }
 }

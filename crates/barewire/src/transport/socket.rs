@@ -11,11 +11,16 @@ use super::Framing;
 pub struct Socket<S> {
     pub(super) stream: S,
     pub(super) framing: Framing,
+    pub(super) opened_by_us: bool,
 }
 
 impl<S> Socket<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, framing: Framing::Lines }
+    pub(super) fn accepted(stream: S) -> Self {
+        Self { stream, framing: Framing::Lines, opened_by_us: false }
+    }
+
+    pub(super) fn connected(stream: S) -> Self {
+        Self { opened_by_us: true, ..Self::accepted(stream) }
     }
 
     /// How messages are told apart; one a line unless told otherwise.

@@ -33,7 +33,7 @@ pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<List
 
 /// Connects to a listener, here or elsewhere.
 pub async fn connect(addr: impl ToSocketAddrs) -> io::Result<Socket<TcpStream>> {
-    without_delay(TcpStream::connect(addr).await?)
+    without_delay(TcpStream::connect(addr).await?).map(Socket::connected)
 }
 
 /// Waits for connections.
@@ -53,7 +53,7 @@ impl Listener {
     /// The next connection. A shortage of file descriptors is waited out.
     pub async fn accept(&self) -> Socket<TcpStream> {
         let once = || async { without_delay(self.listener.accept().await?.0) };
-        accept(once).await.framing(self.framing)
+        Socket::accepted(accept(once).await).framing(self.framing)
     }
 
     /// Where it listens: the port, if it was asked for port 0.
@@ -67,8 +67,14 @@ impl Transport for Socket<TcpStream> {
     type Writer = OwnedWriteHalf;
 
     fn into_parts(self) -> Parts<OwnedReadHalf, OwnedWriteHalf> {
+        let opened_by_us = self.opened_by_us;
         let (reader, writer) = self.stream.into_split();
-        Parts { framing: self.framing, open_to_all: true, ..Parts::new(reader, writer) }
+        Parts {
+            framing: self.framing,
+            open_to_all: !opened_by_us,
+            opened_by_us,
+            ..Parts::new(reader, writer)
+        }
     }
 }
 
@@ -77,7 +83,7 @@ async fn bind(addrs: &[SocketAddr]) -> io::Result<Listener> {
 }
 
 /// A message is written whole, so there is nothing to wait for that would go into the same packet.
-fn without_delay(stream: TcpStream) -> io::Result<Socket<TcpStream>> {
+fn without_delay(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
-    Ok(Socket::new(stream))
+    Ok(stream)
 }

@@ -39,7 +39,7 @@ pub async fn listen(path: impl AsRef<Path>) -> io::Result<Listener> {
 
 /// Connects to the listener at `path`.
 pub async fn connect(path: impl AsRef<Path>) -> io::Result<Socket<UnixStream>> {
-    Ok(Socket::new(UnixStream::connect(path).await?))
+    Ok(Socket::connected(UnixStream::connect(path).await?))
 }
 
 /// Waits for connections.
@@ -61,7 +61,7 @@ impl Listener {
     /// The next connection. A shortage of file descriptors is waited out.
     pub async fn accept(&self) -> Socket<UnixStream> {
         let (stream, _) = accept(|| self.listener.accept()).await;
-        Socket::new(stream).framing(self.framing)
+        Socket::accepted(stream).framing(self.framing)
     }
 
     /// The socket file.
@@ -84,8 +84,14 @@ impl Transport for Socket<UnixStream> {
     type Writer = OwnedWriteHalf;
 
     fn into_parts(self) -> Parts<OwnedReadHalf, OwnedWriteHalf> {
+        let opened_by_us = self.opened_by_us;
         let (reader, writer) = self.stream.into_split();
-        Parts { framing: self.framing, open_to_all: true, ..Parts::new(reader, writer) }
+        Parts {
+            framing: self.framing,
+            open_to_all: !opened_by_us,
+            opened_by_us,
+            ..Parts::new(reader, writer)
+        }
     }
 }
 

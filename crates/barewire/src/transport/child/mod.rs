@@ -240,7 +240,12 @@ impl Transport for Process {
             drop(leash);
             exit.await.ok()
         });
-        Parts { framing: self.framing, ending: Some(ending), ..Parts::new(self.reader, self.writer) }
+        Parts {
+            framing: self.framing,
+            opened_by_us: true,
+            ending: Some(ending),
+            ..Parts::new(self.reader, self.writer)
+        }
     }
 }
 

@@ -1,0 +1,23 @@
+//! Starts a program, asks it one thing, and leaves nothing of it behind.
+//!
+//! ```text
+//! $ cargo build -p barewire --examples
+//! $ cargo run -q -p barewire --example child -- target/debug/examples/echo
+//! ```
+
+#![allow(clippy::print_stderr, reason = "it talks to a person")]
+
+use barewire::peer::{Connection, Raw};
+use barewire::transport::Child;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let program = arguments.next().ok_or("which program?")?;
+    let child = Child::new(program).args(arguments).spawn()?;
+    let peer = Connection::new(child).spawn();
+    let answer: Raw = peer.call("hello", [1, 2, 3]).await?;
+    eprintln!("it said {answer}");
+    eprintln!("{}", peer.shutdown().await);
+    Ok(())
+}

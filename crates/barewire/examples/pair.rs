@@ -1,0 +1,28 @@
+//! Two peers over a pair in memory, each of which asks the other: to answer, `greet` calls back for a name.
+
+#![allow(clippy::print_stderr, reason = "it talks to a person")]
+
+use barewire::Failure;
+use barewire::peer::{Connection, Context, Methods};
+use barewire::transport::memory;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (here, there) = memory(64 * 1024);
+
+    let greeter = Methods::new().on("greet", |context: Context, (): ()| async move {
+        context.progress(serde_json::json!("asking for a name")).await?;
+        let name: String = context.call("name", ()).await?;
+        Ok::<_, Failure>(format!("hello, {name}"))
+    });
+    let there = tokio::spawn(Connection::new(there).methods(greeter).run());
+
+    let named = Methods::new().on("name", |_: Context, (): ()| async move { Ok("world") });
+    let peer = Connection::new(here).methods(named).spawn();
+    let call = peer.call("greet", ()).on_progress(|progress| eprintln!("progress: {progress}"));
+    let greeting: String = call.await?;
+    eprintln!("{greeting}");
+
+    peer.shutdown().await;
+    Ok(there.await??)
+}

@@ -1,0 +1,102 @@
+//! Several messages of ours in one array.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use barewire_proto::rpc::write;
+use serde::Serialize;
+
+use super::call::{Waiting, read};
+use super::queue::{Ask, Command, Entry, Queue};
+use super::{Call, CallError, FromResult};
+
+/// Calls and notifications that go out together, in one array. The answers may come in any order.
+///
+/// Not every peer takes batches: MCP has them in one revision only.
+#[derive(Debug)]
+#[must_use = "nothing is sent until `send` is awaited"]
+pub struct Batch {
+    queue: Arc<Queue>,
+    entries: Vec<Entry>,
+}
+
+impl Batch {
+    pub(super) fn new(queue: Arc<Queue>) -> Self {
+        Self { queue, entries: Vec::new() }
+    }
+
+    /// Adds a call. What it gives is awaited after [`Self::send`].
+    pub fn call<R: FromResult>(
+        &mut self,
+        method: impl Into<String>,
+        params: impl Serialize,
+    ) -> Result<Pending<R>, CallError> {
+        self.add(Call::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
+    }
+
+    /// Adds a call with a timeout or progress of its own: one that [`Peer::call`](super::Peer::call) gave.
+    pub fn add<R: FromResult>(&mut self, call: Call<R>) -> Result<Pending<R>, CallError> {
+        let (ask, waiting) = call.prepare()?;
+        self.entries.push(Entry::Call(ask));
+        Ok(Pending { waiting, result: PhantomData })
+    }
+
+    /// Adds a notification.
+    pub fn notify(&mut self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
+        let params = crate::params::write(&params).map_err(|error| CallError::Params(error.to_string()))?;
+        let mut message = Vec::new();
+        crate::params::with(params.as_deref(), |params| {
+            write::notification(&mut message, method.as_ref(), params);
+        });
+        self.entries.push(Entry::Notification { message, permits: 0 });
+        Ok(())
+    }
+
+    /// Sends the array. An empty one is not sent.
+    pub async fn send(self) -> Result<(), CallError> {
+        let Self { queue, mut entries } = self;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let bytes = entries.iter().map(Entry::len).sum();
+        let all = queue.reserve(bytes).await.map_err(CallError::Closed)?;
+        match entries.first_mut() {
+            Some(Entry::Call(Ask { permits, .. }) | Entry::Notification { permits, .. }) => *permits = all,
+            None => {}
+        }
+        queue.push(Command::Batch(entries)).map_err(|_| CallError::Closed(queue.why()))
+    }
+}
+
+impl Entry {
+    fn len(&self) -> usize {
+        match self {
+            Self::Call(ask) => ask.len(),
+            Self::Notification { message, .. } => message.len() + 1,
+        }
+    }
+}
+
+/// A call that is part of a batch. Dropping it cancels it.
+#[must_use = "the answer comes when it is awaited"]
+pub struct Pending<R> {
+    waiting: Waiting,
+    result: PhantomData<fn() -> R>,
+}
+
+impl<R: FromResult> Future for Pending<R> {
+    type Output = Result<R, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.waiting).poll(context).map(|outcome| read(outcome?))
+    }
+}
+
+impl<R> std::fmt::Debug for Pending<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}

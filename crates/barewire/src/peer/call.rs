@@ -1,0 +1,175 @@
+//! A call of ours: asked when it is awaited, cancelled when it is dropped.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use barewire_proto::rpc::ErrorObject;
+use barewire_proto::session::{CallId, Patience};
+use tokio::sync::oneshot;
+
+use super::queue::{Ask, Command, OnProgress, Queue};
+use super::{Closed, FromResult, Raw};
+
+/// A question that is asked by awaiting it.
+#[must_use = "nothing is asked until it is awaited"]
+pub struct Call<R> {
+    queue: Arc<Queue>,
+    method: String,
+    params: io::Result<Option<String>>,
+    patience: Patience,
+    progress: Option<OnProgress>,
+    result: PhantomData<fn() -> R>,
+}
+
+impl<R> Call<R> {
+    pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
+        let patience = Patience { timeout: Some(DEFAULT_TIMEOUT), ..Patience::default() };
+        Self { queue, method, params, patience, progress: None, result: PhantomData }
+    }
+
+    /// Waits this long for the answer instead of 60 seconds. The other side is told when it is over.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.patience.timeout = Some(timeout);
+        self
+    }
+
+    /// Waits for ever.
+    pub fn no_timeout(mut self) -> Self {
+        self.patience.timeout = None;
+        self
+    }
+
+    /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
+    pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
+        self.patience.reset_by_progress = true;
+        self.patience.at_most = Some(at_most);
+        // To be told of progress one has to ask for it.
+        self.progress.get_or_insert_with(|| OnProgress(Box::new(drop)));
+        self
+    }
+
+    /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
+    pub fn on_progress(mut self, tell: impl FnMut(Raw) + Send + 'static) -> Self {
+        self.progress = Some(OnProgress(Box::new(tell)));
+        self
+    }
+
+    /// What the queue is told, and what waits for the outcome.
+    pub(super) fn prepare(self) -> Result<(Ask, Waiting), CallError> {
+        let Self { queue, method, params, patience, progress, .. } = self;
+        let params = params.map_err(|error| CallError::Params(error.to_string()))?;
+        let params = queue.traced(&method, params);
+        let (answer, outcome) = oneshot::channel();
+        let id = Arc::new(OnceLock::new());
+        let waiting = Waiting { queue, id: Arc::clone(&id), outcome, over: false };
+        Ok((Ask { method, params, patience, progress, id, answer, permits: 0 }, waiting))
+    }
+}
+
+impl<R: FromResult> IntoFuture for Call<R> {
+    type Output = Result<R, CallError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (mut ask, waiting) = self.prepare()?;
+            let queue = Arc::clone(&waiting.queue);
+            ask.permits = queue.reserve(ask.len()).await.map_err(CallError::Closed)?;
+            queue.push(Command::Ask(ask)).map_err(|_| CallError::Closed(queue.why()))?;
+            read(waiting.await?)
+        })
+    }
+}
+
+impl<R> fmt::Debug for Call<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl Ask {
+    /// About as many bytes as it takes on the wire.
+    pub(super) fn len(&self) -> usize {
+        self.method.len() + self.params.as_ref().map_or(0, String::len) + 48
+    }
+}
+
+pub(super) fn read<R: FromResult>(raw: Raw) -> Result<R, CallError> {
+    R::from_result(raw).map_err(|error| CallError::Result(error.to_string()))
+}
+
+/// Somebody who waits for an answer. If dropped before it comes, the call is forgotten.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    queue: Arc<Queue>,
+    id: Arc<OnceLock<CallId>>,
+    outcome: oneshot::Receiver<Result<Raw, CallError>>,
+    over: bool,
+}
+
+impl Future for Waiting {
+    type Output = Result<Raw, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(context) else { return Poll::Pending };
+        self.over = true;
+        Poll::Ready(outcome.unwrap_or_else(|_| match self.queue.closed() {
+            Some(closed) => Err(CallError::Closed(closed.clone())),
+            None => Err(CallError::Params("the batch was dropped and never sent".to_owned())),
+        }))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.over {
+            // If it cannot be told, it is over already. If it was never asked, the driver knows.
+            let _ = self.queue.push(Command::Forget(Arc::clone(&self.id)));
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The other side understood, and said no.
+    Refused(ErrorObject),
+    /// The other side answered with something that is no response: which rule it breaks.
+    Fault(String),
+    /// The answer is none of the type that was asked for.
+    Result(String),
+    /// It was part of a batch, and the answer to the batch has none for it.
+    Missing,
+    /// It took too long. The other side has been told.
+    TimedOut,
+    /// The parameters cannot be sent.
+    Params(String),
+    /// The connection is over.
+    Closed(Closed),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(f),
+            Self::Fault(what) => write!(f, "the answer is no valid response: {what}"),
+            Self::Result(what) => write!(f, "the result is not what was expected: {what}"),
+            Self::Missing => f.write_str("the answer to the batch has none for this call"),
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
+            Self::Closed(closed) => closed.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// As long as the official SDKs wait.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,0 +1,125 @@
+//! Why a connection is over.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::transport::Exit;
+
+/// How a connection ended, and all that is known of the other side's part in it. Cheap to clone: everybody who waits for
+/// something is told.
+#[derive(Clone)]
+pub struct Closed(Arc<How>);
+
+#[derive(Debug)]
+struct How {
+    reason: Reason,
+    noise: Option<Noise>,
+    exit: Option<Exit>,
+}
+
+/// What ended a connection.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The other side sent its last byte.
+    Eof,
+    /// We were told to, by [`Peer::shutdown`](super::Peer::shutdown) or because nobody holds the peer any more.
+    Shutdown,
+    /// Reading failed.
+    Read(Arc<io::Error>),
+    /// Writing failed: the other side no longer reads.
+    Write(Arc<io::Error>),
+    /// The other side took no byte for this long.
+    WriteTimeout(Duration),
+    /// Nothing was in flight and nothing came for this long.
+    IdleTimeout(Duration),
+    /// The stream began with an HTTP request. It was not answered.
+    Http,
+    /// The other side sends `Content-Length` headers, and we expect a message a line.
+    ContentLength,
+    /// Whoever drove the connection stopped doing so.
+    Abandoned,
+}
+
+/// Something that is no message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Noise {
+    /// Where it stands in the stream.
+    pub offset: u64,
+    /// How it begins, escaped.
+    pub begins: String,
+}
+
+impl Closed {
+    pub(super) fn new(reason: Reason, noise: Option<Noise>, exit: Option<Exit>) -> Self {
+        Self(Arc::new(How { reason, noise, exit }))
+    }
+
+    /// What ended it.
+    pub fn reason(&self) -> &Reason {
+        &self.0.reason
+    }
+
+    /// The first thing the other side sent that is no message, if it never sent one.
+    pub fn noise(&self) -> Option<&Noise> {
+        self.0.noise.as_ref()
+    }
+
+    /// How the process on the other side ended, if it was ours.
+    pub fn exit(&self) -> Option<&Exit> {
+        self.0.exit.as_ref()
+    }
+
+    /// Whether it ended as connections should: at the end of the stream, or because we wanted it to.
+    pub fn is_clean(&self) -> bool {
+        let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
+        match self.reason() {
+            Reason::Shutdown => true,
+            Reason::Eof => exit_is_clean,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.exit(), self.reason()) {
+            (Some(exit), Reason::Eof | Reason::Read(_) | Reason::Write(_)) if !exit.by_us => exit.fmt(f)?,
+            _ => self.reason().fmt(f)?,
+        }
+        if let (Some(noise), false) = (self.noise(), matches!(self.reason(), Reason::ContentLength)) {
+            let Noise { offset, begins } = noise;
+            write!(f, "; it sent something that is no message, at byte {offset}: {begins}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Eof => f.write_str("the other side closed the connection"),
+            Self::Shutdown => f.write_str("the connection was shut down"),
+            Self::Read(error) => write!(f, "reading failed: {error}"),
+            Self::Write(error) => write!(f, "writing failed: {error}"),
+            Self::WriteTimeout(after) => write!(f, "the other side has read nothing for {after:?}"),
+            Self::IdleTimeout(after) => write!(f, "nothing happened for {after:?}"),
+            Self::Http => f.write_str("the other side speaks HTTP, and this is no HTTP port"),
+            Self::ContentLength => f.write_str(
+                "the other side speaks Content-Length framing, as language servers do, and not one message a line",
+            ),
+            Self::Abandoned => f.write_str("the connection is no longer driven"),
+        }
+    }
+}
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Closed {}

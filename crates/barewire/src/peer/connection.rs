@@ -1,0 +1,200 @@
+//! A connection that is about to be driven: over which transport, with which methods, within which limits.
+
+use std::fmt;
+use std::future::Future;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use barewire_proto::frame::{ContentLength, Lines};
+use barewire_proto::rpc::Params;
+use barewire_proto::session::Conventions;
+
+use super::driver::Driver;
+use super::queue::Queue;
+use super::turn::Turn;
+use super::{Closed, Limits, Methods, Peer};
+use crate::log::Log;
+use crate::transport::{Framing, Parts, Transport};
+
+/// A connection over a [transport](crate::transport).
+///
+/// [`Self::run`] serves until the other side has finished, [`Self::spawn`] gives a [`Peer`] to ask things of, and
+/// [`Self::open`] both.
+pub struct Connection<T> {
+    transport: T,
+    settings: Settings,
+}
+
+/// What a connection is driven with.
+pub(super) struct Settings {
+    pub(super) methods: Methods,
+    pub(super) limits: Limits,
+    pub(super) conventions: Conventions,
+    pub(super) grace: Duration,
+    pub(super) answer_unreadable: Option<bool>,
+    pub(super) log: Log,
+    pub(super) trace: Option<Arc<dyn Trace>>,
+}
+
+impl<T: Transport> Connection<T> {
+    /// A connection without methods, with the default limits, logging to stderr.
+    pub fn new(transport: T) -> Self {
+        let settings = Settings {
+            methods: Methods::new(),
+            limits: Limits::default(),
+            conventions: Conventions::JSON_RPC,
+            grace: GRACE,
+            answer_unreadable: None,
+            log: Log::stderr(),
+            trace: None,
+        };
+        Self { transport, settings }
+    }
+
+    /// Answers requests and takes notifications with these.
+    #[must_use]
+    pub fn methods(mut self, methods: Methods) -> Self {
+        self.settings.methods = methods;
+        self
+    }
+
+    /// Holds itself to these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Cancels and reports progress in another way than the Language Server Protocol does.
+    #[must_use]
+    pub fn conventions(mut self, conventions: Conventions) -> Self {
+        self.settings.conventions = conventions;
+        self
+    }
+
+    /// Gives what is in flight this long to finish at the end, instead of 2 seconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// Whether frames that name nobody to answer are answered, with an id of null, or only reported. By default they are
+    /// answered to those who opened the connection, and only reported of those we opened it to: errors in a server's stdin
+    /// for the banner it printed would be wrong.
+    #[must_use]
+    pub fn answer_unreadable(mut self, answer: bool) -> Self {
+        self.settings.answer_unreadable = Some(answer);
+        self
+    }
+
+    /// Logs to `sink` instead of stderr: what is refused, and what fails.
+    #[must_use]
+    pub fn log_to(mut self, sink: impl Write + Send + 'static) -> Self {
+        self.settings.log = Log::to(sink);
+        self
+    }
+
+    /// Passes trace context in and out.
+    #[must_use]
+    pub fn trace(mut self, trace: impl Trace) -> Self {
+        self.settings.trace = Some(Arc::new(trace));
+        self
+    }
+
+    /// Drives the connection when awaited, until the other side has finished.
+    pub fn run(self) -> Running {
+        self.start().1
+    }
+
+    /// The other side, and what drives the connection when awaited. It shuts down when the last [`Peer`] is dropped.
+    pub fn open(self) -> (Peer, Running) {
+        let (queue, running) = self.start();
+        (Peer::guarded(queue), running)
+    }
+
+    /// The other side, with the connection driven by a task of its own. It shuts down when the last [`Peer`] is dropped.
+    #[must_use = "the connection shuts down when the peer is dropped"]
+    pub fn spawn(self) -> Peer {
+        let (peer, running) = self.open();
+        tokio::spawn(running);
+        peer
+    }
+
+    fn start(self) -> (Arc<Queue>, Running) {
+        let Self { transport, mut settings } = self;
+        let parts = transport.into_parts();
+        settings.answer_unreadable.get_or_insert(!parts.opened_by_us);
+        let queue = Arc::new(Queue::new(settings.limits.own_share(), settings.trace.clone()));
+        let limit = settings.limits.frame;
+        let future = match parts.framing {
+            Framing::Lines => drive::<Lines, _, _>(Lines::new(limit), parts, settings, &queue),
+            Framing::ContentLength => {
+                drive::<ContentLength, _, _>(ContentLength::new(limit), parts, settings, &queue)
+            }
+        };
+        (queue, Running(future))
+    }
+}
+
+fn drive<C, R, W>(codec: C, parts: Parts<R, W>, settings: Settings, queue: &Arc<Queue>) -> Driving
+where
+    C: barewire_proto::frame::Codec + Send + 'static,
+    R: tokio::io::AsyncRead + Unpin + Send + 'static,
+    W: tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let grace = settings.grace;
+    let turn = Turn::<C>::new(settings, Arc::clone(queue));
+    Box::pin(Driver::new(codec, parts, turn, grace).run())
+}
+
+impl<T> fmt::Debug for Connection<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("methods", &self.settings.methods)
+            .field("limits", &self.settings.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection that is driven by being awaited. Dropping it ends the connection at once.
+#[must_use = "nothing happens until it is awaited"]
+pub struct Running(Driving);
+
+type Driving = Pin<Box<dyn Future<Output = Closed> + Send>>;
+
+impl Future for Running {
+    /// How it ended, if not as connections should.
+    type Output = Result<(), Closed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context).map(|closed| if closed.is_clean() { Ok(()) } else { Err(closed) })
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+/// How trace context travels in messages. Both do nothing unless you say what.
+pub trait Trace: Send + Sync + 'static {
+    /// A request or notification came, and `span` is what it is handled in.
+    fn incoming(&self, span: &tracing::Span, method: &str, params: Option<Params<'_>>) {
+        let _ = (span, method, params);
+    }
+
+    /// A call or notification of ours is about to be sent, from the current span: its params, with whatever the other side
+    /// should know.
+    fn outgoing(&self, method: &str, params: Option<String>) -> Option<String> {
+        let _ = method;
+        params
+    }
+}
+
+/// Long enough for what was about to finish, short enough for a host that waits to start us again.
+const GRACE: Duration = Duration::from_secs(2);

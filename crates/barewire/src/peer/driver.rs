@@ -1,0 +1,352 @@
+//! The loop that owns a connection's two halves: bytes in, frames to [`Turn`], answers out, and the time.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use barewire_proto::frame::Codec;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use super::sniff::{self, Verdict};
+use super::turn::{Turn, Wants};
+use super::{Closed, Reason};
+use crate::transport::{Ending, Parts};
+
+/// Drives a connection.
+pub(super) struct Driver<C, R, W> {
+    turn: Turn<C>,
+    codec: C,
+    /// `None` once the other side has sent its last byte.
+    reader: Option<R>,
+    /// `None` once the other side no longer reads.
+    writer: Option<W>,
+    /// What the last read gave; `taken..filled` is still to be looked at.
+    chunk: Vec<u8>,
+    taken: usize,
+    filled: usize,
+    /// The beginning of a stream that anybody can open, until it is known to be no HTTP request.
+    first: Option<Vec<u8>>,
+    /// All that was given to the writer is flushed.
+    flushed: bool,
+    end: Option<End>,
+    grace: Duration,
+    /// When the other side last took or sent something, as far as anybody wants to know.
+    stalled: Option<Instant>,
+    silent: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+    ending: Option<Ending>,
+}
+
+/// The connection is about to end.
+struct End {
+    reason: Reason,
+    /// What is not finished by then is given up.
+    until: Instant,
+}
+
+impl<C, R, W> Driver<C, R, W>
+where
+    C: Codec,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    pub(super) fn new(codec: C, parts: Parts<R, W>, turn: Turn<C>, grace: Duration) -> Self {
+        let Parts { reader, writer, open_to_all, ending, .. } = parts;
+        Self {
+            turn,
+            codec,
+            reader: Some(reader),
+            writer: Some(writer),
+            chunk: vec![0; READ],
+            taken: 0,
+            filled: 0,
+            first: open_to_all.then(Vec::new),
+            flushed: true,
+            end: None,
+            grace,
+            stalled: None,
+            silent: Instant::now(),
+            timer: None,
+            ending,
+        }
+    }
+
+    /// Until the end.
+    pub(super) async fn run(mut self) -> Closed {
+        let reason = poll_fn(|context| self.poll(context)).await;
+        if let Some(writer) = &mut self.writer {
+            // What is written is on its way; a writer that does not finish is not waited for.
+            let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
+        }
+        // Both halves are closed before anybody waits for the other side to notice.
+        drop((self.reader.take(), self.writer.take()));
+        let exit = match self.ending.take() {
+            Some(ending) => ending.await,
+            None => None,
+        };
+        self.turn.finish(reason, exit)
+    }
+
+    /// Goes round until there is nothing left to do but wait.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
+        loop {
+            self.turn.take_commands();
+            self.turn.start_waiting();
+            let more = self.handle();
+            self.write(context);
+            if let Some(reason) = self.over() {
+                return Poll::Ready(reason);
+            }
+            if more {
+                continue;
+            }
+            match self.read(context) {
+                Poll::Ready(Ok(())) => continue,
+                Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                Poll::Pending => {}
+            }
+            if self.turn.queue.poll(context).is_ready() {
+                continue;
+            }
+            match self.wait(context) {
+                Poll::Ready(Ok(())) => continue,
+                Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Handles some of the frames that have been read. `true` if there is more to handle right away: after a while it is
+    /// time to write, so that nobody starves.
+    fn handle(&mut self) -> bool {
+        if self.taken == self.filled {
+            return false;
+        }
+        self.turn.start_watch();
+        for _ in 0..FRAMES {
+            if self.turn.is_blocked() || self.turn.wants == Wants::ContentLength {
+                return false;
+            }
+            let mut input = &self.chunk[self.taken..self.filled];
+            let frame = self.codec.next_frame(&mut input);
+            self.taken = self.filled - input.len();
+            let Some(frame) = frame else { return false };
+            self.turn.frame(frame);
+            if self.turn.output.len() >= MUCH {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Writes what waits, as far as it is taken.
+    fn write(&mut self, context: &mut Context<'_>) {
+        let Some(writer) = &mut self.writer else { return self.turn.output.clear() };
+        if self.turn.output.is_empty() && self.flushed {
+            return;
+        }
+        let queue = Arc::clone(&self.turn.queue);
+        let wrote = match self.turn.output.poll_write(context, writer, &queue.room) {
+            Poll::Ready(Ok(taken)) => {
+                self.flushed = self.flushed && taken == 0;
+                self.stalled = None;
+                Ok(())
+            }
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => {
+                self.stalled.get_or_insert_with(Instant::now);
+                Ok(())
+            }
+        };
+        let flushed = wrote.and_then(|()| {
+            if !self.flushed && self.turn.output.is_empty() {
+                match Pin::new(writer).poll_flush(context) {
+                    Poll::Ready(flushed) => {
+                        flushed?;
+                        self.flushed = true;
+                    }
+                    Poll::Pending => {
+                        self.stalled.get_or_insert_with(Instant::now);
+                    }
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = flushed {
+            self.unwritable(error);
+        }
+    }
+
+    /// The other side no longer reads. What it has sent may still be of use to our calls; answers to it are of none.
+    fn unwritable(&mut self, error: io::Error) {
+        self.writer = None;
+        self.flushed = true;
+        self.stalled = None;
+        self.turn.output.clear();
+        self.turn.queue.room.close();
+        self.turn.stop_handlers();
+        self.begin_end(Reason::Write(Arc::new(error)));
+    }
+
+    /// From now on only what is in flight is finished.
+    fn begin_end(&mut self, reason: Reason) {
+        self.turn.close(reason.clone());
+        match &mut self.end {
+            // Nothing is more of an end than that.
+            Some(end) if matches!(reason, Reason::Write(_)) => end.reason = reason,
+            Some(_) => {}
+            None => self.end = Some(End { reason, until: Instant::now() + self.grace }),
+        }
+    }
+
+    /// Whether all is done that can be.
+    fn over(&mut self) -> Option<Reason> {
+        match self.turn.wants {
+            Wants::More => {}
+            Wants::ContentLength => return Some(Reason::ContentLength),
+            Wants::Shutdown if self.end.is_none() => self.begin_end(Reason::Shutdown),
+            Wants::Shutdown => {}
+        }
+        let end = self.end.as_ref()?;
+        // Answers to our calls can come only while there is something to read.
+        let answered = self.reader.is_none() || !self.turn.session.is_waiting();
+        let answers =
+            self.writer.is_none() || (self.turn.is_idle() && self.turn.output.is_empty() && self.flushed);
+        (answered && answers).then(|| end.reason.clone())
+    }
+
+    /// Reads once. Pending also if nothing may be read.
+    fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reason>> {
+        if self.turn.is_blocked() || self.taken < self.filled {
+            return Poll::Pending;
+        }
+        let Some(reader) = &mut self.reader else { return Poll::Pending };
+        let mut buffer = ReadBuf::new(&mut self.chunk);
+        match Pin::new(reader).poll_read(context, &mut buffer) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Ready(Err(error)) => {
+                // A peer that is killed resets what it has not read; to us that is its end.
+                if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
+                    return Poll::Ready(Err(Reason::Read(Arc::new(error))));
+                }
+                self.filled = 0;
+            }
+            Poll::Ready(Ok(())) => self.filled = buffer.filled().len(),
+        }
+        self.taken = 0;
+        if self.turn.limits.idle_timeout.is_some() {
+            self.silent = Instant::now();
+        }
+        if self.filled == 0 {
+            self.eof();
+        } else if self.first.is_some() {
+            return Poll::Ready(self.sniff());
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Keeps the beginning of the stream until it is clear what it is.
+    fn sniff(&mut self) -> Result<(), Reason> {
+        let Some(mut first) = self.first.take() else { return Ok(()) };
+        first.extend_from_slice(&self.chunk[..self.filled]);
+        self.filled = 0;
+        match sniff::judge(&first) {
+            Verdict::Http => return Err(self.http()),
+            Verdict::More => self.first = Some(first),
+            Verdict::Fine => {
+                self.filled = first.len();
+                first.resize(first.len().max(READ), 0);
+                self.chunk = first;
+            }
+        }
+        Ok(())
+    }
+
+    fn http(&mut self) -> Reason {
+        // Not a byte goes back: to whatever sent it, this port is closed.
+        self.writer = None;
+        Reason::Http
+    }
+
+    /// The last byte has come.
+    fn eof(&mut self) {
+        self.reader = None;
+        // What was kept is the whole stream: it has no line, so it is no request.
+        if let Some(first) = self.first.take() {
+            let mut input = &first[..];
+            while let Some(frame) = self.codec.next_frame(&mut input) {
+                self.turn.frame(frame);
+            }
+        }
+        self.turn.start_watch();
+        while let Some(frame) = self.codec.finish() {
+            self.turn.frame(frame);
+        }
+        self.begin_end(Reason::Eof);
+        // If there is more to learn of the other side's end, those who wait want to know it.
+        if self.ending.is_none() {
+            self.turn.fail_calls(&Closed::new(Reason::Eof, None, None));
+        }
+    }
+
+    /// Waits for the next moment at which something is due. Ready if it is.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reason>> {
+        let Some((at, due)) = self.next_due() else { return Poll::Pending };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        std::task::ready!(timer.as_mut().poll(context));
+        self.timer = None;
+        Poll::Ready(match due {
+            Due::Call => {
+                self.turn.tick();
+                Ok(())
+            }
+            Due::End(reason) => {
+                self.turn.give_up();
+                self.write(context);
+                Err(reason)
+            }
+            Due::Reason(reason) => Err(reason),
+        })
+    }
+
+    /// What is due next, and when.
+    fn next_due(&self) -> Option<(Instant, Due)> {
+        let limits = &self.turn.limits;
+        let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
+        let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
+        let write = self.stalled.zip(limits.write_timeout);
+        let write = write.map(|(since, most)| (since + most, Due::Reason(Reason::WriteTimeout(most))));
+        let idle = limits.idle_timeout.filter(|_| self.turn.is_idle() && !self.turn.session.is_waiting());
+        let idle = idle.map(|most| (self.silent + most, Due::Reason(Reason::IdleTimeout(most))));
+        [call, end, write, idle].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+/// What time brings.
+enum Due {
+    /// A call of ours has waited long enough.
+    Call,
+    /// The grace is over.
+    End(Reason),
+    /// The connection is over.
+    Reason(Reason),
+}
+
+/// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
+const READ: usize = 64 * 1024;
+
+/// So much is written before more is handled.
+const MUCH: usize = 64 * 1024;
+
+/// So many frames are handled before what they gave is written.
+const FRAMES: usize = 32;

@@ -1,0 +1,55 @@
+//! A connection that answers everything and waits for nothing: many requests in flight in both directions, on tokio.
+//!
+//! ```text
+//! transport ─ driver ─ turn ─ your handlers          one loop owns the wire and the session;
+//!                │                                    handlers that wait become tasks
+//!              queue ── Peer, Context                 everybody else puts things into its queue
+//! ```
+//!
+//! [`Methods`] says what the other side may ask of us, [`Connection`] carries it over a [transport](crate::transport),
+//! [`Peer`] asks the other side. It is symmetric: there are no clients and servers here, and nothing of MCP.
+//!
+//! ```
+//! use barewire::Failure;
+//! use barewire::peer::{Connection, Context, Methods};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (here, there) = tokio::io::duplex(4096);
+//! let (here, there) = (tokio::io::split(here), tokio::io::split(there));
+//!
+//! let methods = Methods::new().on("add", |_: Context, (a, b): (i64, i64)| async move { Ok(a + b) });
+//! tokio::spawn(Connection::new(there).methods(methods).run());
+//!
+//! let peer = Connection::new(here).spawn();
+//! let sum: i64 = peer.call("add", (19, 23)).await?;
+//! assert_eq!(sum, 42);
+//! # Ok(()) }
+//! ```
+//!
+//! What comes in which order is in `docs/ordering.md`, what is bounded by what in `docs/limits.md`.
+
+mod batch;
+mod call;
+mod closed;
+mod connection;
+mod context;
+mod driver;
+mod handle;
+mod limits;
+mod methods;
+mod output;
+mod queue;
+mod raw;
+mod sniff;
+mod turn;
+mod work;
+
+pub use batch::{Batch, Pending};
+pub use call::{Call, CallError};
+pub use closed::{Closed, Noise, Reason};
+pub use connection::{Connection, Running, Trace};
+pub use context::{Cancellation, Context};
+pub use handle::Peer;
+pub use limits::Limits;
+pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
+pub use raw::{FromParams, FromResult, Raw};

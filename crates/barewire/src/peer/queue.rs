@@ -1,0 +1,213 @@
+//! What everybody but the driver wants done, in the order they said so.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use barewire_proto::json::Json;
+use barewire_proto::rpc::Params;
+use barewire_proto::session::{CallId, Patience, Ticket};
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+use super::{CallError, Closed, Raw, Reason, Trace};
+
+/// What is shared between the driver of a connection and all who use it.
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    /// A permit for each byte that we may still have waiting, of what we send by ourselves.
+    pub(super) room: Semaphore,
+    /// How many permits there are when nothing waits.
+    pub(super) share: usize,
+    closed: OnceLock<Closed>,
+    ended: Notify,
+    trace: Option<Arc<dyn Trace>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    commands: Vec<Command>,
+    /// Bytes of answers among them: they will be written, so they count as waiting.
+    bytes: usize,
+    driver: Option<Waker>,
+    over: bool,
+}
+
+/// There is no driver any more.
+#[derive(Debug)]
+pub(super) struct Over;
+
+/// Something to be done by the driver.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Ask, and tell the slot how it went.
+    Ask(Ask),
+    /// Ask several things in one array, with notifications among them.
+    Batch(Vec<Entry>),
+    /// Send a notification, written already.
+    Notify { message: Vec<u8>, permits: usize },
+    /// A request's handler has finished.
+    Answered { ticket: Ticket, message: Vec<u8> },
+    /// A notification's handler has finished.
+    Handled,
+    /// A handler failed, and the log should say why.
+    Failed { method: String, failure: crate::Failure },
+    /// Nobody waits for this call any more.
+    Forget(Arc<OnceLock<CallId>>),
+    /// Finish what is in flight and end.
+    Shutdown,
+}
+
+/// A call that is to be made.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) method: String,
+    pub(super) params: Option<String>,
+    pub(super) patience: Patience,
+    pub(super) progress: Option<OnProgress>,
+    /// Is told the id, so that the call can be forgotten.
+    pub(super) id: Arc<OnceLock<CallId>>,
+    pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
+    pub(super) permits: usize,
+}
+
+/// What is done with the progress of a call.
+pub(super) struct OnProgress(pub(super) Box<dyn FnMut(Raw) + Send>);
+
+impl std::fmt::Debug for OnProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnProgress")
+    }
+}
+
+/// One element of a batch of ours.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Call(Ask),
+    Notification { message: Vec<u8>, permits: usize },
+}
+
+impl Queue {
+    pub(super) fn new(share: usize, trace: Option<Arc<dyn Trace>>) -> Self {
+        let (room, closed, ended) = (Semaphore::new(share), OnceLock::new(), Notify::new());
+        Self { inner: Mutex::default(), room, share, closed, ended, trace }
+    }
+
+    /// What the params of something we send become: with trace context, if there is any.
+    pub(super) fn traced(&self, method: &str, params: Option<String>) -> Option<String> {
+        let Some(trace) = &self.trace else { return params };
+        match trace.outgoing(method, params.clone()) {
+            Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => {
+                Some(traced)
+            }
+            // What is no object and no array cannot be sent.
+            _ => params,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing that can panic runs with the lock held.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts something into the queue and wakes the driver.
+    pub(super) fn push(&self, command: Command) -> Result<(), Over> {
+        let mut inner = self.lock();
+        if inner.over {
+            return Err(Over);
+        }
+        if let Command::Answered { message, .. } = &command {
+            inner.bytes += message.len();
+        }
+        inner.commands.push(command);
+        let driver = inner.driver.take();
+        drop(inner);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Ok(())
+    }
+
+    /// Takes all there is, in exchange for an empty list.
+    pub(super) fn take(&self, commands: &mut Vec<Command>) {
+        let mut inner = self.lock();
+        inner.bytes = 0;
+        mem::swap(&mut inner.commands, commands);
+    }
+
+    /// Whether there is something to take.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().commands.is_empty()
+    }
+
+    /// How many bytes of answers wait here.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Ready when there is something to take.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        if !inner.commands.is_empty() {
+            return Poll::Ready(());
+        }
+        match &inner.driver {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            _ => inner.driver = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Waits until `bytes` more may wait to be written; gives how many permits that took.
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, Closed> {
+        // What is larger than all there is takes all there is, and goes alone.
+        let permits = bytes.clamp(1, self.share);
+        let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
+        match self.room.acquire_many(wanted).await {
+            Ok(room) => {
+                room.forget();
+                Ok(permits)
+            }
+            Err(_) => Err(self.why()),
+        }
+    }
+
+    /// The connection is over: nothing is taken any more, and everybody who waits is told.
+    pub(super) fn close(&self, closed: Closed) -> Vec<Command> {
+        let _ = self.closed.set(closed);
+        let mut inner = self.lock();
+        inner.over = true;
+        inner.bytes = 0;
+        let left = mem::take(&mut inner.commands);
+        drop(inner);
+        self.room.close();
+        self.ended.notify_waiters();
+        left
+    }
+
+    /// Why the connection is over, if it is.
+    pub(super) fn closed(&self) -> Option<&Closed> {
+        self.closed.get()
+    }
+
+    /// Why something could not be done.
+    pub(super) fn why(&self) -> Closed {
+        self.closed().cloned().unwrap_or_else(|| Closed::new(Reason::Shutdown, None, None))
+    }
+
+    /// Waits for the end.
+    pub(super) async fn ended(&self) -> Closed {
+        loop {
+            let ended = self.ended.notified();
+            if let Some(closed) = self.closed() {
+                return closed.clone();
+            }
+            ended.await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("closed", &self.closed()).finish_non_exhaustive()
+    }
+}

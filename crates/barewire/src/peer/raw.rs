@@ -1,0 +1,103 @@
+//! JSON that stays text: parameters and results that nobody has to read.
+
+use std::fmt;
+
+use barewire_proto::json::Json;
+use barewire_proto::rpc::Params;
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::Failure;
+
+/// JSON as it was written, or nothing. As the parameters of a handler it takes what came without looking into it, as a
+/// result of a call it is the answer's text.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// Invariant: one JSON value.
+    text: Option<Box<str>>,
+}
+
+impl Raw {
+    pub(super) fn new(json: Json<'_>) -> Self {
+        Self { text: Some(json.as_str().into()) }
+    }
+
+    pub(super) fn from_params(params: Option<Params<'_>>) -> Self {
+        Self { text: params.map(|params| params.json().as_str().into()) }
+    }
+
+    /// Writes `value` as JSON.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
+        Ok(Self { text: Some(serde_json::to_string(value)?.into()) })
+    }
+
+    /// The text; `None` for parameters that were not there.
+    pub fn as_str(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// Reads it as a type. What is not there is read as null.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.text.as_deref().unwrap_or("null"))
+    }
+
+    pub(super) fn with_params<T>(&self, run: impl FnOnce(Option<Params<'_>>) -> T) -> T {
+        crate::params::with(self.text.as_deref(), run)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.text.as_deref().unwrap_or("null");
+        serde_json::from_str::<&RawValue>(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text.as_deref().unwrap_or("absent"))
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text.as_deref().unwrap_or("null"))
+    }
+}
+
+/// What a handler can take as its parameters: anything that serde reads, or [`Raw`].
+pub trait FromParams: Sized {
+    /// Reads the parameters before the handler runs. A failure is the answer.
+    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure>;
+}
+
+impl<T: DeserializeOwned> FromParams for T {
+    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
+        crate::params::read(params)
+    }
+}
+
+impl FromParams for Raw {
+    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
+        Ok(Self::from_params(params))
+    }
+}
+
+/// What a call can give as its result: anything that serde reads, or [`Raw`].
+pub trait FromResult: Sized + Send + 'static {
+    /// Reads the result.
+    fn from_result(result: Raw) -> Result<Self, serde_json::Error>;
+}
+
+impl<T: DeserializeOwned + Send + 'static> FromResult for T {
+    fn from_result(result: Raw) -> Result<Self, serde_json::Error> {
+        result.to()
+    }
+}
+
+impl FromResult for Raw {
+    fn from_result(result: Raw) -> Result<Self, serde_json::Error> {
+        Ok(result)
+    }
+}
