@@ -1,0 +1,484 @@
+//! The session: transcripts of `testdata/session`, and random interleavings against a naive reference.
+//!
+//! In a transcript `>` is a frame of theirs, `@` something that happens on our side, and `=` what follows from it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use barewire_proto::rpc::{Code, DEFAULT_DEPTH, Id, Message, Parsed, parse};
+use barewire_proto::session::{
+    BatchId, CallId, Conventions, Effect, Event, Limits, Patience, Refusal, Session, Settings, Signal, Ticket,
+};
+use barewire_proto::transcript::{Entry, Note, escape, read};
+use proptest::prelude::*;
+
+#[test]
+fn transcripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/session");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("testdata").map(|f| f.expect("a file").path()).collect();
+    files.sort();
+    assert!(files.len() >= 3);
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let entries = read(text.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut scene = Scene::default();
+        let mut blessed = String::new();
+        for entry in entries {
+            let follows = match &entry {
+                Entry::Expect(_) => continue,
+                Entry::Bytes(bytes) => scene.frame(&bytes.payload),
+                Entry::Event(event) => match &event.note {
+                    Note::Other(text) => scene.event(std::str::from_utf8(text).expect("UTF-8")),
+                    note => panic!("{note:?} is nothing that happens to a session"),
+                },
+                _ => Vec::new(),
+            };
+            entry.write(&mut blessed);
+            for line in follows {
+                Entry::Expect(escape(line.as_bytes()).into()).write(&mut blessed);
+            }
+        }
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, &blessed).expect("writable");
+            continue;
+        }
+        for (number, (expected, actual)) in (1..).zip(text.lines().zip(blessed.lines())) {
+            assert_eq!(actual, expected, "{}:{number}", file.display());
+        }
+        assert_eq!(text.lines().count(), blessed.lines().count(), "{}", file.display());
+    }
+}
+
+/// A session in a transcript, with what its driver would know.
+struct Scene {
+    session: Session,
+    conventions: Conventions,
+    room: bool,
+    now: Duration,
+    started: BTreeMap<String, (Ticket, Id<'static>, usize)>,
+    /// In the order they were made.
+    calls: Vec<CallId>,
+    tickets: Vec<Ticket>,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self {
+            session: Session::default(),
+            conventions: Conventions::JSON_RPC,
+            room: true,
+            now: Duration::ZERO,
+            started: BTreeMap::new(),
+            calls: Vec::new(),
+            tickets: Vec::new(),
+        }
+    }
+}
+
+impl Scene {
+    fn frame(&mut self, frame: &[u8]) -> Vec<String> {
+        match parse(frame, DEFAULT_DEPTH) {
+            Parsed::Message(Message::Request(request)) => {
+                let (bytes, room) = (frame.len(), self.room);
+                let effect = self.session.step(Event::Request { id: &request.id, bytes, room });
+                if let Effect::Start(ticket) | Effect::Park(ticket) = effect {
+                    let id = request.id.clone().into_owned();
+                    self.started.insert(request.id.to_string(), (ticket, id, bytes));
+                    self.tickets.push(ticket);
+                }
+                let refused = match effect {
+                    Effect::Refuse(refusal) => Some(refusal.error(&request.id).to_string()),
+                    _ => None,
+                };
+                std::iter::once(self.show(effect)).chain(refused).collect()
+            }
+            Parsed::Message(Message::Notification(notification)) => {
+                match self.conventions.signal(&notification) {
+                    Signal::Cancel(id) => {
+                        let effect = self.session.step(Event::Cancelled(&id));
+                        vec![self.show(effect)]
+                    }
+                    Signal::Progress(call) => {
+                        let effect = self.session.step(Event::Progress { call, now: self.now });
+                        vec![self.show(effect)]
+                    }
+                    Signal::Stray => vec!["cancels nothing".into()],
+                    Signal::None => vec!["to be handled".into()],
+                }
+            }
+            Parsed::Message(Message::Response(response)) => {
+                let effect = self.session.step(Event::Response(&response.id));
+                vec![self.show(effect)]
+            }
+            Parsed::Message(Message::OrphanError(_)) => vec!["reported".into()],
+            Parsed::Invalid(invalid) => {
+                let effect = self.session.step(Event::Invalid(&invalid));
+                vec![self.show(effect)]
+            }
+            Parsed::Batch(batch) => {
+                let mut lines: Vec<String> = batch.texts().flat_map(|text| self.frame(text)).collect();
+                loop {
+                    match self.session.step(Event::EndOfBatch) {
+                        Effect::Nothing => return lines,
+                        effect => lines.push(self.show(effect)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, text: &str) -> Vec<String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let seconds = |text: &str| Duration::from_secs(text.trim_end_matches('s').parse().expect("seconds"));
+        let call = |n: &str| self.calls[n.parse::<usize>().expect("a number") - 1];
+        let effect = match words[..] {
+            ["mcp"] => {
+                self.conventions = Conventions::MCP;
+                self.session = Session::new(Settings { cancelled: None, ..Settings::default() });
+                return Vec::new();
+            }
+            ["limits", requests, bytes, parked] => {
+                let number = |text: &str| text.parse().expect("a number");
+                let limits =
+                    Limits { requests: number(requests), bytes: number(bytes), parked: number(parked) };
+                self.session = Session::new(Settings { limits, ..Settings::default() });
+                return Vec::new();
+            }
+            ["quiet"] => {
+                self.session = Session::new(Settings { answer_unreadable: false, ..Settings::default() });
+                return Vec::new();
+            }
+            ["room", there] => {
+                self.room = there == "yes";
+                return Vec::new();
+            }
+            ["defer", id] => {
+                let (ticket, id, bytes) = &self.started[id];
+                self.session.step(Event::Defer { ticket: *ticket, id, bytes: *bytes })
+            }
+            ["answer", id] => {
+                let (ticket, id, _) = self.started.remove(id).expect("started");
+                self.session.step(Event::Answer { ticket, id: &id })
+            }
+            ["ask", ref patience @ ..] => {
+                let mut wanted = Patience::default();
+                let mut batch = None;
+                for word in patience {
+                    match word.split_once('=') {
+                        Some(("timeout", time)) => wanted.timeout = Some(seconds(time)),
+                        Some(("at-most", time)) => wanted.at_most = Some(seconds(time)),
+                        Some(("batch", number)) => batch = Some(BatchId(number.parse().expect("a number"))),
+                        _ => wanted.reset_by_progress = *word == "reset",
+                    }
+                }
+                let effect = self.session.step(Event::Ask { now: self.now, patience: wanted, batch });
+                if let Effect::Asked(call) = effect {
+                    self.calls.push(call);
+                }
+                effect
+            }
+            ["forget", n] => {
+                let call = call(n);
+                self.session.step(Event::Forget(call))
+            }
+            ["at", time] => {
+                self.now = seconds(time);
+                let mut lines = Vec::new();
+                loop {
+                    match self.session.step(Event::Tick(self.now)) {
+                        Effect::Nothing if lines.is_empty() => return vec!["nothing".into()],
+                        Effect::Nothing => return lines,
+                        effect => lines.push(self.show(effect)),
+                    }
+                }
+            }
+            ["close"] => self.session.step(Event::Close),
+            _ => panic!("{text} is nothing that happens"),
+        };
+        vec![self.show(effect)]
+    }
+
+    /// Tickets and calls are named by the order in which they came.
+    fn show(&self, effect: Effect) -> String {
+        let call = |call: CallId| format!("call {}", call.id());
+        let ticket = |ticket: Ticket| {
+            let at = self.tickets.iter().position(|known| *known == ticket);
+            format!("request {}", at.map_or(self.tickets.len(), |at| at) + 1)
+        };
+        match effect {
+            Effect::Nothing => "nothing".into(),
+            Effect::Start(at) => format!("start {}", ticket(at)),
+            Effect::Park(at) => format!("park {}", ticket(at)),
+            Effect::Hold => "hold".into(),
+            Effect::Refuse(why) => format!("refuse {why:?}").to_lowercase(),
+            Effect::Reject => "reject".into(),
+            Effect::Answer => "answer".into(),
+            Effect::Cancel { ticket: at, answer } => match answer {
+                Some(code) => format!("cancel {}, answer {code}", ticket(at)),
+                None => format!("cancel {}, answer nothing", ticket(at)),
+            },
+            Effect::Asked(id) => format!("asked as {}", call(id)),
+            Effect::Closed => "closed".into(),
+            Effect::Settle(id) => format!("settle {}", call(id)),
+            Effect::Fault(id) => format!("fault in the answer to {}", call(id)),
+            Effect::Late => "late, dropped".into(),
+            Effect::Unknown => "unknown, reported and dropped".into(),
+            Effect::Missing(id) => format!("missing {}", call(id)),
+            Effect::Tell(id) => format!("tell them that we forget {}", call(id)),
+            Effect::TimedOut(id) => format!("timed out {}", call(id)),
+        }
+    }
+}
+
+/// What can happen in the model: numbers pick among what is there.
+#[derive(Debug, Clone)]
+enum Happens {
+    Request { id: u8, spelling: bool, bytes: usize, room: bool, defer: bool },
+    Answer(u8),
+    Cancelled(u8),
+    Ask { timeout: Option<u8>, reset: bool, at_most: Option<u8> },
+    Response(u8),
+    Garbled(u8),
+    Progress(u8),
+    Forget(u8),
+    Pass(u8),
+    Close,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        8 => (0..6u8, any::<bool>(), 0..40usize, prop::bool::weighted(0.8), any::<bool>()).prop_map(
+            |(id, spelling, bytes, room, defer)| Happens::Request { id, spelling, bytes, room, defer }
+        ),
+        4 => (0..8u8).prop_map(Happens::Answer),
+        2 => (0..6u8).prop_map(Happens::Cancelled),
+        4 => (prop::option::of(1..9u8), any::<bool>(), prop::option::of(1..20u8))
+            .prop_map(|(timeout, reset, at_most)| Happens::Ask { timeout, reset, at_most }),
+        4 => (0..12u8).prop_map(Happens::Response),
+        1 => (0..12u8).prop_map(Happens::Garbled),
+        2 => (0..12u8).prop_map(Happens::Progress),
+        2 => (0..12u8).prop_map(Happens::Forget),
+        3 => (0..4u8).prop_map(Happens::Pass),
+        1 => Just(Happens::Close),
+    ]
+}
+
+/// The naive reference: lists that are searched from end to end, and rules in the words of the specification.
+#[derive(Default)]
+struct Reference {
+    /// Value of the id, ticket, bytes, parked.
+    owed: Vec<(u8, Ticket, usize, bool)>,
+    /// Number of the call, when it runs out of time, when at the latest, by how much progress helps.
+    asked: Vec<(i64, Option<u64>, Option<u64>, Option<u64>)>,
+    given_up: Vec<i64>,
+    minted: i64,
+    now: u64,
+    closing: bool,
+}
+
+const MODEL: Limits = Limits { requests: 3, bytes: 60, parked: 30 };
+
+impl Reference {
+    fn request(&mut self, id: u8, bytes: usize, room: bool) -> &'static str {
+        let held: usize = self.owed.iter().map(|owed| owed.2).sum();
+        let parked: usize = self.owed.iter().filter(|owed| owed.3).map(|owed| owed.2).sum();
+        let full = self.owed.len() >= MODEL.requests || (!self.owed.is_empty() && held + bytes > MODEL.bytes);
+        if self.closing {
+            "closing"
+        } else if self.owed.iter().any(|owed| owed.0 == id) {
+            "duplicate"
+        } else if room && !full {
+            "start"
+        } else if self.asked.is_empty() {
+            "hold"
+        } else if full || (parked > 0 && parked + bytes > MODEL.parked) {
+            "busy"
+        } else {
+            "park"
+        }
+    }
+
+    fn overdue(&self) -> Option<i64> {
+        let due = self.asked.iter().filter_map(|ask| ask.1.map(|at| (at, ask.0)));
+        due.filter(|(at, _)| *at <= self.now).min().map(|(_, call)| call)
+    }
+}
+
+fn model(events: Vec<Happens>) {
+    let mut session = Session::new(Settings { limits: MODEL, ..Settings::default() });
+    let mut reference = Reference::default();
+    // The driver's part: what was started and is not finished, cancelled ones included.
+    let mut started: VecDeque<(u8, Ticket)> = VecDeque::new();
+    let mut calls: Vec<CallId> = Vec::new();
+    let spelled = |id: u8, spelling: bool| {
+        // Two spellings of one value.
+        let text = if spelling { format!("{id}.0") } else { id.to_string() };
+        Id::parse(text.as_bytes()).expect("a number").into_owned()
+    };
+    for event in events {
+        let now = Duration::from_secs(reference.now);
+        let pick = |n: u8| (!calls.is_empty()).then(|| calls[usize::from(n) % calls.len()]);
+        match event {
+            Happens::Request { id, spelling, bytes, room, defer } => {
+                let wire = spelled(id, spelling);
+                let expected = reference.request(id, bytes, room);
+                let effect = session.step(Event::Request { id: &wire, bytes, room });
+                match (effect, expected) {
+                    (Effect::Start(ticket), "start") => {
+                        assert!(started.iter().all(|it| it.1 != ticket), "a ticket is given out once");
+                        if defer {
+                            assert_eq!(
+                                session.step(Event::Defer { ticket, id: &wire, bytes }),
+                                Effect::Nothing
+                            );
+                            reference.owed.push((id, ticket, bytes, false));
+                            started.push_back((id, ticket));
+                        }
+                    }
+                    (Effect::Park(ticket), "park") => {
+                        reference.owed.push((id, ticket, bytes, true));
+                        started.push_back((id, ticket));
+                    }
+                    (Effect::Hold, "hold")
+                    | (Effect::Refuse(Refusal::Busy), "busy")
+                    | (Effect::Refuse(Refusal::Duplicate), "duplicate")
+                    | (Effect::Refuse(Refusal::Closing), "closing") => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            Happens::Answer(n) => {
+                let Some(at) = (!started.is_empty()).then(|| usize::from(n) % started.len()) else {
+                    continue;
+                };
+                let Some((id, ticket)) = started.remove(at) else { continue };
+                let owed = reference.owed.iter().position(|owed| owed.1 == ticket);
+                let effect = session.step(Event::Answer { ticket, id: &spelled(id, n % 2 == 0) });
+                assert_eq!(effect, owed.map_or(Effect::Nothing, |_| Effect::Answer));
+                owed.map(|at| reference.owed.remove(at));
+            }
+            Happens::Cancelled(id) => {
+                let owed = reference.owed.iter().position(|owed| owed.0 == id);
+                let effect = session.step(Event::Cancelled(&spelled(id, true)));
+                let answer = Some(Code::REQUEST_CANCELLED);
+                let expected = owed.map(|at| Effect::Cancel { ticket: reference.owed.remove(at).1, answer });
+                assert_eq!(effect, expected.unwrap_or(Effect::Nothing));
+            }
+            Happens::Ask { timeout, reset, at_most } => {
+                let patience = Patience {
+                    timeout: timeout.map(|s| Duration::from_secs(s.into())),
+                    reset_by_progress: reset,
+                    at_most: at_most.map(|s| Duration::from_secs(s.into())),
+                };
+                match session.step(Event::Ask { now, patience, batch: None }) {
+                    Effect::Asked(call) => {
+                        assert!(!reference.closing);
+                        reference.minted += 1;
+                        assert_eq!(call.id(), Id::from(reference.minted), "minted in order, never twice");
+                        let end = at_most.map(|s| reference.now + u64::from(s));
+                        let first = timeout.map(|s| reference.now + u64::from(s));
+                        let due = [first, end].into_iter().flatten().min();
+                        let step = timeout.filter(|_| reset).map(u64::from);
+                        reference.asked.push((reference.minted, due, end, step));
+                        calls.push(call);
+                    }
+                    effect => {
+                        assert_eq!(effect, Effect::Closed);
+                        assert!(reference.closing);
+                    }
+                }
+            }
+            Happens::Response(n) | Happens::Garbled(n) => {
+                let garbled = matches!(event, Happens::Garbled(_));
+                let call = pick(n);
+                let id = call.map_or(Id::from(7000), CallId::id);
+                let number = call.map(|call| call.id().integer().expect("a number"));
+                let asked = reference.asked.iter().position(|ask| Some(ask.0) == number);
+                let given_up = reference.given_up.iter().position(|call| Some(*call) == number);
+                let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":5}}"#);
+                let effect = match parse(frame.as_bytes(), DEFAULT_DEPTH) {
+                    Parsed::Invalid(invalid) if garbled => session.step(Event::Invalid(&invalid)),
+                    _ => session.step(Event::Response(&id)),
+                };
+                let expected = match (asked, given_up, call) {
+                    (Some(at), _, Some(call)) => {
+                        reference.asked.remove(at);
+                        if garbled { Effect::Fault(call) } else { Effect::Settle(call) }
+                    }
+                    (None, Some(at), _) => {
+                        reference.given_up.remove(at);
+                        Effect::Late
+                    }
+                    _ => Effect::Unknown,
+                };
+                assert_eq!(effect, expected);
+            }
+            Happens::Progress(n) => {
+                let Some(call) = pick(n) else { continue };
+                let number = call.id().integer().expect("a number");
+                let asked = reference.asked.iter_mut().find(|ask| ask.0 == number);
+                let effect = session.step(Event::Progress { call, now });
+                assert_eq!(effect, if asked.is_some() { Effect::Nothing } else { Effect::Unknown });
+                if let Some((_, due, end, Some(step))) = asked {
+                    *due = [Some(reference.now + *step), *end].into_iter().flatten().min();
+                }
+            }
+            Happens::Forget(n) => {
+                let Some(call) = pick(n) else { continue };
+                let number = call.id().integer().expect("a number");
+                let asked = reference.asked.iter().position(|ask| ask.0 == number);
+                let effect = session.step(Event::Forget(call));
+                assert_eq!(effect, asked.map_or(Effect::Nothing, |_| Effect::Tell(call)));
+                if let Some(at) = asked {
+                    reference.given_up.push(reference.asked.remove(at).0);
+                }
+            }
+            Happens::Pass(seconds) => {
+                reference.now += u64::from(seconds);
+                let now = Duration::from_secs(reference.now);
+                while let Some(overdue) = reference.overdue() {
+                    let effect = session.step(Event::Tick(now));
+                    let Effect::TimedOut(call) = effect else { panic!("{overdue} is overdue: {effect:?}") };
+                    assert_eq!(call.id(), Id::from(overdue));
+                    reference.asked.retain(|ask| ask.0 != overdue);
+                    reference.given_up.push(overdue);
+                }
+                assert_eq!(session.step(Event::Tick(now)), Effect::Nothing);
+            }
+            Happens::Close => {
+                session.step(Event::Close);
+                reference.closing = true;
+            }
+        }
+        assert_eq!(session.owes(), reference.owed.len());
+        assert_eq!(session.is_waiting(), !reference.asked.is_empty());
+        assert_eq!(session.is_idle(), reference.owed.is_empty() && reference.asked.is_empty());
+        let due = reference.asked.iter().filter_map(|ask| ask.1).min();
+        assert_eq!(session.next_deadline(), due.map(Duration::from_secs));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_is_as_the_reference_has_it(events in prop::collection::vec(happens(), 0..120)) {
+        model(events);
+    }
+}
+
+#[test]
+fn calls_that_were_given_up_are_not_remembered_for_ever() {
+    let mut session = Session::default();
+    let mut first = None;
+    for _ in 0..5000 {
+        let ask = Event::Ask { now: Duration::ZERO, patience: Patience::default(), batch: None };
+        let Effect::Asked(call) = session.step(ask) else { panic!("open") };
+        first.get_or_insert(call);
+        assert_eq!(session.step(Event::Forget(call)), Effect::Tell(call));
+    }
+    let first = first.expect("asked").id();
+    assert_eq!(session.step(Event::Response(&first)), Effect::Unknown);
+    assert_eq!(session.step(Event::Response(&Id::from(5000))), Effect::Late);
+}
