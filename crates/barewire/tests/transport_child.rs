@@ -1,5 +1,6 @@
 //! Real processes: started, talked to, ended in every way, and counted afterwards.
 #![cfg(all(target_os = "linux", feature = "tokio"))]
+#![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
 use std::env;
 use std::fs;
