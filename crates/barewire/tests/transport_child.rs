@@ -177,6 +177,19 @@ async fn dropped_in_whatever_way_it_is_ended_and_reaped() {
     gone_within(10 * GRACE, || members(pid));
 }
 
+#[tokio::test]
+async fn it_stays_while_somebody_reads() {
+    let process = sh("cat").spawn().unwrap();
+    let pid = process.pid();
+    let Parts { mut reader, mut writer, .. } = process.into_parts();
+    tokio::time::sleep(3 * GRACE).await;
+    writer.write_all(b"x").await.unwrap();
+    assert_eq!(reader.read_u8().await.unwrap(), b'x');
+    drop(reader);
+    // It writes to a pipe that nobody reads, or gets a SIGTERM.
+    gone_within(10 * GRACE, || members(pid));
+}
+
 #[test]
 fn it_is_ended_and_reaped_without_a_runtime() {
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();

@@ -74,7 +74,8 @@ impl<R, W> Parts<R, W> {
 /// Runs after both halves are dropped and says what became of the other side, if the transport knows more than the end
 /// of a stream: how a process exited and what it complained about.
 ///
-/// It belongs to the halves: dropped without being run, it ends the other side all the same, with nobody told.
+/// Dropped without being run, it leaves the end to the transport: a process is ended all the same, once nobody reads
+/// from it.
 pub type Ending = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// How messages are told apart on a byte stream.

@@ -1,12 +1,15 @@
 //! Unix sockets: a listener that only its owner can reach, and connections.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -26,12 +29,9 @@ pub async fn listen(path: impl AsRef<Path>) -> io::Result<Listener> {
     let listener = UnixListener::bind(&bound)?;
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     let file = FileId::of(&bound)?;
-    // A link never replaces, so of two that start at once one is told.
+    // A link never replaces what is there.
     match fs::hard_link(&bound, &path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            remove_stale(&path, &private).await?;
-            fs::hard_link(&bound, &path)?;
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace_stale(&path, &bound).await?,
         linked => linked?,
     }
     Ok(Listener { listener, path, file, framing: Framing::Lines })
@@ -95,29 +95,39 @@ impl Transport for Socket<UnixStream> {
     }
 }
 
-/// Removes the socket file at `path` if nobody listens on it.
-async fn remove_stale(path: &Path, private: &PrivateDir) -> io::Result<()> {
-    let told = |kind, what: &str| Err(io::Error::new(kind, format!("{} {what}", path.display())));
+/// Puts `bound` in the place of the socket file at `path` if nobody listens on that.
+async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
+    let told = |kind, what: &str| io::Error::new(kind, format!("{} {what}", path.display()));
+    // Of two that find it stale, the second would remove what the first has put there.
+    let Some(_lock) = lock_dir_of(path).await? else {
+        return Err(told(io::ErrorKind::ResourceBusy, "exists, and somebody holds a lock on its directory"));
+    };
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return told(
-            io::ErrorKind::AlreadyExists,
-            "exists and is not a socket: remove it, or choose another path",
-        );
+        let what = "exists and is not a socket: remove it, or choose another path";
+        return Err(told(io::ErrorKind::AlreadyExists, what));
     }
-    let stale = FileId::of(path)?;
     match UnixStream::connect(path).await {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
         // Whoever cannot be asked (no rights, a full queue) is taken to be alive.
-        _ => return told(io::ErrorKind::AddrInUse, "is in use: somebody listens on it"),
+        _ => return Err(told(io::ErrorKind::AddrInUse, "is in use: somebody listens on it")),
     }
-    // Somebody else may have found it stale as well, and listen there by now: look at what was taken away.
-    let aside = private.0.join("old");
-    fs::rename(path, &aside)?;
-    if FileId::of(&aside)? != stale {
-        fs::hard_link(&aside, path)?;
-        return told(io::ErrorKind::AddrInUse, "is in use: somebody has just begun to listen on it");
+    fs::hard_link(bound, path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => told(io::ErrorKind::AddrInUse, "is in use: somebody was faster"),
+        _ => error,
+    })
+}
+
+/// A lock on the directory of `path`, held while the file is open; `None` if it cannot be had soon.
+async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
+    let file = File::open(path.parent().unwrap_or(path))?;
+    for _ in 0..LOCK_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// What tells one file from another.
@@ -138,7 +148,7 @@ impl FileId {
 struct PrivateDir(PathBuf);
 
 impl PrivateDir {
-    /// In the same directory as `path`, so that files can be moved between them.
+    /// In the same directory as `path`, so that a file can be linked from one into the other.
     fn beside(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         loop {
@@ -160,3 +170,7 @@ impl Drop for PrivateDir {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+/// A second in all: whoever replaces a file needs a few milliseconds.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);

@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{self, Command};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -192,9 +193,9 @@ impl Child {
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
         let (cut, is_cut) = oneshot::channel();
         let (told, exit) = oneshot::channel();
-        let reader = ProcessReader { pipe, cut: Some(is_cut) };
-        let leash =
-            Supervisor { group, program, grace: self.grace, cut, told }.start(stderr, &self.stderr)?;
+        let supervisor = Supervisor { group, program, grace: self.grace, cut, told };
+        let leash = Arc::new(supervisor.start(stderr, &self.stderr)?);
+        let reader = ProcessReader { pipe, cut: Some(is_cut), _leash: Arc::clone(&leash) };
         Ok(Process { reader, writer, leash, exit, pid, framing: self.framing })
     }
 }
@@ -217,7 +218,7 @@ impl fmt::Debug for Child {
 pub struct Process {
     reader: ProcessReader,
     writer: pipe::Sender,
-    leash: Leash,
+    leash: Arc<Leash>,
     exit: oneshot::Receiver<Exit>,
     pid: u32,
     framing: Framing,
@@ -237,7 +238,7 @@ impl Transport for Process {
     fn into_parts(self) -> Parts<ProcessReader, pipe::Sender> {
         let (leash, exit) = (self.leash, self.exit);
         let ending = Box::pin(async move {
-            drop(leash);
+            leash.let_go();
             exit.await.ok()
         });
         Parts {
@@ -255,6 +256,8 @@ pub struct ProcessReader {
     pipe: pipe::Receiver,
     /// Done when nothing more is waited for; `None` after that.
     cut: Option<oneshot::Receiver<()>>,
+    /// Whoever reads wants the process to be there, also if nobody wants to know how it ends.
+    _leash: Arc<Leash>,
 }
 
 impl AsyncRead for ProcessReader {

@@ -32,7 +32,7 @@ pub(super) struct Leash(Sender<Event>);
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// The leash was dropped.
+    /// The process is not wanted any more.
     LetGo,
     /// The leader has exited. Others of its group may be there.
     LeaderExited,
@@ -40,9 +40,16 @@ enum Event {
     StderrClosed,
 }
 
+impl Leash {
+    /// Starts the end. Once more does nothing.
+    pub(super) fn let_go(&self) {
+        let _ = self.0.send(Event::LetGo);
+    }
+}
+
 impl Drop for Leash {
     fn drop(&mut self) {
-        let _ = self.0.send(Event::LetGo);
+        self.let_go();
     }
 }
 
@@ -105,7 +112,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Ends when the leash is dropped. Cuts stdout when the leader has been gone for `grace`.
+    /// Ends when the process is not wanted any more. Cuts stdout when the leader has been gone for `grace`.
     fn until_let_go(&mut self, grace: Duration, cut: &mut Option<oneshot::Sender<()>>) {
         let mut cut_at = None;
         loop {
