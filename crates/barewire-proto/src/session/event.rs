@@ -61,6 +61,8 @@ pub enum Event<'a> {
     Tick(Duration),
     /// A frame came that is no message.
     Invalid(&'a Invalid<'a>),
+    /// They have sent their last byte: nothing we ask could be answered.
+    Eof,
     /// From now on nothing new is begun.
     Close,
 }

@@ -58,6 +58,8 @@ pub struct Settings {
 enum Phase {
     /// Both sides may ask.
     Open,
+    /// Nothing more comes from them, but something that came may still have to be taken.
+    Ended,
     /// What is in flight is finished, nothing new is begun.
     Closing,
 }
@@ -88,7 +90,7 @@ impl Session {
         match event {
             // Theirs.
             Event::Request { id, bytes, room } => match self.phase {
-                Phase::Open => self.owed.request(id, bytes, room, self.asked.is_waiting()),
+                Phase::Open | Phase::Ended => self.owed.request(id, bytes, room, self.asked.is_waiting()),
                 Phase::Closing => Effect::Refuse(Refusal::Closing),
             },
             Event::Defer { ticket, id, bytes } => self.owed.defer(ticket, id, bytes),
@@ -101,7 +103,7 @@ impl Session {
             // Ours.
             Event::Ask { now, patience, batch } => match self.phase {
                 Phase::Open => Effect::Asked(self.asked.ask(now, patience, batch)),
-                Phase::Closing => Effect::Closed,
+                Phase::Ended | Phase::Closing => Effect::Closed,
             },
             Event::Response(id) => self.asked.settle(id),
             Event::EndOfBatch => self.asked.missing().map_or(Effect::Nothing, Effect::Missing),
@@ -110,6 +112,12 @@ impl Session {
             Event::Tick(now) => self.asked.late(now).map_or(Effect::Nothing, Effect::TimedOut),
             // Neither's.
             Event::Invalid(invalid) => self.invalid(invalid),
+            Event::Eof => {
+                if self.phase == Phase::Open {
+                    self.phase = Phase::Ended;
+                }
+                Effect::Nothing
+            }
             Event::Close => {
                 self.phase = Phase::Closing;
                 Effect::Nothing

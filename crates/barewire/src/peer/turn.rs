@@ -195,6 +195,11 @@ impl<C: Codec> Turn<C> {
         }
     }
 
+    /// Whether something waits until more is written.
+    pub(super) fn wants_room(&self) -> bool {
+        self.held.is_some() || !self.parked.is_empty()
+    }
+
     /// Whether something new may be begun that will be answered.
     fn has_room(&self) -> bool {
         self.output.len() + self.queue.bytes() < self.limits.output
@@ -609,13 +614,6 @@ impl<C: Codec> Turn<C> {
 
     /// Starts what could not be started before.
     pub(super) fn start_waiting(&mut self) {
-        if let Some(held) = &self.held
-            && self.session.would_take(held.frame.len())
-            && (self.session.is_waiting() || !self.notifications.is_full(held.frame.len(), &self.limits))
-            && let Some(Held { offset, frame }) = self.held.take()
-        {
-            self.whole(Frame { offset, bytes: &frame, event: None });
-        }
         while !self.parked.is_empty() && self.has_room() {
             let Some(Parked { ticket, frame, group }) = self.parked.pop_front() else { break };
             if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
@@ -631,6 +629,15 @@ impl<C: Codec> Turn<C> {
             if let Parsed::Message(Message::Notification(notification)) = parse(&frame, self.limits.depth) {
                 self.notified(notification);
             }
+        }
+        // After those, because it came after them.
+        if let Some(held) = &self.held
+            && self.session.would_take(held.frame.len())
+            && (self.session.is_waiting() || self.has_room())
+            && (self.session.is_waiting() || !self.notifications.is_full(held.frame.len(), &self.limits))
+            && let Some(Held { offset, frame }) = self.held.take()
+        {
+            self.whole(Frame { offset, bytes: &frame, event: None });
         }
     }
 
@@ -806,8 +813,11 @@ impl<C: Codec> Turn<C> {
 
     /// Nothing new is begun from now on, for this reason.
     pub(super) fn close(&mut self, reason: Reason) {
-        self.session.step(Event::Close);
-        self.closing = Some(reason);
+        self.session.step(match reason {
+            Reason::Eof => Event::Eof,
+            _ => Event::Close,
+        });
+        self.closing.get_or_insert(reason);
     }
 
     /// Tells all who wait for an answer of the other side that none will come.
@@ -832,6 +842,11 @@ impl<C: Codec> Turn<C> {
     /// Stops the handlers that are still at it, and tells those who wait for them.
     pub(super) fn give_up(&mut self) {
         self.stop_handlers();
+        self.close(Reason::Shutdown);
+        if let Some(Held { offset, frame }) = self.held.take() {
+            // Nothing is begun any more, so it is refused if it asks for something.
+            self.whole(Frame { offset, bytes: &frame, event: None });
+        }
         let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.group));
         let parked = std::mem::take(&mut self.parked).into_iter().filter_map(|it| {
             match parse(&it.frame, self.limits.depth) {
