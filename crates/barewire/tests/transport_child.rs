@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::transport::{Child, Exit, Parts, ProcessReader, SpawnError, Stderr, Transport};
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::runtime::Builder;
@@ -336,6 +335,16 @@ fn nothing_is_left_of_many_processes() {
     });
 }
 
+/// Ends by SIGKILL, also when the test fails.
+struct Killed(process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn nothing_is_left_when_we_are_killed() {
     let name = "nothing_is_left_when_we_are_killed";
@@ -347,16 +356,15 @@ fn nothing_is_left_when_we_are_killed() {
             std::future::pending::<()>().await;
         });
     }
-    let mut second = again(name).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(second.stdout.take().unwrap()).lines();
+    let mut second = Killed(again(name).stdout(Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(second.0.stdout.take().unwrap()).lines();
     let line =
         lines.map(Result::unwrap).find_map(|line| Some(line.split_once("started ")?.1.to_owned())).unwrap();
     let groups: Vec<u32> = line.split(' ').map(|pid| pid.parse().unwrap()).collect();
-    let all = children(second.id());
+    let all = children(second.0.id());
     assert_eq!(all.len(), 4);
 
-    kill_process(Pid::from_child(&second), Signal::KILL).unwrap();
-    second.wait().unwrap();
+    drop(second);
     gone_within(Duration::from_secs(8), || groups.iter().flat_map(|group| members(*group)).collect());
     // The watchers are groups of their own.
     gone_within(Duration::from_secs(2), || all.iter().flat_map(|pid| members(*pid)).collect());
