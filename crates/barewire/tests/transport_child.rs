@@ -131,7 +131,7 @@ async fn what_the_leader_left_behind_ends_with_it() {
     // It holds none of the pipes, so nobody waits for it.
     let start = Instant::now();
     let (pid, parts) = started("sleep 60 >/dev/null 2>&1 & echo; cat").await;
-    assert_eq!(members(pid).len(), 3);
+    assert!(members(pid).len() > 1);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
     gone_within(GRACE, || members(pid));
