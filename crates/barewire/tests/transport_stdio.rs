@@ -270,6 +270,6 @@ fn stderr_that_is_the_wire_gets_no_stray_lines() {
     drop(command);
     let mut text = String::new();
     from.read_to_string(&mut text).unwrap();
-    assert!(text.ends_with("\nready\n"), "{text:?}");
+    assert!(text.ends_with("\nready\n") && !text.contains("stray"), "{text:?}");
     assert!(child.wait().unwrap().success());
 }
