@@ -62,7 +62,8 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
         let mut fields = stat[stat.rfind(')').unwrap() + 2..].split(' ');
         let state = fields.next().unwrap().chars().next().unwrap();
-        let mut number = || fields.next().unwrap().parse().unwrap();
+        // One that is just going has -1 here.
+        let mut number = || fields.next().unwrap().parse().unwrap_or(0);
         wanted(&Stat { state, parent: number(), group: number() })
     })
     .collect()

@@ -233,3 +233,56 @@ fn patiently(
 
 /// As much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_goes_through_pipes_comes_out_whole_and_ends() {
+        let (near, mut far_writer) = io::pipe().unwrap();
+        let (mut far_reader, far) = io::pipe().unwrap();
+        let sent: Vec<u8> = (0..20 * CHUNK).map(|n| n.to_le_bytes()[0]).collect();
+        let expected = sent.clone();
+        let feeder = thread::spawn(move || far_writer.write_all(&sent).unwrap());
+        let taker = thread::spawn(move || {
+            let mut taken = Vec::new();
+            far_reader.read_to_end(&mut taken).unwrap();
+            taken
+        });
+        let mut reader = ThreadReader::start(near.into()).unwrap();
+        let mut writer = ThreadWriter::start(far.into()).unwrap();
+        tokio::io::copy(&mut reader, &mut writer).await.unwrap();
+        assert_eq!(reader.read(&mut [0]).await.unwrap(), 0);
+        drop(writer);
+        feeder.join().unwrap();
+        assert!(taker.join().unwrap() == expected);
+    }
+
+    #[tokio::test]
+    async fn flushed_means_written_and_no_more_than_two_chunks_wait() {
+        let (mut far, near) = io::pipe().unwrap();
+        let mut writer = ThreadWriter::start(near.into()).unwrap();
+        writer.write_all(b"x").await.unwrap();
+        writer.flush().await.unwrap();
+        assert_eq!(far.read(&mut [0; 8]).unwrap(), 1);
+
+        let mut taken = 0;
+        let fill = async {
+            loop {
+                taken += writer.write(&[b'x'; CHUNK]).await.unwrap();
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_millis(100), fill).await.is_err());
+        // A pipe holds one or two more, by system.
+        assert!((2 * CHUNK..=4 * CHUNK).contains(&taken), "{taken}");
+        let flush = tokio::time::timeout(Duration::from_millis(50), writer.flush()).await;
+        assert!(flush.is_err());
+        drop(far);
+        assert_eq!(writer.flush().await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}
