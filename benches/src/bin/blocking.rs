@@ -1,0 +1,21 @@
+//! `barewire` without a runtime: one thread that reads, handles and writes.
+
+use std::io;
+
+use barewire::blocking::{Call, Failure, serve_stdio};
+use barewire_benches::{Params, ToolResult};
+
+fn main() -> io::Result<()> {
+    serve_stdio(answer)
+}
+
+fn answer(call: &mut Call<'_>) -> Result<ToolResult, Failure> {
+    if call.method() != "tools/call" {
+        return Err(Failure::method_not_found());
+    }
+    let Params { name, arguments } = call.params()?;
+    if name != "echo" {
+        return Err(Failure::invalid_params("no such tool"));
+    }
+    Ok(ToolResult::text(arguments.text))
+}

@@ -1,0 +1,13 @@
+//! The official SDK as its documentation begins: `#[tokio::main]` with a thread for each processor, and `stdio()`.
+
+use std::error::Error;
+
+use barewire_benches::official::Echo;
+use rmcp::ServiceExt;
+use rmcp::transport::stdio;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    Echo.serve(stdio()).await?.waiting().await?;
+    Ok(())
+}

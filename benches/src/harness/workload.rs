@@ -1,0 +1,146 @@
+//! What the servers are asked: bursts of calls that are all answered before the next burst is sent.
+//!
+//! A burst makes the work the same for everybody. Were each answer followed by the next request at once, a server that
+//! writes its answers one by one would also be given its requests one by one.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::contender::Speaks;
+
+/// How many calls of which size, how many at a time.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    /// Bytes of text in a call.
+    text: usize,
+    /// Calls in a burst.
+    pub(crate) depth: u32,
+    /// Bursts in a round.
+    pub(crate) bursts: u32,
+    /// Bursts whose instructions are counted; everything is some fifty times slower then.
+    pub(crate) counted: u32,
+    /// Whether client and server share a processor, so that a wake-up is a switch and never an interrupt of another one.
+    pub(crate) one_core: bool,
+}
+
+impl Workload {
+    /// Whether a burst is one call, and its time the latency of that call.
+    pub(crate) fn is_ping_pong(&self) -> bool {
+        self.depth == 1
+    }
+
+    pub(crate) fn burst(&self) -> Burst {
+        Burst::new(self.text, self.depth)
+    }
+}
+
+pub(crate) const SMALL: &Workload = &WORKLOADS[0];
+pub(crate) const MEDIUM: &Workload = &WORKLOADS[1];
+pub(crate) const LARGE: &Workload = &WORKLOADS[2];
+pub(crate) const PING_PONG: &Workload = &WORKLOADS[3];
+
+/// A round is some five milliseconds of the floor's time, which the scheduler accounts for in nanoseconds. Many short rounds
+/// are steadier than a few long ones, because what disturbs a machine lasts.
+pub(crate) const WORKLOADS: [Workload; 4] = [
+    Workload { name: "pipelined 64 B", text: 64, depth: 256, bursts: 40, counted: 4, one_core: false },
+    Workload { name: "pipelined 4 KiB", text: 4 << 10, depth: 64, bursts: 32, counted: 4, one_core: false },
+    Workload { name: "pipelined 1 MiB", text: 1 << 20, depth: 4, bursts: 8, counted: 2, one_core: false },
+    Workload { name: "ping-pong 64 B", text: 64, depth: 1, bursts: 2000, counted: 400, one_core: true },
+];
+
+/// In what answers are like those of the floor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Likeness {
+    /// In every byte.
+    Bytes,
+    /// In ids and texts; they came in another order or with other members.
+    Values,
+}
+
+/// The requests of one burst and the answers to them, as bytes that are built once and numbered again for each use.
+#[derive(Debug)]
+pub(crate) struct Burst {
+    text: String,
+    first: u32,
+    depth: u32,
+    requests: Vec<u8>,
+    answers: Vec<u8>,
+}
+
+impl Burst {
+    fn new(length: usize, depth: u32) -> Self {
+        let text = LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned();
+        let request = format!(
+            r#"{HEAD}{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}}}}}}"#
+        ) + "\n";
+        let answer = format!(
+            r#"{HEAD}{FIRST_ID},"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#
+        ) + "\n";
+        let times = usize::try_from(depth).expect("a burst fits in memory");
+        let (requests, answers) = (request.repeat(times).into_bytes(), answer.repeat(times).into_bytes());
+        // The first `next` numbers them from FIRST_ID.
+        Self { text, first: FIRST_ID - depth, depth, requests, answers }
+    }
+
+    /// Gives the calls ids that were not used before: a session must not use one twice.
+    pub(crate) fn next(&mut self) {
+        self.first += self.depth;
+        for lines in [&mut self.requests, &mut self.answers] {
+            let length = lines.len() / usize::try_from(self.depth).expect("it was one");
+            for (line, id) in lines.chunks_exact_mut(length).zip(self.first..) {
+                write_id(&mut line[HEAD.len()..][..ID_DIGITS], id);
+            }
+        }
+    }
+
+    pub(crate) fn requests(&self) -> &[u8] {
+        &self.requests
+    }
+
+    /// Checks the answers to all requests of this burst, which have been counted. Reading them as JSON is too slow to be
+    /// done for every burst: `thorough` says when.
+    pub(crate) fn check(&self, answers: &[u8], speaks: Speaks, thorough: bool) -> Result<Likeness, String> {
+        match speaks {
+            _ if answers == self.answers => return Ok(Likeness::Bytes),
+            Speaks::Bare => return Err(format!("not the answers of the floor: {}", beginning(answers))),
+            Speaks::Mcp if thorough => self.check_values(answers)?,
+            Speaks::Mcp => {}
+        }
+        Ok(Likeness::Values)
+    }
+
+    fn check_values(&self, answers: &[u8]) -> Result<(), String> {
+        let mut waiting: BTreeSet<u64> = (self.first..self.first + self.depth).map(u64::from).collect();
+        for line in answers.split_inclusive(|&byte| byte == b'\n') {
+            let answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+            let id = answer["id"].as_u64();
+            if !id.is_some_and(|id| waiting.remove(&id)) {
+                return Err(format!("an answer to no request: {}", beginning(line)));
+            }
+            if answer["result"]["content"][0]["text"] != self.text {
+                return Err(format!("not the text that was sent: {}", beginning(line)));
+            }
+        }
+        if waiting.is_empty() { Ok(()) } else { Err(format!("{} requests without an answer", waiting.len())) }
+    }
+}
+
+fn write_id(digits: &mut [u8], mut id: u32) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789"[usize::try_from(id % 10).expect("one digit")];
+        id /= 10;
+    }
+}
+
+fn beginning(bytes: &[u8]) -> String {
+    bytes[..bytes.len().min(200)].escape_ascii().to_string()
+}
+
+/// What every message begins with, up to its id.
+const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
+/// All ids have as many digits, so that one can be written over another.
+const FIRST_ID: u32 = 10_000_000;
+const ID_DIGITS: usize = 8;
+const LOREM: &str = "lorem ipsum dolor sit amet, ";
