@@ -1,8 +1,29 @@
-//! The engine's echo server, once there is an engine: then this file serves `Params` into `ToolResult` as `blocking` does,
-//! and its `built` in the harness's list of contenders becomes `true`.
+//! `barewire`'s engine on one thread: a typed handler on stdio, nothing else.
 
-use std::process::ExitCode;
+use barewire::peer::{Closed, Connection, Context, Methods};
+use barewire::transport::stdio;
+use barewire_benches::{Arguments, ToolResult};
+use serde::Deserialize;
 
-fn main() -> ExitCode {
-    ExitCode::from(2)
+/// As [`barewire_benches::Params`], but what is given to a handler that may wait owns what it holds.
+#[derive(Deserialize)]
+struct Params {
+    name: Tool,
+    arguments: Arguments,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Tool {
+    Echo,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Closed> {
+    let methods = Methods::new().on("tools/call", |_: Context, params: Params| async move {
+        let Params { name: Tool::Echo, arguments } = params;
+        Ok(ToolResult::text(arguments.text))
+    });
+    let stdio = stdio().expect("nobody else has taken stdin and stdout");
+    Connection::new(stdio).methods(methods).run().await
 }

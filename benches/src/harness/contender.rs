@@ -62,7 +62,7 @@ pub(crate) const CONTENDERS: [Contender; 5] = [
         built: true,
         speaks: Speaks::Bare,
     },
-    Contender { letter: 'c', name: "engine", what: "barewire's engine", built: false, speaks: Speaks::Bare },
+    Contender { letter: 'c', name: "engine", what: "barewire's engine", built: true, speaks: Speaks::Bare },
     Contender {
         letter: 'd',
         name: "rmcp-default",
