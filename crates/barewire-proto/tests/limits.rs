@@ -104,6 +104,8 @@ fn a_line_of_64_mib_in_small_pieces_is_copied_a_bounded_number_of_times() {
     assert!(peak < 64 * MIB as u64 * 2, "{peak} bytes at once");
     // The call after the frame has let go of it.
     assert!(lines.capacity() <= 64 * KIB, "{} bytes kept", lines.capacity());
+    lines.trim();
+    assert_eq!(lines.capacity(), 0, "nothing at all is kept by who is told so");
 }
 
 #[test]

@@ -265,13 +265,15 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
+/// Number of the call, when it runs out of time, when at the latest, by how much progress helps.
+type Asked = (i64, Option<u64>, Option<u64>, Option<u64>);
+
 /// The naive reference: lists that are searched from end to end, and rules in the words of the specification.
 #[derive(Default)]
 struct Reference {
     /// Value of the id, ticket, bytes, parked.
     owed: Vec<(u8, Ticket, usize, bool)>,
-    /// Number of the call, when it runs out of time, when at the latest, by how much progress helps.
-    asked: Vec<(i64, Option<u64>, Option<u64>, Option<u64>)>,
+    asked: Vec<Asked>,
     given_up: Vec<i64>,
     minted: i64,
     now: u64,

@@ -85,11 +85,6 @@ impl ContentLength {
         Self { limit, mode: Mode::Headers(Headers::default()), partial: Vec::new(), taken: 0, start: 0 }
     }
 
-    /// How much memory the decoder holds for an unfinished frame.
-    pub fn capacity(&self) -> usize {
-        self.partial.capacity()
-    }
-
     fn take<'i>(&mut self, input: &mut &'i [u8], count: usize) -> &'i [u8] {
         let (taken, rest) = input.split_at(count);
         *input = rest;
@@ -255,6 +250,21 @@ impl Codec for ContentLength {
         let offset = self.start;
         self.restart();
         (!whole).then_some(Err(FrameError::Truncated { offset }))
+    }
+
+    fn capacity(&self) -> usize {
+        self.partial.capacity()
+    }
+
+    fn trim(&mut self) {
+        match self.mode {
+            Mode::Given => {
+                self.partial = Vec::new();
+                self.restart();
+            }
+            Mode::Headers(_) if self.partial.is_empty() => self.partial = Vec::new(),
+            Mode::Headers(_) | Mode::Body { .. } | Mode::Skip { .. } | Mode::Lost { .. } => {}
+        }
     }
 
     fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {

@@ -49,11 +49,6 @@ impl Lines {
         Self { limit, mode: Mode::Start(0), partial: Vec::new(), start: 0 }
     }
 
-    /// How much memory the decoder holds for an unfinished line.
-    pub fn capacity(&self) -> usize {
-        self.partial.capacity()
-    }
-
     /// Steps over a BOM if the stream begins with one.
     fn start(&mut self, mut seen: usize, input: &mut &[u8]) {
         while seen < BOM.len() && input.first() == Some(&BOM[seen]) {
@@ -194,6 +189,21 @@ impl Codec for Lines {
         self.mode = Mode::Given;
         self.start += self.partial.len() as u64;
         self.frame(&self.partial, offset)
+    }
+
+    fn capacity(&self) -> usize {
+        self.partial.capacity()
+    }
+
+    fn trim(&mut self) {
+        match self.mode {
+            Mode::Given => {
+                self.partial = Vec::new();
+                self.mode = Mode::Line;
+            }
+            Mode::Line if self.partial.is_empty() => self.partial = Vec::new(),
+            Mode::Line | Mode::Start(_) | Mode::Skip(_) => {}
+        }
     }
 
     fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {

@@ -33,6 +33,12 @@ pub trait Codec {
     /// The stream has ended: the frame that its end completes, or that it broke off. Then `None`.
     fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>>;
 
+    /// How much memory the decoder holds: for an unfinished frame, for the one it gave out last, or for the next.
+    fn capacity(&self) -> usize;
+
+    /// Gives back memory that no unfinished frame needs, the frame that was given out last included.
+    fn trim(&mut self);
+
     /// Puts one message on the wire: `write` appends it to what it is given, the codec adds what makes it a frame.
     fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>));
 }
@@ -132,8 +138,9 @@ impl std::error::Error for EncodeError {}
 /// The default limit of a frame. A file of 45 MiB still fits as Base64, and the official SDKs' buffers end below it.
 pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// A decoder that has held a larger frame than this gives the memory back.
-const KEEP: usize = 64 * 1024;
+/// A decoder that has held a larger frame than this gives the memory back by itself. Half of it holds a frame of a mebibyte,
+/// and what holds that grows by doubling.
+const MOST: usize = 2 * 1024 * 1024 + 1024;
 
 /// U+FEFF in UTF-8: some editors and shells put it before the first byte of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -150,7 +157,7 @@ fn hold(held: &mut Vec<u8>, more: &[u8], limit: usize) {
 
 /// Empties `held`, and lets go of its memory if that was for one large frame.
 fn release(held: &mut Vec<u8>) {
-    if held.capacity() > KEEP {
+    if held.capacity() > MOST {
         *held = Vec::new();
     } else {
         held.clear();

@@ -115,15 +115,6 @@ impl Sse {
         self.retry
     }
 
-    /// How much memory the decoder holds for an unfinished event.
-    pub fn capacity(&self) -> usize {
-        let data = match &self.event.data {
-            Data::None | Data::Skipped(..) => 0,
-            Data::Kept(data) | Data::Given(data) => data.capacity(),
-        };
-        data + self.value.capacity() + self.event.event.capacity()
-    }
-
     fn take<'i>(&mut self, input: &mut &'i [u8], count: usize) -> &'i [u8] {
         let (taken, rest) = input.split_at(count);
         *input = rest;
@@ -314,6 +305,21 @@ impl Codec for Sse {
         match (start, data) {
             (Some(offset), Data::Kept(_) | Data::Skipped(..)) => Some(Err(FrameError::Truncated { offset })),
             _ => None,
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        let data = match &self.event.data {
+            Data::None | Data::Skipped(..) => 0,
+            Data::Kept(data) | Data::Given(data) => data.capacity(),
+        };
+        data + self.value.capacity() + self.event.event.capacity()
+    }
+
+    fn trim(&mut self) {
+        self.release();
+        if self.value.is_empty() {
+            self.value = Default::default();
         }
     }
 

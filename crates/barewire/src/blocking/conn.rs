@@ -140,7 +140,9 @@ where
             self.output.message(|out| out.extend_from_slice(&answer))?;
         }
         answer.clear();
-        answer.shrink_to(KEEP);
+        if answer.capacity() > MOST {
+            answer = Vec::new();
+        }
         self.answer = answer;
         Ok(())
     }
@@ -258,8 +260,9 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
     }
 }
 
-/// After a larger answer the memory is given back.
-const KEEP: usize = 64 * 1024;
+/// After a larger answer the memory is given back. Half of it holds an answer of a mebibyte, and what holds that grows by
+/// doubling.
+pub(super) const MOST: usize = 2 * 1024 * 1024 + 1024;
 
 /// More than any client sends at once. Each element may be answered with many times its length, so their number is what
 /// bounds the answer.

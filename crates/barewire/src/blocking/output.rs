@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use barewire_proto::frame::{Codec, Lines};
 
+use super::conn::MOST;
+
 /// The writing half of a connection.
 #[derive(Debug)]
 pub(super) struct Output<W> {
@@ -29,7 +31,9 @@ impl<W: Write> Output<W> {
         }
         let written = self.writer.write_all(&self.waiting).and_then(|()| self.writer.flush());
         self.waiting.clear();
-        self.waiting.shrink_to(MUCH);
+        if self.waiting.capacity() > MOST {
+            self.waiting = Vec::new();
+        }
         written
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Driver<C, R, W> {
     /// When the other side last took or sent something, as far as anybody wants to know.
     stalled: Option<Instant>,
     silent: Instant,
+    /// Since when there has been nothing to do, if there is memory to be given back.
+    quiet: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
     ending: Option<Ending>,
 }
@@ -70,6 +72,7 @@ where
             grace,
             stalled: None,
             silent: Instant::now(),
+            quiet: None,
             timer: None,
             ending,
         }
@@ -113,6 +116,8 @@ where
             if self.turn.queue.poll(context).is_ready() {
                 continue;
             }
+            let is_large = self.turn.output.capacity() + self.codec.capacity() > KEEP;
+            self.quiet = is_large.then(Instant::now);
             match self.wait(context) {
                 Poll::Ready(Ok(())) => continue,
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
@@ -137,7 +142,7 @@ where
             self.taken = self.filled - input.len();
             let Some(frame) = frame else { return false };
             self.turn.frame(frame);
-            if self.turn.output.len() >= MUCH {
+            if self.turn.output.len() >= MUCH || self.turn.watched() > LONG {
                 break;
             }
         }
@@ -322,6 +327,12 @@ where
                 Err(reason)
             }
             Due::Reason(reason) => Err(reason),
+            Due::Quiet => {
+                self.quiet = None;
+                self.turn.output.trim();
+                self.codec.trim();
+                Ok(())
+            }
         })
     }
 
@@ -334,7 +345,8 @@ where
         let write = write.map(|(since, most)| (since + most, Due::Reason(Reason::WriteTimeout(most))));
         let idle = limits.idle_timeout.filter(|_| self.turn.is_idle() && !self.turn.session.is_waiting());
         let idle = idle.map(|most| (self.silent + most, Due::Reason(Reason::IdleTimeout(most))));
-        [call, end, write, idle].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
+        [call, end, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -346,6 +358,8 @@ enum Due {
     End(Reason),
     /// The connection is over.
     Reason(Reason),
+    /// It has been quiet.
+    Quiet,
 }
 
 /// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
@@ -354,5 +368,15 @@ const READ: usize = 64 * 1024;
 /// So much is written before more is handled.
 const MUCH: usize = 64 * 1024;
 
-/// So many frames are handled before what they gave is written.
-const FRAMES: usize = 32;
+/// For so long handlers may run before what they gave is written. A count of frames would be too few of those that take
+/// half a microsecond, which then cost a system call more than they need, and too many of those that take a millisecond.
+const LONG: Duration = Duration::from_micros(500);
+
+/// So many frames are handled before what they gave is written, if they are of a kind that nobody measures.
+const FRAMES: usize = 1024;
+
+/// So much memory for bytes under way a quiet connection may keep: little enough for a thousand of them.
+const KEEP: usize = 256 * 1024;
+
+/// After so much quiet, memory is given back that was only needed for large messages.
+const QUIET: Duration = Duration::from_secs(1);

@@ -44,6 +44,20 @@ impl Output {
         self.len() == 0
     }
 
+    /// How much memory it holds.
+    pub(super) fn capacity(&self) -> usize {
+        self.now.bytes.capacity() + self.next.bytes.capacity()
+    }
+
+    /// Gives back memory that is not needed now.
+    pub(super) fn trim(&mut self) {
+        for buffer in [&mut self.now.bytes, &mut self.next.bytes] {
+            if buffer.is_empty() {
+                *buffer = Vec::new();
+            }
+        }
+    }
+
     /// Forgets all that waits: nobody will read it.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
@@ -61,7 +75,9 @@ impl Output {
             if self.written == self.now.bytes.len() {
                 room.add_permits(std::mem::take(&mut self.now.permits));
                 self.now.bytes.clear();
-                self.now.bytes.shrink_to(KEEP);
+                if self.now.bytes.capacity() > MOST {
+                    self.now.bytes = Vec::new();
+                }
                 self.written = 0;
                 if self.next.bytes.is_empty() {
                     return Poll::Ready(Ok(taken));
@@ -83,6 +99,6 @@ impl Output {
     }
 }
 
-/// A buffer that has held more gives the memory back: enough for a burst of answers, little enough for a thousand
-/// connections.
-const KEEP: usize = 64 * 1024;
+/// What a buffer keeps while it is used: the next large message is then written into memory that is there. Half of it holds
+/// a message of a mebibyte, and what holds that grows by doubling.
+const MOST: usize = 2 * 1024 * 1024 + 1024;

@@ -68,6 +68,8 @@ pub(super) struct Turn<C> {
     began: Instant,
     /// When the last handler was done, or the first could begin.
     watch: std::time::Instant,
+    /// When the first of these handlers could begin.
+    watched: std::time::Instant,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -167,6 +169,7 @@ impl<C: Codec> Turn<C> {
             wants: Wants::More,
             began: Instant::now(),
             watch: std::time::Instant::now(),
+            watched: std::time::Instant::now(),
             codec: PhantomData,
         }
     }
@@ -181,9 +184,15 @@ impl<C: Codec> Turn<C> {
         self.began + time
     }
 
-    /// Handlers may be timed from now on.
+    /// Handlers are timed from now on.
     pub(super) fn start_watch(&mut self) {
         self.watch = std::time::Instant::now();
+        self.watched = self.watch;
+    }
+
+    /// For how long handlers have been running since then.
+    pub(super) fn watched(&self) -> Duration {
+        self.watch.duration_since(self.watched)
     }
 
     /// Whether no frame may be taken.
