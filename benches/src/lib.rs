@@ -1,7 +1,5 @@
 //! What the echo servers share: the tool call they read and the result they answer with.
 
-pub mod official;
-
 use serde::{Deserialize, Serialize};
 
 /// The parameters of `tools/call` as every server of ours reads them. The text is owned, because a tool that keeps what

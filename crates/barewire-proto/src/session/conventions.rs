@@ -101,18 +101,6 @@ impl Cancel {
 }
 
 impl Progress {
-    /// The token that a request asks to be kept informed under.
-    pub fn token<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
-        let start = params?.json();
-        let text = start.as_bytes();
-        // Almost nobody asks, and then looking for the name is cheaper than looking at every member.
-        let name = self.asked_at.last()?.as_bytes();
-        if memchr::memmem::find(text, name).is_none() && memchr::memchr(b'\\', text).is_none() {
-            return None;
-        }
-        self.asked_at.iter().try_fold(start, |at, name| member(at, name)).and_then(Id::from_json)
-    }
-
     /// The params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
     /// must be an object; of any other nothing is reported.
     pub fn params(&self, token: &Id<'_>, value: Json<'_>) -> Option<String> {
@@ -137,6 +125,37 @@ impl Progress {
             Some(params) if params.kind() == Kind::Object => Some(put(params, self.asked_at, token)),
             Some(_) => None,
         }
+    }
+}
+
+/// Finds the token that a request asks to be kept informed under.
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    asked_at: &'static [&'static str],
+    /// Looks for the innermost name. Almost nobody asks, and then that is cheaper than to look at every member.
+    finder: memchr::memmem::Finder<'static>,
+}
+
+impl Tokens {
+    /// Finds what `progress` has requests ask with.
+    pub fn new(progress: Progress) -> Self {
+        let name = progress.asked_at.last().copied().unwrap_or_default();
+        Self { asked_at: progress.asked_at, finder: memchr::memmem::Finder::new(name.as_bytes()) }
+    }
+
+    /// The token in these params, if there is one.
+    #[inline]
+    pub fn find<'a>(&self, params: Option<Params<'a>>) -> Option<Id<'a>> {
+        let params = params?.json();
+        let text = params.as_bytes();
+        // A name may be written with escapes.
+        let may_ask = self.finder.find(text).is_some() || memchr::memchr(b'\\', text).is_some();
+        if may_ask { self.look(params) } else { None }
+    }
+
+    #[cold]
+    fn look<'a>(&self, params: Json<'a>) -> Option<Id<'a>> {
+        self.asked_at.iter().try_fold(params, |at, name| member(at, name)).and_then(Id::from_json)
     }
 }
 
@@ -197,7 +216,10 @@ mod tests {
         assert_eq!(ask(Conventions::JSON_RPC, None).as_deref(), Some(r#"{"workDoneToken":7}"#));
         let asked = ask(Conventions::MCP, Some("{}")).expect("an object");
         let params = Json::parse(asked.as_bytes()).ok().and_then(Params::from_json);
-        assert_eq!(Conventions::MCP.progress.token(params), Some(token));
+        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(token));
+        let escaped = br#"{"_m\u0065ta":{"progress\u0054oken":7}}"#;
+        let params = Json::parse(escaped).ok().and_then(Params::from_json);
+        assert_eq!(Tokens::new(Conventions::MCP.progress).find(params), Some(Id::from(7)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use barewire_proto::json::Json;
-use barewire_proto::rpc::{Id, Params, write};
+use barewire_proto::rpc::{Id, write};
 use barewire_proto::session::Progress;
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -45,7 +45,7 @@ impl Incoming {
         mut this: Arc<Self>,
         method: &str,
         id: Option<&Id<'_>>,
-        params: Option<Params<'_>>,
+        token: Option<Id<'_>>,
     ) -> Arc<Self> {
         if Arc::get_mut(&mut this).is_none() {
             this = Arc::new(Self::new(this.progress));
@@ -55,7 +55,7 @@ impl Incoming {
         again.method.push_str(method);
         again.id.clear();
         again.id.push_str(id.map_or("", Id::as_str));
-        again.token = again.progress.token(params).map(Id::into_owned);
+        again.token = token.map(Id::into_owned);
         this
     }
 

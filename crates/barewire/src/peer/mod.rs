@@ -41,6 +41,7 @@ mod output;
 mod queue;
 mod raw;
 mod sniff;
+mod tick;
 mod turn;
 mod work;
 

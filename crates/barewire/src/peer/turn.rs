@@ -16,7 +16,7 @@ use barewire_proto::rpc::{
 };
 use barewire_proto::session::{
     BatchId, CallId, Conventions, Effect, Event, Refusal, Session, Settings as SessionSettings, Signal,
-    Ticket,
+    Ticket, Tokens,
 };
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -28,6 +28,7 @@ use super::context::Incoming;
 use super::methods::Table;
 use super::output::Output;
 use super::queue::{Ask, Command, Entry, OnProgress, Queue};
+use super::tick::Tick;
 use super::work::{self, BoxedWork};
 use super::{CallError, Closed, Context, Limits, Noise, Raw, Reason, Trace};
 use crate::Failure;
@@ -41,6 +42,7 @@ pub(super) struct Turn<C> {
     pub(super) limits: Limits,
     methods: Table,
     conventions: Conventions,
+    tokens: Tokens,
     answer_unreadable: bool,
     trace: Option<Arc<dyn Trace>>,
     log: Log,
@@ -67,9 +69,9 @@ pub(super) struct Turn<C> {
     pub(super) wants: Wants,
     began: Instant,
     /// When the last handler was done, or the first could begin.
-    watch: std::time::Instant,
+    watch: Tick,
     /// When the first of these handlers could begin.
-    watched: std::time::Instant,
+    watched: Tick,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -151,6 +153,7 @@ impl<C: Codec> Turn<C> {
             limits,
             methods: methods.finish(),
             conventions,
+            tokens: Tokens::new(conventions.progress),
             answer_unreadable,
             trace,
             log,
@@ -168,8 +171,8 @@ impl<C: Codec> Turn<C> {
             noise: None,
             wants: Wants::More,
             began: Instant::now(),
-            watch: std::time::Instant::now(),
-            watched: std::time::Instant::now(),
+            watch: Tick::now(),
+            watched: Tick::now(),
             codec: PhantomData,
         }
     }
@@ -186,13 +189,13 @@ impl<C: Codec> Turn<C> {
 
     /// Handlers are timed from now on.
     pub(super) fn start_watch(&mut self) {
-        self.watch = std::time::Instant::now();
+        self.watch = Tick::now();
         self.watched = self.watch;
     }
 
     /// For how long handlers have been running since then.
     pub(super) fn watched(&self) -> Duration {
-        self.watch.duration_since(self.watched)
+        self.watch.since(self.watched)
     }
 
     /// Whether no frame may be taken.
@@ -511,7 +514,7 @@ impl<C: Codec> Turn<C> {
         }
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
-        incoming = Incoming::of(incoming, method, id, params);
+        incoming = Incoming::of(incoming, method, id, self.tokens.find(params));
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let entered = span.enter();
         let started = Failure::catch(|| handler.start(context, params)).and_then(|started| started);
@@ -608,8 +611,8 @@ impl<C: Codec> Turn<C> {
 
     /// Says so if a handler has kept everything else waiting.
     fn check_watch(&mut self, method: &str) {
-        let now = std::time::Instant::now();
-        let took = now.duration_since(self.watch);
+        let now = Tick::now();
+        let took = now.since(self.watch);
         self.watch = now;
         if took > LONG {
             let method = quoted(method.as_bytes());

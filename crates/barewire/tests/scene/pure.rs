@@ -8,7 +8,9 @@ use barewire::proto::json::Json;
 use barewire::proto::rpc::{
     Code, ErrorObject, Id, Message, Notification, Params, Parsed, Reply, Request, parse, write,
 };
-use barewire::proto::session::{Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket};
+use barewire::proto::session::{
+    Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket, Tokens,
+};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -211,7 +213,7 @@ impl Pure {
                 Err(Doing::Asks(call.id()))
             }
             "report" => {
-                let token = Conventions::JSON_RPC.progress.token(request.params);
+                let token = Tokens::new(Conventions::JSON_RPC.progress).find(request.params);
                 let tell = |n: u8| match &token {
                     Some(token) => {
                         let token: Value = serde_json::from_str(token.as_str()).expect("JSON");

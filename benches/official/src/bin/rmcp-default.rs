@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use barewire_benches::official::Echo;
+use barewire_benches_official::Echo;
 use rmcp::ServiceExt;
 use rmcp::transport::stdio;
 

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use barewire_benches::official::EchoByHand;
+use barewire_benches_official::EchoByHand;
 use rmcp::ServiceExt;
 use rmcp::transport::stdio_pipes;
 
