@@ -59,7 +59,8 @@ impl<'a> Json<'a> {
 
     /// Reads the value as a type.
     pub fn to<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(self.text)
+        // One check for UTF-8 instead of one for each string.
+        serde_json::from_str(self.as_str())
     }
 
     /// The members of an object in the order they were written, or nothing for any other value.

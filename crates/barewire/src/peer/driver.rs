@@ -133,8 +133,7 @@ where
             return false;
         }
         self.turn.start_watch();
-        let mut began = None;
-        for count in 1..=FRAMES {
+        for _ in 0..FRAMES {
             if self.turn.is_blocked() || self.turn.wants == Wants::ContentLength {
                 return false;
             }
@@ -143,11 +142,7 @@ where
             self.taken = self.filled - input.len();
             let Some(frame) = frame else { return false };
             self.turn.frame(frame);
-            if self.turn.output.len() >= MUCH || !self.turn.watched().is_zero() {
-                break;
-            }
-            // The exact time is asked for only now and then, because asking costs as much as some handlers do.
-            if count % SOME == 0 && began.get_or_insert_with(Instant::now).elapsed() > LONG {
+            if self.turn.output.len() >= MUCH || self.turn.watched() > LONG {
                 break;
             }
         }
@@ -373,15 +368,11 @@ const READ: usize = 64 * 1024;
 /// So much is written before more is handled.
 const MUCH: usize = 64 * 1024;
 
-/// For so long handlers may run before what they gave is written; and for no longer than a tick of the kernel, a few
-/// milliseconds. A count of frames would be too few of those that take half a microsecond, which then cost a system call
-/// more than they need, and too many of those that take a millisecond.
-const LONG: Duration = Duration::from_micros(100);
+/// For so long handlers may run before what they gave is written. A count of frames would be too few of those that take
+/// half a microsecond, which then cost a system call more than they need, and too many of those that take a millisecond.
+const LONG: Duration = Duration::from_micros(500);
 
-/// After so many frames it is looked whether it has been that long.
-const SOME: usize = 32;
-
-/// So many frames are handled before what they gave is written, however short.
+/// So many frames are handled before what they gave is written, if they are of a kind that nobody measures.
 const FRAMES: usize = 1024;
 
 /// So much memory for bytes under way a quiet connection may keep: little enough for a thousand of them.

@@ -85,7 +85,8 @@ impl Methods {
             self.table = self.table.into_iter().map(|(name, inner)| (name, around(inner))).collect();
             self.fallback = self.fallback.map(around);
         }
-        Table { table: self.table, fallback: self.fallback }
+        let table = self.table.into_iter().map(|(name, handler)| (name.into(), handler)).collect();
+        Table { table, fallback: self.fallback, last: None }
     }
 }
 
@@ -97,14 +98,20 @@ impl fmt::Debug for Methods {
 
 /// The methods as the engine sees them.
 pub(super) struct Table {
-    table: HashMap<String, Arc<dyn Start>>,
+    table: HashMap<Arc<str>, Arc<dyn Start>>,
     fallback: Option<Arc<dyn Start>>,
+    /// What was looked up last: it is often the next as well, and comparing a name is cheaper than hashing it.
+    last: Option<(Arc<str>, Arc<dyn Start>)>,
 }
 
 impl Table {
     #[inline]
-    pub(super) fn find(&self, method: &str) -> Option<&Arc<dyn Start>> {
-        self.table.get(method).or(self.fallback.as_ref())
+    pub(super) fn find(&mut self, method: &str) -> Option<&Arc<dyn Start>> {
+        if self.last.as_ref().is_none_or(|(name, _)| **name != *method) {
+            let Some((name, found)) = self.table.get_key_value(method) else { return self.fallback.as_ref() };
+            self.last = Some((Arc::clone(name), Arc::clone(found)));
+        }
+        self.last.as_ref().map(|(_, found)| found)
     }
 }
 

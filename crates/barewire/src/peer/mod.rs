@@ -41,7 +41,6 @@ mod output;
 mod queue;
 mod raw;
 mod sniff;
-mod tick;
 mod turn;
 mod work;
 

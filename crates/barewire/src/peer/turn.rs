@@ -28,7 +28,6 @@ use super::context::Incoming;
 use super::methods::Table;
 use super::output::Output;
 use super::queue::{Ask, Command, Entry, OnProgress, Queue};
-use super::tick::Tick;
 use super::work::{self, BoxedWork};
 use super::{CallError, Closed, Context, Limits, Noise, Raw, Reason, Trace};
 use crate::Failure;
@@ -69,9 +68,9 @@ pub(super) struct Turn<C> {
     pub(super) wants: Wants,
     began: Instant,
     /// When the last handler was done, or the first could begin.
-    watch: Tick,
+    watch: std::time::Instant,
     /// When the first of these handlers could begin.
-    watched: Tick,
+    watched: std::time::Instant,
     codec: PhantomData<fn() -> C>,
 }
 
@@ -171,8 +170,8 @@ impl<C: Codec> Turn<C> {
             noise: None,
             wants: Wants::More,
             began: Instant::now(),
-            watch: Tick::now(),
-            watched: Tick::now(),
+            watch: std::time::Instant::now(),
+            watched: std::time::Instant::now(),
             codec: PhantomData,
         }
     }
@@ -189,13 +188,13 @@ impl<C: Codec> Turn<C> {
 
     /// Handlers are timed from now on.
     pub(super) fn start_watch(&mut self) {
-        self.watch = Tick::now();
+        self.watch = std::time::Instant::now();
         self.watched = self.watch;
     }
 
     /// For how long handlers have been running since then.
     pub(super) fn watched(&self) -> Duration {
-        self.watch.since(self.watched)
+        self.watch.duration_since(self.watched)
     }
 
     /// Whether no frame may be taken.
@@ -611,8 +610,8 @@ impl<C: Codec> Turn<C> {
 
     /// Says so if a handler has kept everything else waiting.
     fn check_watch(&mut self, method: &str) {
-        let now = Tick::now();
-        let took = now.since(self.watch);
+        let now = std::time::Instant::now();
+        let took = now.duration_since(self.watch);
         self.watch = now;
         if took > LONG {
             let method = quoted(method.as_bytes());
