@@ -23,7 +23,7 @@ pub(super) fn judge(begins: &[u8]) -> Verdict {
     let line = &begins[..end.unwrap_or(begins.len())];
     let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
     let method = words.next().unwrap_or_default();
-    if !method.iter().all(u8::is_ascii_alphanumeric) {
+    if !begins.is_empty() && (method.is_empty() || !method.iter().all(u8::is_ascii_alphanumeric)) {
         return Verdict::Fine;
     }
     let is_request = line.contains(&b' ') && words.next_back().is_some_and(|last| last.starts_with(b"HTTP/"));
