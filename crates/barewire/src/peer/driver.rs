@@ -100,12 +100,12 @@ where
             self.turn.take_commands();
             self.turn.start_waiting();
             let more = self.handle();
-            let room = self.write(context);
+            self.write(context);
             if let Some(reason) = self.over() {
                 return Poll::Ready(reason);
             }
-            // What waited for room is started now that there is some: nobody else would wake us for it.
-            if more || (room && (self.taken < self.filled || self.turn.wants_room())) {
+            // What can be done now is done now, whatever made it possible: nobody would wake us for it.
+            if more || self.turn.can_start() || (self.taken < self.filled && !self.turn.is_blocked()) {
                 continue;
             }
             match self.read(context) {
@@ -149,16 +149,15 @@ where
         true
     }
 
-    /// Writes what waits, as far as it is taken. Whether that made room.
-    fn write(&mut self, context: &mut Context<'_>) -> bool {
+    /// Writes what waits, as far as it is taken.
+    fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
             self.turn.output.clear();
-            return false;
+            return;
         };
         if self.turn.output.is_empty() && self.flushed {
-            return false;
+            return;
         }
-        let before = self.turn.output.len();
         let queue = Arc::clone(&self.turn.queue);
         let wrote = match self.turn.output.poll_write(context, writer, &queue.room) {
             Poll::Ready(Ok(taken)) => {
@@ -189,7 +188,6 @@ where
         if let Err(error) = flushed {
             self.unwritable(error);
         }
-        self.turn.output.len() < before
     }
 
     /// The other side no longer reads. What it has sent may still be of use to our calls; answers to it are of none.

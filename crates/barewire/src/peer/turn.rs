@@ -206,9 +206,19 @@ impl<C: Codec> Turn<C> {
         }
     }
 
-    /// Whether something waits until more is written.
-    pub(super) fn wants_room(&self) -> bool {
-        self.held.is_some() || !self.parked.is_empty()
+    /// Whether [`Self::start_waiting`] has something to start.
+    pub(super) fn can_start(&self) -> bool {
+        let lane = &self.notifications;
+        (!self.parked.is_empty() && self.has_room())
+            || (lane.task.is_none() && !lane.waiting.is_empty())
+            || self.held.as_ref().is_some_and(|held| self.would_take(held))
+    }
+
+    /// Whether a frame that is held can be taken.
+    fn would_take(&self, held: &Held) -> bool {
+        let (bytes, waiting) = (held.frame.len(), self.session.is_waiting());
+        self.session.would_take(bytes)
+            && (waiting || (self.has_room() && !self.notifications.is_full(bytes, &self.limits)))
     }
 
     /// Whether something new may be begun that will be answered.
@@ -643,9 +653,7 @@ impl<C: Codec> Turn<C> {
         }
         // After those, because it came after them.
         if let Some(held) = &self.held
-            && self.session.would_take(held.frame.len())
-            && (self.session.is_waiting() || self.has_room())
-            && (self.session.is_waiting() || !self.notifications.is_full(held.frame.len(), &self.limits))
+            && self.would_take(held)
             && let Some(Held { offset, frame }) = self.held.take()
         {
             self.whole(Frame { offset, bytes: &frame, event: None });
