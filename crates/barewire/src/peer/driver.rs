@@ -160,33 +160,30 @@ where
         }
         let queue = Arc::clone(&self.turn.queue);
         let wrote = match self.turn.output.poll_write(context, writer, &queue.room) {
-            Poll::Ready(Ok(taken)) => {
-                self.flushed = self.flushed && taken == 0;
-                self.stalled = None;
+            Poll::Ready(Ok(0)) | Poll::Pending => Ok(()),
+            Poll::Ready(Ok(_)) => {
+                (self.flushed, self.stalled) = (false, None);
                 Ok(())
             }
             Poll::Ready(Err(error)) => Err(error),
-            Poll::Pending => {
-                self.stalled.get_or_insert_with(Instant::now);
-                Ok(())
-            }
         };
         let flushed = wrote.and_then(|()| {
-            if !self.flushed && self.turn.output.is_empty() {
-                match Pin::new(writer).poll_flush(context) {
-                    Poll::Ready(flushed) => {
-                        flushed?;
-                        self.flushed = true;
-                    }
-                    Poll::Pending => {
-                        self.stalled.get_or_insert_with(Instant::now);
-                    }
-                }
+            if !self.flushed
+                && self.turn.output.is_empty()
+                && let Poll::Ready(flushed) = Pin::new(writer).poll_flush(context)
+            {
+                flushed?;
+                self.flushed = true;
             }
             Ok(())
         });
         if let Err(error) = flushed {
             self.unwritable(error);
+        } else if self.flushed && self.turn.output.is_empty() {
+            self.stalled = None;
+        } else {
+            // Also if it took something: it may be the last that it takes.
+            self.stalled.get_or_insert_with(Instant::now);
         }
     }
 
