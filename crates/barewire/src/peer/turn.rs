@@ -682,8 +682,11 @@ impl<C: Codec> Turn<C> {
                 let permits = ask.permits;
                 if self.ask(ask, None, &mut message) {
                     self.send(None, |out| out.extend_from_slice(&message));
+                    self.output.holds(permits);
+                } else {
+                    // Nothing of it will be written, so nothing else would give them back.
+                    self.queue.room.add_permits(permits);
                 }
-                self.output.holds(permits);
             }
             Command::Batch(entries) => self.ask_batch(entries),
             Command::Notify { message, permits } => {
@@ -774,10 +777,12 @@ impl<C: Codec> Turn<C> {
                 array.truncate(before);
             }
         }
-        if !array.is_empty() {
-            array.push(b']');
-            self.send(None, |out| out.extend_from_slice(&array));
+        if array.is_empty() {
+            self.queue.room.add_permits(held);
+            return;
         }
+        array.push(b']');
+        self.send(None, |out| out.extend_from_slice(&array));
         self.output.holds(held);
     }
 
