@@ -48,6 +48,8 @@ struct End {
     reason: Reason,
     /// What is not finished by then is given up.
     until: Instant,
+    /// It has been: nothing is left to do but write what was gathered, as long as it is taken.
+    gave_up: bool,
 }
 
 impl<C, R, W> Driver<C, R, W>
@@ -97,6 +99,17 @@ where
     /// Goes round until there is nothing left to do but wait.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
         loop {
+            if self.gave_up() {
+                self.write(context);
+                if let Some(reason) = self.over() {
+                    return Poll::Ready(reason);
+                }
+                match self.wait(context) {
+                    Poll::Ready(Ok(())) => continue,
+                    Poll::Ready(Err(reason)) => return Poll::Ready(reason),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
             self.turn.take_commands();
             self.turn.start_waiting();
             let more = self.handle();
@@ -205,8 +218,12 @@ where
             // Nothing is more of an end than that.
             Some(end) if matches!(reason, Reason::Write(_)) => end.reason = reason,
             Some(_) => {}
-            None => self.end = Some(End { reason, until: Instant::now() + self.grace }),
+            None => self.end = Some(End { reason, until: Instant::now() + self.grace, gave_up: false }),
         }
+    }
+
+    fn gave_up(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.gave_up)
     }
 
     /// Whether all is done that can be.
@@ -220,9 +237,9 @@ where
         let end = self.end.as_ref()?;
         // Answers to our calls can come only while there is something to read.
         let answered = self.reader.is_none() || !self.turn.session.is_waiting();
-        let answers =
-            self.writer.is_none() || (self.turn.is_idle() && self.turn.output.is_empty() && self.flushed);
-        (answered && answers).then(|| end.reason.clone())
+        let answers = self.writer.is_none() || self.turn.is_idle();
+        let written = self.writer.is_none() || (self.turn.output.is_empty() && self.flushed);
+        (written && (end.gave_up || (answered && answers))).then(|| end.reason.clone())
     }
 
     /// Reads once. Pending also if nothing may be read.
@@ -318,8 +335,17 @@ where
             }
             Due::End(reason) => {
                 self.turn.give_up();
-                self.write(context);
-                Err(reason)
+                match &mut self.end {
+                    // Whoever asked, closed its half and reads gets its answers, however slowly it reads.
+                    Some(end) if matches!(reason, Reason::Eof) => {
+                        end.gave_up = true;
+                        Ok(())
+                    }
+                    _ => {
+                        self.write(context);
+                        Err(reason)
+                    }
+                }
             }
             Due::Reason(reason) => Err(reason),
             Due::Quiet => {
@@ -334,6 +360,10 @@ where
     /// What is due next, and when.
     fn next_due(&self) -> Option<(Instant, Due)> {
         let limits = &self.turn.limits;
+        if self.gave_up() {
+            let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
+            return self.stalled.map(|since| (since + grace, Due::Reason(Reason::WriteTimeout(grace))));
+        }
         let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
         let write = self.stalled.zip(limits.write_timeout);

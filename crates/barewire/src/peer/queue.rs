@@ -167,7 +167,8 @@ impl Queue {
                 room.forget();
                 Ok(permits)
             }
-            Err(_) => Err(self.why()),
+            // Nothing can be written any more, and the connection is about to end: then it is known why.
+            Err(_) => Err(self.ended().await),
         }
     }
 
