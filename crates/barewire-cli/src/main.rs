@@ -1,6 +1,7 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
 mod demo;
+mod excerpt;
 mod explain;
 mod failure;
 mod output;

@@ -4,9 +4,8 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use barewire::proto::transcript::escape;
-
 use super::verdict::{Facts, Seen};
+use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, shown, size};
 
 /// Number, offset, kind, id, method, size. What is wrong with it stands below.
@@ -74,20 +73,9 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
 /// The sentence, the place in the frame, and a caret under it.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
-    let at = at.min(bytes.len());
-    let from = char_start(bytes, at.saturating_sub(BEFORE));
-    let to = char_start(bytes, bytes.len().min(at + BEHIND)).max(at);
-    let (start, end) = (if from > 0 { "…" } else { "" }, if to < bytes.len() { "…" } else { "" });
-    let (before, behind) = (escape(&bytes[from..at]), escape(&bytes[at..to]));
-    writeln!(output, "{MARGIN}{start}{before}{behind}{end}")?;
-    let column = start.width() + before.width();
+    let Excerpt { line, column } = Excerpt::around(bytes, at);
+    writeln!(output, "{MARGIN}{line}")?;
     writeln!(output, "{MARGIN}{:column$}{}", "", output.paint(Tone::Bad, "^"))
-}
-
-/// The start of the character that byte `at` is in, so that an excerpt does not begin or end inside of one.
-fn char_start(bytes: &[u8], at: usize) -> usize {
-    let is_continuation = |at: usize| bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
-    (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(*at)).unwrap_or(at)
 }
 
 fn tone(kind: &str) -> Tone {
@@ -112,10 +100,6 @@ fn unquoted(text: &str) -> &str {
 
 /// Under the kind.
 const MARGIN: &str = "                 ";
-
-/// How much of a frame is shown around a fault.
-const BEFORE: usize = 40;
-const BEHIND: usize = 30;
 
 /// More elements than a person reads; --json has them all.
 const MOST_ELEMENTS: u64 = 50;
