@@ -690,6 +690,19 @@ async fn dropping_the_last_peer_shuts_down_and_dropping_the_driver_fails_the_cal
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_gets_no_answer_is_told_what_came_instead() {
+    let (peer, mut raw) = by_hand(Methods::new());
+    let call = tokio::spawn(peer.call::<Raw>("ping", ()).into_future());
+    line(&mut raw).await;
+    raw.send_line("HTTP/1.1 400 Bad Request").await.expect("memory");
+    raw.close_write();
+    let error = call.await.expect("no panic").expect_err("it was not answered");
+    let told = "the other side closed the connection; it sent something that is no message, at byte 0: \
+                HTTP/1.1 400 Bad Request";
+    assert_eq!(error.to_string(), told);
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_opened_the_connection() {
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);

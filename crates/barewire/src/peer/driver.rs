@@ -315,7 +315,8 @@ where
         self.begin_end(Reason::Eof);
         // If there is more to learn of the other side's end, those who wait want to know it.
         if self.ending.is_none() {
-            self.turn.fail_calls(&Closed::new(Reason::Eof, None, None));
+            let closed = self.turn.closed(Reason::Eof, None);
+            self.turn.fail_calls(&closed);
         }
     }
 

@@ -889,10 +889,14 @@ impl<C: Codec> Turn<C> {
         }
     }
 
+    /// How the connection ended, and what the other side sent if it never sent a message.
+    pub(super) fn closed(&self, reason: Reason, exit: Option<crate::transport::Exit>) -> Closed {
+        Closed::new(reason, self.noise.clone().filter(|_| !self.heard), exit)
+    }
+
     /// It is over: everybody is told.
     pub(super) fn finish(&mut self, reason: Reason, exit: Option<crate::transport::Exit>) -> Closed {
-        let noise = self.noise.take().filter(|_| !self.heard);
-        let closed = Closed::new(reason, noise, exit);
+        let closed = self.closed(reason, exit);
         self.stop_handlers();
         self.fail_calls(&closed);
         drop(self.queue.close(closed.clone()));
