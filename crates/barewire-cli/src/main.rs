@@ -1,5 +1,7 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
+#[cfg(unix)]
+mod call;
 mod demo;
 mod excerpt;
 mod explain;
@@ -26,6 +28,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Verb {
     Read(read::Args),
+    #[cfg(unix)]
+    Call(call::Args),
     Explain(explain::Args),
     Demo(demo::Args),
 }
@@ -35,6 +39,7 @@ Examples:
   barewire demo                        see the grammar at work
   barewire read server.log             what is in it, a line a frame
   barewire read --frame 3 server.log   one frame, member by member
+  barewire call --raw ping -- server   ask a program one thing
   barewire explain -32601              what a code means and who is at fault
 
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
@@ -55,6 +60,8 @@ fn main() -> ExitCode {
     let mut output = Output::stdout();
     let done = match args.verb {
         Verb::Read(args) => read::run(&args, &mut output),
+        #[cfg(unix)]
+        Verb::Call(args) => call::run(&args, &mut output),
         Verb::Explain(args) => explain::run(&args, &mut output),
         Verb::Demo(args) => demo::run(&args, &mut output),
     };

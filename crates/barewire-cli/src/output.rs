@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr;
 /// Where results go.
 pub(crate) struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
+    is_terminal: bool,
     coloured: bool,
     width: usize,
 }
@@ -32,11 +33,17 @@ impl Output {
         // https://no-color.org: any value that is not empty.
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let coloured = stdout.is_terminal() && !refused && !dumb;
+        let is_terminal = stdout.is_terminal();
+        let coloured = is_terminal && !refused && !dumb;
         // Prose reads best in lines of at most a hundred characters; in a pipe nobody says how many there are.
         let columns = terminal_size::terminal_size_of(&stdout).map_or(80, |(width, _)| usize::from(width.0));
         let width = columns.clamp(40, 100);
-        Self { stdout: BufWriter::with_capacity(64 * 1024, stdout.lock()), coloured, width }
+        Self { stdout: BufWriter::with_capacity(64 * 1024, stdout.lock()), is_terminal, coloured, width }
+    }
+
+    /// Whether somebody looks.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
     }
 
     /// How many columns prose should take.

@@ -1,0 +1,110 @@
+//! What came of a call -> stdout, in one of three forms, and the exit code.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use barewire::peer::Raw;
+use barewire::proto::rpc::ErrorObject;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Args;
+use super::missed::Missed;
+use super::pretty::indented;
+use crate::output::{Output, safe_json, shown};
+use crate::{Exit, Failure};
+
+/// What the other side said.
+pub(super) enum Answer {
+    Result(Raw),
+    Refused(ErrorObject),
+}
+
+/// How it is printed.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// As it was written.
+    Plain,
+    /// Indented.
+    Pretty,
+    /// As a part of one object that says what it is.
+    Json,
+}
+
+impl Form {
+    pub(super) fn of(args: &Args) -> Self {
+        match (args.json, args.pretty) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Pretty,
+            (false, false) => Self::Plain,
+        }
+    }
+}
+
+/// Prints it so that it is seen at once, and says on stderr what there is to say about it.
+pub(super) fn print(
+    output: &mut Output,
+    form: Form,
+    answer: Result<Answer, Missed>,
+    elapsed: Duration,
+) -> Result<Exit, Failure> {
+    match &answer {
+        Ok(Answer::Result(result)) => said(output, form, "result", &result.to_string(), elapsed)?,
+        Ok(Answer::Refused(error)) => said(output, form, "error", &json_of(error), elapsed)?,
+        Err(missed) => failed(output, form, missed, elapsed)?,
+    }
+    output.flush()?;
+    match answer {
+        Ok(Answer::Result(_)) => Ok(Exit::Clean),
+        Ok(Answer::Refused(ErrorObject { code, message, .. })) => {
+            let message = shown(message.as_bytes(), LONGEST_MESSAGE);
+            Failure::new(format!("the answer is an error: {message} ({code})"))
+                .hint(format!("barewire explain {code}"))
+                .report();
+            Ok(Exit::No)
+        }
+        Err(missed) => {
+            Failure::from(missed).report();
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+fn said(output: &mut Output, form: Form, kind: &str, text: &str, elapsed: Duration) -> io::Result<()> {
+    match form {
+        Form::Json => {
+            let (text, elapsed) = (safe_json(text), elapsed.as_secs_f64());
+            writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6},\"{kind}\":{text}}}")
+        }
+        Form::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
+        Form::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
+        Form::Plain => writeln!(output, "{text}"),
+    }
+}
+
+fn failed(output: &mut Output, form: Form, missed: &Missed, elapsed: Duration) -> io::Result<()> {
+    let Form::Json = form else { return Ok(()) };
+    let Missed { reason, what, hint } = missed;
+    write!(output, "{{\"kind\":\"failed\",\"elapsed\":{:.6}", elapsed.as_secs_f64())?;
+    write!(output, ",\"reason\":\"{}\",\"detail\":{}", reason.name(), serde_json::json!(what))?;
+    if let Some(hint) = hint {
+        write!(output, ",\"hint\":{}", serde_json::json!(hint))?;
+    }
+    writeln!(output, "}}")
+}
+
+fn json_of(error: &ErrorObject) -> String {
+    #[derive(Serialize)]
+    struct Written<'a> {
+        code: i64,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a RawValue>,
+    }
+    let ErrorObject { code, message, data } = error;
+    let written = Written { code: code.get(), message, data: data.as_deref() };
+    serde_json::to_string(&written).expect("strings and numbers can be written")
+}
+
+/// A sentence for people; all of it is on stdout.
+const LONGEST_MESSAGE: usize = 300;

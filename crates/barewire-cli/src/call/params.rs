@@ -1,0 +1,72 @@
+//! What stands for the params on the command line -> a JSON object or array.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use barewire::proto::json::{Json, Kind};
+use serde_json::value::RawValue;
+
+use crate::Failure;
+use crate::excerpt::Excerpt;
+use crate::output::shown;
+
+/// The params themselves, `@FILE` or `-`.
+pub(super) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
+    match argument.as_bytes() {
+        b"-" => check("stdin", &stdin()?),
+        [b'@', path @ ..] => {
+            let name = shown(path, LONGEST_NAME);
+            let text = fs::read(Path::new(OsStr::from_bytes(path))).map_err(|error| {
+                Failure::new(format!("cannot read {name}: {error}"))
+                    .hint("@ is followed by the path of a file")
+            })?;
+            check(&name, &text)
+        }
+        text => check("the params", text),
+    }
+}
+
+fn stdin() -> Result<Vec<u8>, Failure> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        let _ = writeln!(io::stderr(), "reading the params from the terminal: end with Ctrl-D");
+    }
+    let mut text = Vec::new();
+    stdin
+        .read_to_end(&mut text)
+        .map_err(|error| Failure::new(format!("cannot read the params from stdin: {error}")))?;
+    Ok(text)
+}
+
+fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
+    let json = Json::parse(text).map_err(|syntax| {
+        pointed(name, text, syntax.at, syntax.expected)
+            .hint(r#"params are JSON; in a shell, quoted: '{"name":"value"}'"#)
+    })?;
+    match json.kind() {
+        Kind::Object | Kind::Array => {
+            Ok(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
+        }
+        kind => {
+            let at = text.len() - text.trim_ascii_start().len();
+            Err(pointed(name, text, at, format_args!("expected an object or an array, not {kind},"))
+                .hint("leave them out if there are none"))
+        }
+    }
+}
+
+/// What is wrong, and where: a line of the text with a caret under the byte.
+fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
+    // A file may have lines; only the one that is wrong is shown, and where in it.
+    let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let Excerpt { line, column } = Excerpt::around(line.trim_ascii_end(), at - start);
+    Failure::new(format!("{name}: {what} at byte {at}\n  {line}\n  {:column$}^", ""))
+}
+
+/// As much of a path as fits a line.
+const LONGEST_NAME: usize = 80;

@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM -> the end of what is being waited for.
+
+use std::future::Future;
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::missed::Missed;
+
+/// The signals that ask us to stop. Caught, they end nothing by themselves.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn catch() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The name of the next one.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+
+    /// Waits for `work`, or drops it when a signal comes.
+    pub(super) async fn or<T>(&mut self, work: impl Future<Output = Result<T, Missed>>) -> Result<T, Missed> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            signal = self.next() => Err(Missed::cancelled(signal)),
+        }
+    }
+}

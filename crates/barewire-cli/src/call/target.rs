@@ -1,0 +1,110 @@
+//! Whom to ask -> a connection: a program that is started, or somebody who listens.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use barewire::peer::{Connection, Peer};
+use barewire::transport::{Child, Transport, tcp, unix};
+
+use super::missed::Missed;
+use super::{Args, talk};
+use crate::Failure;
+use crate::output::shown;
+
+/// Whom to ask.
+pub(super) enum Target<'a> {
+    Program { program: &'a OsString, args: &'a [OsString] },
+    Listener(&'a Address),
+}
+
+/// Where somebody listens.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Address {
+    Unix(PathBuf),
+    /// Host and port.
+    Tcp(String),
+}
+
+impl<'a> Target<'a> {
+    /// Exactly one of the two.
+    pub(super) fn of(program: &'a [OsString], connect: Option<&'a Address>) -> Result<Self, Failure> {
+        match (program, connect) {
+            ([program, args @ ..], None) => Ok(Self::Program { program, args }),
+            ([], Some(address)) => Ok(Self::Listener(address)),
+            ([], None) => Err(Failure::new("nobody to ask: neither a program nor --connect")
+                .hint("barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…")),
+            ([_, ..], Some(_)) => {
+                Err(Failure::new("a program and --connect are two to ask").hint("leave one of them out"))
+            }
+        }
+    }
+
+    pub(super) async fn open(&self, args: &Args) -> Result<Peer, Missed> {
+        let framing = args.framing.on_the_wire();
+        match self {
+            Self::Program { program, args: arguments } => {
+                let child = Child::new(program).args(*arguments).stderr(talk::stderr()).framing(framing);
+                let process = child.spawn().map_err(|error| Missed::not_started(&error))?;
+                Ok(connection(process, args))
+            }
+            Self::Listener(address) => {
+                let missed = |error| Missed::not_connected(address, &error);
+                match address {
+                    Address::Unix(path) => {
+                        let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
+                        Ok(connection(socket.framing(framing), args))
+                    }
+                    Address::Tcp(address) => {
+                        let socket = within(args.patience(), tcp::connect(address)).await.map_err(missed)?;
+                        Ok(connection(socket.framing(framing), args))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn connection(transport: impl Transport, args: &Args) -> Peer {
+    Connection::new(transport).methods(talk::methods(args.quiet)).spawn()
+}
+
+/// A listener that does not answer is not waited for any longer than an answer is.
+async fn within<T>(
+    patience: Option<Duration>,
+    connecting: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let Some(patience) = patience else { return connecting.await };
+    let gave_up = |_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")));
+    tokio::time::timeout(patience, connecting).await.unwrap_or_else(gave_up)
+}
+
+impl Address {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(("tcp", address)) => match address.rsplit_once(':') {
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                    Ok(Self::Tcp(address.to_owned()))
+                }
+                _ => Err("a host and a port are expected: tcp:HOST:PORT".to_owned()),
+            },
+            _ => Err("unix:PATH or tcp:HOST:PORT is expected".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", shown(path.as_os_str().as_encoded_bytes(), LONGEST)),
+            Self::Tcp(address) => write!(f, "tcp:{}", shown(address.as_bytes(), LONGEST)),
+        }
+    }
+}
+
+/// A little more than what the path of a socket has room for.
+const LONGEST: usize = 120;
