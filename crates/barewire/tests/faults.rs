@@ -1,0 +1,80 @@
+//! Real faults, with real processes and sockets: what is killed, closed by halves, full, slow or hostile, and what is left
+//! of it afterwards.
+//!
+//! `BAREWIRE_LONG=1` keeps a peer that does not read waiting for a minute instead of a few seconds.
+#![cfg(all(target_os = "linux", feature = "tokio"))]
+
+#[path = "faults/end.rs"]
+mod end;
+#[path = "faults/flood.rs"]
+mod flood;
+#[path = "faults/half.rs"]
+mod half;
+#[path = "faults/http.rs"]
+mod http;
+#[path = "faults/invalid.rs"]
+mod invalid;
+#[path = "faults/process.rs"]
+mod process;
+#[path = "faults/size.rs"]
+mod size;
+#[path = "faults/wake.rs"]
+mod wake;
+#[path = "faults/wire.rs"]
+mod wire;
+
+use std::future::Future;
+use std::time::Duration;
+
+use barewire::peer::{Connection, Context, Limits, Methods, Raw};
+use barewire::transport::stdio;
+use tokio::runtime::{Builder, Runtime};
+
+/// Gives back what it is sent, at once.
+fn echo() -> Methods {
+    Methods::new().fallback(|_: Context, params: Raw| async move { Ok(params) })
+}
+
+/// Gives back what it is sent, after others had their turn.
+fn yielding() -> Methods {
+    Methods::new().fallback(|_: Context, params: Raw| async move {
+        tokio::task::yield_now().await;
+        Ok(params)
+    })
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn threads() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+/// Nothing here takes longer, however busy the machine is: it hangs.
+async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(Duration::from_secs(20), future).await {
+        Ok(done) => done,
+        Err(_) => panic!("hangs: {what}"),
+    }
+}
+
+/// Not a test: the peers that the tests start.
+#[test]
+fn as_a_child() {
+    let Some(role) = process::role() else { return };
+    let (runtime, methods) = match role.as_str() {
+        "yields" => (one_thread(), yielding()),
+        "yields on threads" => (threads(), yielding()),
+        "short frames" => (one_thread(), yielding()),
+        "holds children" => return end::hold_children(),
+        role => panic!("no such role: {role}"),
+    };
+    let limits = if role == "short frames" { invalid::limits() } else { Limits::default() };
+    let ended = runtime.block_on(async {
+        let stdio = stdio().expect("taken once");
+        Connection::new(stdio).methods(methods).limits(limits).run().await
+    });
+    // The test harness would go on to print.
+    std::process::exit(i32::from(ended.is_err()));
+}

@@ -1,0 +1,227 @@
+//! Ends: children killed at every point of an exchange, and what is left of them and of us.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use barewire::peer::{CallError, Connection, Peer, Raw};
+use barewire::transport::{Child, Stderr};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::process::{Program, alone, children, example, fds, gone_within, members};
+use super::{one_thread, soon, threads};
+
+const GRACE: Duration = Duration::from_millis(300);
+
+fn sh(script: &str, args: &[&str]) -> Child {
+    Child::new("sh").args(["-c", script]).args(args).stderr(Stderr::discard()).grace(GRACE)
+}
+
+/// Three answers; the child sends so much of them as it is told.
+fn answers() -> String {
+    (1..=3).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":[{id}]}}\n")).collect()
+}
+
+/// Calls three things of a child that sends `bytes` bytes of the answers and kills itself.
+async fn exchange(bytes: usize) {
+    let text = answers();
+    // Before it reads, in the middle of it, or after.
+    let reads = bytes % 4;
+    let script =
+        r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
+    let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).spawn().expect("sh");
+    let pid = process.pid();
+    let peer = Connection::new(process).log_to(io::sink()).spawn();
+    let call = |n: u64| {
+        let call = peer.call::<(u64,)>("ask", [n]).into_future();
+        async move { (n, call.await) }
+    };
+    let began = Instant::now();
+    let three = async { tokio::join!(call(1), call(2), call(3)) };
+    let (one, two, three) = soon(&format!("killed after {bytes} bytes"), three).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let line = text.len() / 3;
+    for (n, outcome) in [one, two, three] {
+        // The last line needs no newline.
+        let whole = bytes + 1 >= line * usize::try_from(n).expect("small");
+        match outcome {
+            Ok((result,)) => assert!(whole && result == n, "{n} of {bytes}"),
+            Err(error) => {
+                assert!(error.to_string().contains("signal 9"), "{n} of {bytes}: {error}");
+                assert!(matches!(error, CallError::Closed(_)));
+                assert!(!whole || reads < 3, "{n} of {bytes} was answered: {error}");
+            }
+        }
+    }
+    let late = soon("a late call", peer.call::<Raw>("late", ()).into_future()).await;
+    assert!(late.expect_err("it is dead").to_string().contains("signal 9"));
+    let closed = soon("the end", peer.closed()).await;
+    assert_eq!(closed.exit().and_then(|exit| exit.signal), Some(9), "{closed}");
+    gone_within(Duration::from_secs(2), || members(pid));
+}
+
+#[test]
+fn a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing() {
+    if !alone("end::a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing") {
+        return;
+    }
+    assert!(answers().len() > 100);
+    for runtime in [one_thread(), threads()] {
+        runtime.block_on(async {
+            // The first makes what stays: the runtime's own.
+            exchange(0).await;
+            let before = fds();
+            for bytes in (0..100).rev() {
+                exchange(bytes).await;
+            }
+            gone_within(Duration::from_secs(2), || children(std::process::id()));
+            settles(before).await;
+        });
+    }
+}
+
+/// From outside, while fifty calls are under way: after each so many answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_killed_under_load_fails_what_is_not_answered() {
+    for after in (0..100).step_by(5) {
+        let process = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
+        let pid = process.pid();
+        let peer = Connection::new(process).log_to(io::sink()).spawn();
+        let mut calls = tokio::task::JoinSet::new();
+        let text = "x".repeat(10_000);
+        for n in 0..100 {
+            let call = peer.call::<Raw>("echo", (n, &text)).into_future();
+            calls.spawn(call);
+        }
+        let (mut answered, mut failed) = (0, 0);
+        while let Some(done) = soon("the calls", calls.join_next()).await {
+            match done.expect("no panic") {
+                Ok(_) => answered += 1,
+                Err(error) => {
+                    assert!(error.to_string().contains("signal 9"), "{error}");
+                    failed += 1;
+                }
+            }
+            if answered == after {
+                let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
+                // It may be dead by now, and is then nobody else's number: it is ours to reap.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        assert_eq!(answered + failed, 100);
+        assert!(answered >= after, "{answered}");
+        let _ = kill_process(Pid::from_raw(pid.cast_signed()).expect("a process"), Signal::KILL);
+        gone_within(Duration::from_secs(2), || members(pid));
+    }
+}
+
+/// The threads of a connection close their files a moment after it has ended.
+async fn settles(before: usize) {
+    let began = Instant::now();
+    while fds() > before && began.elapsed() < Duration::from_secs(3) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(fds() <= before, "{before} files before, {} after", fds());
+}
+
+fn quiet(child: &Child) -> Peer {
+    Connection::new(child.spawn().expect("it starts")).log_to(io::sink()).spawn()
+}
+
+#[test]
+fn nothing_is_left_of_many_connections_however_they_end() {
+    if !alone("end::nothing_is_left_of_many_connections_however_they_end") {
+        return;
+    }
+    let echo = Child::new(example("echo")).stderr(Stderr::discard()).grace(GRACE);
+    let deaf = sh("trap '' TERM; while :; do sleep 1; done", &[]).grace(Duration::from_millis(50));
+    let runtime = threads();
+    runtime.block_on(async {
+        let peer = quiet(&echo);
+        peer.call::<Raw>("first", ()).await.expect("answered");
+        assert!(peer.shutdown().await.is_clean());
+        gone_within(Duration::from_secs(2), || children(std::process::id()));
+        let before = fds();
+        for round in 0..8 {
+            // Shut down.
+            let peer = quiet(&echo);
+            let answer: (u8,) = peer.call("echo", [round]).await.expect("answered");
+            assert_eq!(answer, (round,));
+            let closed = soon("shutdown", peer.shutdown()).await;
+            assert_eq!(closed.exit().and_then(|exit| exit.code), Some(0), "{closed}");
+
+            // The peer is dropped, with a call that was dropped before.
+            let peer = quiet(&deaf);
+            let call = peer.call::<Raw>("ask", ()).into_future();
+            assert!(tokio::time::timeout(Duration::from_millis(5), call).await.is_err());
+            drop(peer);
+
+            // What drives it is dropped.
+            let (peer, running) = Connection::new(deaf.spawn().expect("sh")).open();
+            let running = tokio::spawn(running);
+            let call = tokio::spawn(peer.call::<Raw>("ask", ()).into_future());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            running.abort();
+            let error = soon("the call", call).await.expect("no panic").expect_err("nobody drives it");
+            assert!(matches!(error, CallError::Closed(_)), "{error}");
+
+            // It is never driven.
+            drop(Connection::new(deaf.spawn().expect("sh")));
+            drop(Connection::new(deaf.spawn().expect("sh")).open());
+        }
+        gone_within(Duration::from_secs(5), || children(std::process::id()));
+        settles(before).await;
+    });
+    drop(runtime);
+
+    // The runtime is dropped with calls waiting.
+    let before = fds();
+    for runtime in [one_thread(), threads()] {
+        let peer = runtime.block_on(async {
+            let peer = quiet(&deaf);
+            tokio::spawn(peer.call::<Raw>("ask", ()).into_future());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            peer
+        });
+        drop(runtime);
+        assert!(peer.is_closed());
+    }
+    gone_within(Duration::from_secs(5), || children(std::process::id()));
+    one_thread().block_on(settles(before + fds_of_a_runtime()));
+}
+
+/// A runtime has files of its own.
+fn fds_of_a_runtime() -> usize {
+    let before = fds();
+    let runtime = one_thread();
+    let with = fds();
+    drop(runtime);
+    with - before
+}
+
+/// The role: holds connections to children, one of which does not want to end, and is killed.
+pub(super) fn hold_children() {
+    one_thread().block_on(async {
+        let echo = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
+        let deaf = sh("trap '' TERM; echo; while :; do sleep 1; done", &[]).spawn().expect("sh");
+        let pids = format!("{} {}\n", echo.pid(), deaf.pid());
+        let (echo, deaf) = (Connection::new(echo).spawn(), Connection::new(deaf).log_to(io::sink()).spawn());
+        echo.call::<Raw>("hello", ()).await.expect("answered");
+        io::stdout().write_all(pids.as_bytes()).expect("the test reads");
+        let _ = deaf.call::<Raw>("ask", ()).no_timeout().await;
+    });
+}
+
+#[test]
+fn nothing_is_left_of_the_children_when_we_are_killed() {
+    let mut program = Program::role("holds children");
+    let groups: Vec<u32> =
+        program.line().trim().split(' ').map(|pid| pid.parse().expect("a number")).collect();
+    let all = children(program.pid());
+    // Each has a watcher.
+    assert_eq!((groups.len(), all.len()), (2, 4));
+    // Killed, not asked.
+    drop(program);
+    gone_within(Duration::from_secs(10), || {
+        groups.iter().chain(&all).flat_map(|pid| members(*pid)).collect()
+    });
+}

@@ -1,0 +1,137 @@
+//! More than anybody wants: requests that nobody reads the answers of, and very many of them.
+
+use std::io::{self, Read, Write};
+use std::process::ChildStdin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use barewire::peer::{CallError, Connection, Limits, Raw, Reason};
+use barewire::transport::{Child, Stderr};
+
+use super::process::{Program, alone, cpu, lines, peak, rss};
+use super::wire::{Answered, request};
+use super::{echo, one_thread, soon};
+
+/// How long nobody reads.
+fn stall() -> Duration {
+    let long = std::env::var_os("BAREWIRE_LONG").is_some_and(|it| it == "1");
+    Duration::from_secs(if long { 60 } else { 5 })
+}
+
+/// Writes until told to stop, and says how many whole requests that were.
+fn ask(mut stdin: ChildStdin, bytes: usize, stop: &AtomicBool) -> usize {
+    let mut id = 1;
+    while !stop.load(Ordering::SeqCst) {
+        stdin.write_all(&request(id, bytes)).expect("it reads");
+        id += 1;
+    }
+    id
+}
+
+/// Floods the program, and reads nothing until the time is over.
+fn flood(mut program: Program, name: &str, bytes: usize) {
+    let mut stdin = program.stdin.take().expect("piped");
+    stdin.write_all(&request(0, 64)).expect("it reads");
+    let mut answered = Answered::default();
+    answered.add(program.line().trim_end().as_bytes());
+    let pid = program.pid();
+    let before = rss(pid);
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let asking = thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || ask(stdin, bytes, &stop)
+    });
+    // It is busy until nothing more fits anywhere.
+    thread::sleep(Duration::from_secs(1));
+    let (began, computed) = (Instant::now(), cpu(pid));
+    let mut stdout = program.stdout.take().expect("piped");
+    let mut taken = Vec::new();
+    while began.elapsed() + Duration::from_secs(1) < stall() {
+        thread::sleep(Duration::from_secs(10).min(stall() - Duration::from_secs(1)));
+        // So little that it makes no difference, so often that nobody gives up.
+        stdout.by_ref().take(8192).read_to_end(&mut taken).expect("it writes");
+    }
+    let (waited, computed) = (began.elapsed(), cpu(pid) - computed);
+    let (now, most) = (rss(pid), peak(pid));
+    let _ = writeln!(
+        io::stderr(),
+        "{name}, {bytes} bytes: {before} KiB before, {now} KiB after {waited:.1?}, {most} KiB at most, {computed:?} of CPU"
+    );
+    let bound = before + 32 * 1024 + bytes / 1024;
+    assert!(now < bound && most < bound, "{name}, {bytes} bytes: {before} KiB, then {now}, at most {most}");
+    assert!(computed < waited / 5, "{name}, {bytes} bytes: computed {computed:?} in {waited:?}");
+
+    stop.store(true, Ordering::SeqCst);
+    for line in lines(io::Cursor::new(taken).chain(stdout)) {
+        answered.add(&line.expect("it writes"));
+    }
+    answered.are(asking.join().expect("no panic"));
+    assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
+}
+
+#[test]
+fn a_peer_that_stops_reading_costs_little_memory_and_no_time_and_gets_every_answer_later() {
+    let mut floods = Vec::new();
+    for bytes in [64, 4096, 1 << 20] {
+        for name in ["echo", "yields", "yields on threads"] {
+            floods.push(thread::spawn(move || {
+                let program = if name == "echo" { Program::echo() } else { Program::role(name) };
+                flood(program, name, bytes);
+            }));
+        }
+    }
+    let failed = floods.into_iter().filter_map(|flood| flood.join().err()).count();
+    assert_eq!(failed, 0);
+}
+
+/// The child floods us with requests and never reads, while a call of ours waits for its answer.
+#[test]
+fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout() {
+    if !alone(
+        "flood::a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout",
+    ) {
+        return;
+    }
+    one_thread().block_on(async {
+        let pid = std::process::id();
+        let before = rss(pid);
+        // Every id is another, so that none is refused for being in flight.
+        let script = r#"i=0; while :; do i=$((i+1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$i,\"method\":\"e\",\"params\":[\"$0\"]}"; done"#;
+        let child = Child::new("sh").args(["-c", script, &"x".repeat(4000)]).stderr(Stderr::discard());
+        let child = child.grace(Duration::from_millis(200)).spawn().expect("sh");
+        let mut limits = Limits::default();
+        limits.write_timeout = Some(Duration::from_secs(2));
+        let peer = Connection::new(child).methods(echo()).limits(limits).log_to(io::sink()).spawn();
+        let began = Instant::now();
+        let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
+        let CallError::Closed(closed) = error else { panic!("{error}") };
+        assert!(matches!(closed.reason(), Reason::WriteTimeout(_)), "{closed:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let (most, computed) = (peak(pid) - before, cpu(pid));
+        assert!(most < 32 * 1024, "{most} KiB more");
+        assert!(computed < Duration::from_secs(2), "{computed:?}");
+    });
+}
+
+#[test]
+fn each_of_a_hundred_thousand_pipelined_requests_is_answered_once() {
+    const COUNT: usize = 100_000;
+    for mut program in [Program::echo(), Program::role("yields"), Program::role("yields on threads")] {
+        let mut stdin = program.stdin.take().expect("piped");
+        let asking = thread::spawn(move || {
+            let mut out = io::BufWriter::with_capacity(1 << 16, &mut stdin);
+            (0..COUNT).for_each(|id| out.write_all(&request(id, 64)).expect("it reads"));
+            out.flush().expect("it reads");
+        });
+        let mut answered = Answered::default();
+        for line in lines(program.stdout.take().expect("piped")) {
+            answered.add(&line.expect("it writes"));
+        }
+        asking.join().expect("no panic");
+        answered.are(COUNT);
+        assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
+    }
+}

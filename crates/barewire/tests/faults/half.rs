@@ -1,0 +1,196 @@
+//! One half of a connection is gone, and the other is not.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use barewire::peer::{CallError, Connection, Methods, Raw, Reason};
+use barewire::transport::{Child, Stderr, Transport, tcp, unix};
+
+use super::process::{Program, cpu_over, example, gone_within, lines, members};
+use super::wire::{Answered, request};
+use super::{echo, soon, threads, yielding};
+
+const A_SECOND: Duration = Duration::from_secs(1);
+/// A process that spins computes all the time; one that waits does next to nothing.
+const LITTLE: Duration = Duration::from_millis(200);
+
+#[test]
+fn a_peer_that_has_closed_its_stdin_gets_all_answers_and_a_clean_exit() {
+    for mut program in [Program::echo(), Program::role("yields"), Program::role("yields on threads")] {
+        let mut stdin = program.stdin.take().expect("piped");
+        let asking = thread::spawn(move || {
+            (0..1000).for_each(|id| stdin.write_all(&request(id, 64)).expect("it reads"))
+        });
+        let mut answered = Answered::default();
+        for line in lines(program.stdout.take().expect("piped")) {
+            answered.add(&line.expect("it writes"));
+        }
+        asking.join().expect("no panic");
+        answered.are(1000);
+        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(0));
+    }
+}
+
+#[test]
+fn a_process_that_nobody_reads_from_waits_quietly_and_ends_with_an_error_when_it_writes() {
+    for mut program in [Program::echo(), Program::role("yields")] {
+        let mut stdin = program.stdin.take().expect("piped");
+        stdin.write_all(&request(0, 64)).expect("it reads");
+        assert!(program.line().contains("\"result\""));
+        drop(program.stdout.take());
+        let computed = cpu_over(program.pid(), A_SECOND);
+        assert!(computed < LITTLE, "{computed:?} while nothing happens");
+        stdin.write_all(&request(1, 64)).expect("it reads");
+        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(1), "stdin is open all the while");
+    }
+}
+
+#[test]
+fn a_full_disk_ends_it_with_an_error() {
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let mut child = Command::new(example("echo"))
+        .stdin(Stdio::piped())
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("built");
+    let mut stdin = child.stdin.take().expect("piped");
+    let quiet = cpu_over(child.id(), A_SECOND);
+    assert!(quiet < LITTLE, "{quiet:?} before anything is written");
+    stdin.write_all(&request(0, 64)).expect("it reads");
+    let began = Instant::now();
+    while child.try_wait().expect("ours").is_none() {
+        assert!(began.elapsed() < 5 * A_SECOND, "it goes on without a disk");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().expect("ours").code(), Some(1));
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+/// Sends requests over a socket whose writing half is then shut down, and reads to the end.
+async fn over_socket<S>(
+    transport: impl Transport,
+    methods: Methods,
+    mut socket: S,
+    shutdown: fn(&S) -> io::Result<()>,
+) where
+    S: Read + Write + Send + 'static,
+{
+    let running = tokio::spawn(Connection::new(transport).methods(methods).run());
+    let asking = tokio::task::spawn_blocking(move || {
+        let all: Vec<u8> = (0..500).flat_map(|id| request(id, 64)).collect();
+        socket.write_all(&all).expect("it reads");
+        shutdown(&socket).expect("connected");
+        let mut answered = Answered::default();
+        for line in lines(socket) {
+            answered.add(&line.expect("it writes"));
+        }
+        answered.are(500);
+    });
+    soon("the answers", asking).await.expect("no panic");
+    soon("the end", running).await.expect("no panic").expect("a clean end");
+}
+
+#[test]
+fn a_socket_shut_down_for_writing_still_gets_all_answers() {
+    threads().block_on(async {
+        let port = tcp::listen("127.0.0.1:0").await.expect("a free port");
+        let addr = port.local_addr().expect("bound");
+        let path = std::env::temp_dir().join(format!("barewire-write-{}", std::process::id()));
+        let local = unix::listen(&path).await.expect("free");
+        for methods in [echo, yielding] {
+            let socket = TcpStream::connect(addr).expect("it listens");
+            let shut = |socket: &TcpStream| socket.shutdown(Shutdown::Write);
+            over_socket(port.accept().await, methods(), socket, shut).await;
+            let socket = UnixStream::connect(&path).expect("it listens");
+            let shut = |socket: &UnixStream| socket.shutdown(Shutdown::Write);
+            over_socket(local.accept().await, methods(), socket, shut).await;
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_to() {
+    let path = std::env::temp_dir().join(format!("barewire-half-{}", std::process::id()));
+    let listener = unix::listen(&path).await.expect("free");
+    let mut there = UnixStream::connect(&path).expect("it listens");
+    let here = listener.accept().await;
+    there.shutdown(Shutdown::Read).expect("connected");
+    let running = tokio::spawn(Connection::new(here).methods(echo()).run());
+    there.write_all(&request(0, 64)).expect("it reads");
+    let ended = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
+    assert!(
+        matches!(ended.reason(), Reason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe),
+        "{ended}"
+    );
+}
+
+fn sh(script: &str) -> Child {
+    let grace = Duration::from_millis(300);
+    Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(grace)
+}
+
+#[tokio::test]
+async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended() {
+    let process = sh("read line; exec 1>&-; while :; do sleep 1; done").spawn().expect("sh");
+    let pid = process.pid();
+    let peer = Connection::new(process).log_to(io::sink()).spawn();
+    let began = Instant::now();
+    let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
+    assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), Reason::Eof)), "{error}");
+    assert!(began.elapsed() < 5 * A_SECOND);
+    let exit = soon("the end", peer.closed()).await.exit().cloned().expect("a child");
+    assert!(exit.by_us && exit.signal == Some(15), "{exit}");
+    gone_within(A_SECOND, || members(pid));
+}
+
+#[tokio::test]
+async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_is_ended() {
+    let script = r#"exec 0<&-; while :; do echo '{"jsonrpc":"2.0","id":1,"method":"m"}'; sleep 0.02; done"#;
+    let process = sh(script).spawn().expect("sh");
+    let pid = process.pid();
+    let connection = Connection::new(process).methods(echo()).grace(Duration::from_millis(500));
+    let peer = connection.log_to(io::sink()).spawn();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let began = Instant::now();
+    let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
+    let CallError::Closed(closed) = error else { panic!("{error}") };
+    assert!(matches!(closed.reason(), Reason::Write(_)), "{closed:?}");
+    assert!(began.elapsed() < 5 * A_SECOND);
+    gone_within(A_SECOND, || members(pid));
+}
+
+/// Everything byte by byte, in both directions.
+#[test]
+fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
+    for mut program in [Program::echo(), Program::role("yields")] {
+        let mut stdin = program.stdin.take().expect("piped");
+        let mut stdout = program.stdout.take().expect("piped").into_inner();
+        let sending = thread::spawn(move || {
+            for id in 0..50 {
+                for byte in request(id, 64) {
+                    stdin.write_all(&[byte]).expect("it reads");
+                }
+            }
+            // Then more than a pipe holds, so that the answers have to wait for the reader.
+            (50..60).for_each(|id| stdin.write_all(&request(id, 30_000)).expect("it reads"));
+        });
+        let (mut answered, mut line, mut byte) = (Answered::default(), Vec::new(), [0]);
+        while stdout.read(&mut byte).expect("it writes") == 1 {
+            match byte[0] {
+                b'\n' => answered.add(&std::mem::take(&mut line)),
+                byte => line.push(byte),
+            }
+        }
+        sending.join().expect("no panic");
+        answered.are(60);
+        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(0));
+    }
+}

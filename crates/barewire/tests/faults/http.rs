@@ -1,0 +1,139 @@
+//! HTTP where none is spoken: a browser that is made to send a request to a port of ours must reach nothing.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use barewire::peer::{Closed, Connection, Context, Methods, Raw, Reason};
+use barewire::transport::{Framing, Transport, tcp, unix};
+
+use super::soon;
+
+/// Counts what reaches a handler.
+fn counting(ran: &Arc<AtomicUsize>) -> Methods {
+    let ran = Arc::clone(ran);
+    Methods::new().fallback(move |_: Context, params: Raw| {
+        ran.fetch_add(1, Ordering::SeqCst);
+        async move { Ok(params) }
+    })
+}
+
+fn post() -> String {
+    let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run\",\"params\":[]}\n".repeat(3);
+    format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// How a request is sent: whole, in pieces of so many bytes, with something in front.
+const WAYS: [(usize, &str); 4] = [(usize::MAX, ""), (1, ""), (7, "\r\n\r\n"), (1, "\n")];
+
+/// Sends it and gives all that comes back. A reset is what a closed port looks like.
+fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
+    for piece in text.as_bytes().chunks(piece.min(text.len())) {
+        // It may be closed before all is sent.
+        if socket.write_all(piece).is_err() {
+            break;
+        }
+    }
+    let mut back = Vec::new();
+    match socket.read_to_end(&mut back) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        read => drop(read.expect("nothing but a reset")),
+    }
+    back
+}
+
+async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> Closed {
+    let connection = Connection::new(transport).methods(counting(ran)).log_to(io::sink());
+    soon("the end", connection.run()).await.expect_err("it is no peer")
+}
+
+fn socket_file(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("barewire-{name}-{}", std::process::id()))
+}
+
+#[tokio::test]
+async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let path = socket_file("http");
+    let local = unix::listen(&path).await.expect("free");
+    let port = tcp::listen("127.0.0.1:0").await.expect("a free port");
+    let addr = port.local_addr().expect("bound");
+    for framing in [Framing::Lines, Framing::ContentLength] {
+        for (piece, before) in WAYS {
+            let text = format!("{before}{}", post());
+            let (sent, to) = (text.clone(), path.clone());
+            let client = tokio::task::spawn_blocking(move || {
+                send(UnixStream::connect(to).expect("it listens"), &sent, piece)
+            });
+            let ended = serve(local.accept().await.framing(framing), &ran).await;
+            assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+            assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
+
+            let client = tokio::task::spawn_blocking(move || {
+                let socket = TcpStream::connect(addr).expect("it listens");
+                socket.set_nodelay(true).expect("a socket");
+                send(socket, &text, piece)
+            });
+            let ended = serve(port.accept().await.framing(framing), &ran).await;
+            assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+            assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
+        }
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 0, "handlers ran");
+
+    // The same handlers are reached by who speaks the protocol.
+    let to = path.clone();
+    let client = tokio::task::spawn_blocking(move || {
+        let mut socket = UnixStream::connect(to).expect("it listens");
+        socket.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run\"}\n").expect("it reads");
+        socket.shutdown(Shutdown::Write).expect("connected");
+        let mut back = String::new();
+        socket.read_to_string(&mut back).expect("it writes");
+        back
+    });
+    let connection = Connection::new(local.accept().await).methods(counting(&ran));
+    soon("the end", connection.run()).await.expect("a clean end");
+    assert!(client.await.expect("no panic").contains("\"result\""));
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn curl_gets_nothing() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let port = tcp::listen("127.0.0.1:0").await.expect("a free port");
+    let addr = port.local_addr().expect("bound");
+    let curl = || {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--max-time", "10", "--noproxy", "*"]);
+        curl.args(["--data-binary", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"run\"}\n"]);
+        curl
+    };
+    if Command::new("curl").arg("--version").output().is_err() {
+        // Not everybody has one; the requests above are the same bytes.
+        assert!(post().starts_with("POST / HTTP/1.1\r\n"));
+        return;
+    }
+    for version in ["--http1.0", "--http1.1", "--http2-prior-knowledge"] {
+        let mut command = curl();
+        command.arg(version).arg(format!("http://{addr}/"));
+        let client = tokio::task::spawn_blocking(move || command.output().expect("it starts"));
+        let accepted = tokio::time::timeout(Duration::from_secs(5), port.accept()).await;
+        // A curl without HTTP/2 does not even connect.
+        if let Ok(accepted) = accepted {
+            let ended = serve(accepted, &ran).await;
+            assert!(matches!(ended.reason(), Reason::Http), "{version}: {ended}");
+        }
+        let done = soon("curl", client).await.expect("no panic");
+        assert_eq!((done.status.success(), &done.stdout[..]), (false, &b""[..]), "{version}: {done:?}");
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}

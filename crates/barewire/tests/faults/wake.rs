@@ -1,0 +1,235 @@
+//! Nobody is forgotten: whatever can be done is done without waiting for something else to happen.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use barewire::peer::{CallError, Connection, Context, Limits, Methods, Raw, Reason};
+use barewire::transport::{Child, Stderr, memory};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+
+use super::{one_thread, soon, threads};
+
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Counts the notifications `n`, each of which yields; everything else is answered at once.
+fn counting(seen: &Arc<AtomicUsize>) -> Methods {
+    let seen = Arc::clone(seen);
+    let note = move |_: Context, (): ()| {
+        let seen = Arc::clone(&seen);
+        async move {
+            tokio::task::yield_now().await;
+            seen.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    };
+    let busy = |_: Context, (): ()| async move {
+        // As long as another thread needs to take up what the one before has left to it.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_micros(20) {
+            std::hint::spin_loop();
+        }
+        Ok(1)
+    };
+    Methods::new().on("n", note).on("r", busy)
+}
+
+#[test]
+fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
+    threads().block_on(async {
+        for round in 0..300 {
+            let seen = Arc::new(AtomicUsize::new(0));
+            let (here, mut there) = memory(1 << 16);
+            let peer = Connection::new(here).methods(counting(&seen)).spawn();
+            let n = r#"{"jsonrpc":"2.0","method":"n"}"#;
+            let mut text = format!("{n}\n{n}\n");
+            for id in 0..1 + round % 30 {
+                text += &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n");
+            }
+            there.send(text.as_bytes()).await.expect("memory");
+            let began = Instant::now();
+            while seen.load(Ordering::SeqCst) < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                assert!(began.elapsed() < Duration::from_secs(5), "forgotten in round {round}");
+            }
+            drop(peer);
+        }
+    });
+}
+
+/// Both sides call, notify, cancel and give up at once; every future ends, on one thread and on several.
+#[test]
+fn every_call_ends_whatever_the_others_do() {
+    for (runtime, rounds) in [(one_thread(), 40), (threads(), 600)] {
+        runtime.block_on(async {
+            for round in 0..rounds {
+                let (one, other) = UnixStream::pair().expect("sockets");
+                let seen = Arc::new(AtomicUsize::new(0));
+                let mut limits = Limits::default();
+                // Everything that can be full is.
+                (limits.requests, limits.output) = (1 + round % 4, 64 << (round % 6));
+                let connect = |stream: UnixStream| {
+                    let methods = counting(&seen)
+                        .on("later", |_: Context, (): ()| async move {
+                            tokio::task::yield_now().await;
+                            Ok("x".repeat(100))
+                        })
+                        .on("back", |context: Context, (): ()| async move {
+                            let there: Raw = context.call("r", ()).await?;
+                            Ok(there)
+                        });
+                    Connection::new(stream.into_split())
+                        .methods(methods)
+                        .limits(limits.clone())
+                        .grace(GRACE)
+                        .log_to(io::sink())
+                        .spawn()
+                };
+                let (one, other) = (connect(one), connect(other));
+                let mut tasks = tokio::task::JoinSet::new();
+                for n in 0..24 {
+                    let peer = if n % 2 == 0 { one.clone() } else { other.clone() };
+                    tasks.spawn(async move {
+                        for step in 0..6 {
+                            match (n + step) % 5 {
+                                0 => drop(peer.notify("n", ()).await),
+                                1 => drop(peer.call::<Raw>("back", ()).await),
+                                2 => drop(peer.call::<Raw>("later", ()).await),
+                                3 => {
+                                    let call = peer.call::<Raw>("later", ()).into_future();
+                                    let _ = tokio::time::timeout(Duration::from_micros(50), call).await;
+                                }
+                                _ => drop(peer.call::<Raw>("r", ()).await),
+                            }
+                        }
+                    });
+                }
+                if round % 3 == 0 {
+                    soon("shutdown", one.shutdown()).await;
+                }
+                soon(&format!("the calls of round {round}"), async {
+                    while let Some(done) = tasks.join_next().await {
+                        done.expect("no panic");
+                    }
+                })
+                .await;
+                if round % 3 == 1 {
+                    let began = Instant::now();
+                    let both = async { tokio::join!(one.shutdown(), other.shutdown()) };
+                    let (a, b) = soon("both shut down", both).await;
+                    // Nothing is in flight, so nobody needs the grace. One may be gone before the last notification of
+                    // the other is written.
+                    assert!(began.elapsed() < GRACE, "round {round}");
+                    for closed in [a, b] {
+                        let reason = closed.reason();
+                        assert!(
+                            matches!(reason, Reason::Shutdown | Reason::Eof | Reason::Write(_)),
+                            "{closed}"
+                        );
+                    }
+                }
+                drop((one, other));
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
+    let (here, mut there) = memory(1000);
+    let mut limits = Limits::default();
+    limits.write_timeout = Some(Duration::from_millis(300));
+    let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(50_000)) });
+    let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
+    there.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"large"}"#).await.expect("memory");
+    let ended = soon("the write timeout", running).await.expect("no panic").expect_err("nobody reads");
+    assert!(matches!(ended.reason(), Reason::WriteTimeout(_)), "{ended}");
+}
+
+/// The other side reads slowly, but it reads: it gets all it has asked for, however long ago it has closed its half.
+#[tokio::test]
+async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
+    let (here, there) = UnixStream::pair().expect("sockets");
+    let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(1_000_000)) });
+    let connection = Connection::new(here.into_split()).methods(methods);
+    let running = tokio::spawn(connection.grace(Duration::from_millis(300)).run());
+    let (mut from, mut to) = there.into_split();
+    let ask = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
+    tokio::io::AsyncWriteExt::write_all(&mut to, ask).await.expect("it reads");
+    drop(to);
+    let (mut got, mut chunk) = (0, vec![0; 50_000]);
+    let slowly = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            match from.read(&mut chunk).await.expect("it writes") {
+                0 => break got,
+                count => got += count,
+            }
+        }
+    };
+    assert_eq!(soon("the answer", slowly).await, 1_000_000 + 37);
+    soon("the end", running).await.expect("no panic").expect("a clean end");
+}
+
+/// Nothing can be written any more, and much of what came has to be refused before the answer to our call is reached.
+#[tokio::test]
+async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_written() {
+    let (reader, mut feed) = tokio::io::duplex(1 << 20);
+    let (writer, mut taken) = tokio::io::duplex(1 << 10);
+    let mut limits = Limits::default();
+    limits.output = 200;
+    let connection = Connection::new((reader, writer)).limits(limits).grace(Duration::from_secs(30));
+    let peer = connection.log_to(io::sink()).spawn();
+    let call = tokio::spawn(peer.call::<i64>("ask", ()).into_future());
+    let mut asked = [0; 39];
+    taken.read_exact(&mut asked).await.expect("it asks");
+    drop(taken);
+    let mut text = String::new();
+    for id in 0..500 {
+        text += &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n");
+    }
+    text += "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n";
+    tokio::io::AsyncWriteExt::write_all(&mut feed, text.as_bytes()).await.expect("it reads");
+    let answer = tokio::time::timeout(Duration::from_secs(10), call).await.expect("hangs");
+    assert_eq!(answer.expect("no panic").expect("answered"), 7);
+}
+
+/// Also those that are begun when nothing can be written any more and nobody knows why.
+#[tokio::test]
+async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
+    let script = "exec 0<&-; sleep 0.4; kill -9 $$";
+    let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).spawn().expect("sh");
+    let peer = Connection::new(child).log_to(io::sink()).spawn();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    for _ in 0..5 {
+        let peer = peer.clone();
+        tokio::spawn(async move { peer.notify("unheard", ()).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let (first, second) = (peer.call::<Raw>("first", ()), peer.call::<Raw>("second", ()));
+    let both = async { tokio::join!(first, second) };
+    let (first, second) = soon("the calls", both).await;
+    for error in [first, second].map(|outcome| outcome.expect_err("it is dead")) {
+        assert!(matches!(&error, CallError::Closed(closed) if closed.exit().is_some()), "{error}");
+        assert!(error.to_string().contains("signal 9"), "{error}");
+    }
+}
+
+/// A call that is dropped before it is sent takes no room from those that follow.
+#[tokio::test]
+async fn a_call_dropped_before_it_is_sent_leaves_its_room_to_others() {
+    let (here, mut there) = memory(1 << 16);
+    let mut limits = Limits::default();
+    limits.output = 64;
+    let peer = Connection::new(here).limits(limits).spawn();
+    let mut dropped = peer.call::<Raw>("dropped", ()).into_future();
+    let polled = std::future::poll_fn(|context| Poll::Ready(dropped.as_mut().poll(context))).await;
+    assert!(polled.is_pending());
+    drop(dropped);
+    soon("room for a notification", peer.notify("said", ())).await.expect("open");
+    let line = soon("the notification", there.recv_line()).await.expect("memory").expect("not the end");
+    assert!(line.contains("said"), "{line}");
+}
