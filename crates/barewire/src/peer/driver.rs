@@ -121,6 +121,10 @@ where
             if more || self.turn.can_start() || (self.taken < self.filled && !self.turn.is_blocked()) {
                 continue;
             }
+            // The frame that was given out last is handled, and may have been a large one.
+            if self.taken == self.filled && self.codec.capacity() > LARGE {
+                self.codec.trim();
+            }
             match self.read(context) {
                 Poll::Ready(Ok(())) => continue,
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
@@ -400,6 +404,9 @@ const LONG: Duration = Duration::from_micros(500);
 
 /// So many frames are handled before what they gave is written, if they are of a kind that nobody measures.
 const FRAMES: usize = 1024;
+
+/// A frame that takes more is not kept once it is handled.
+const LARGE: usize = 2 * 1024 * 1024 + 1024;
 
 /// So much memory for bytes under way a quiet connection may keep: little enough for a thousand of them.
 const KEEP: usize = 256 * 1024;
