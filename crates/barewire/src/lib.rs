@@ -1,23 +1,26 @@
 //! The wire of the Model Context Protocol, for building on: connections that answer every frame.
 //!
-//! [`blocking`] serves JSON-RPC 2.0 over any `Read` and `Write`, without a runtime. What the bytes mean is decided in
-//! [`proto`], which touches nothing; this crate moves them and runs handlers.
+//! - [`peer`] is the engine, on tokio: many requests in flight in both directions over one connection.
+//! - [`transport`] carries its bytes: stdio, child processes, sockets, memory.
+//! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
+//!
+//! What the bytes mean is decided in [`proto`], which touches nothing; this crate moves them and runs handlers.
 //!
 //! ```
-//! use barewire::blocking::{Call, Conn, Failure};
+//! use barewire::peer::{Connection, Context, Methods};
+//! use barewire::transport::memory;
 //!
-//! let input = br#"{"jsonrpc":"2.0","id":1,"method":"add","params":[19,23]}"#;
-//! let mut output = Vec::new();
-//! Conn::new(&input[..], &mut output).serve(|call: &mut Call<'_>| match call.method() {
-//!     "add" => {
-//!         let (a, b): (i64, i64) = call.params()?;
-//!         Ok(a + b)
-//!     }
-//!     _ => Err(Failure::method_not_found()),
-//! })?;
-//! assert_eq!(output, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":42}\n");
-//! # Ok::<(), std::io::Error>(())
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (here, there) = memory(64 * 1024);
+//! let methods = Methods::new().on("add", |_: Context, (a, b): (i64, i64)| async move { Ok(a + b) });
+//! tokio::spawn(Connection::new(there).methods(methods).run());
+//!
+//! let peer = Connection::new(here).spawn();
+//! assert_eq!(peer.call::<i64>("add", (19, 23)).await?, 42);
+//! # Ok(()) }
 //! ```
+//!
+//! The feature `tokio`, on by default, adds `peer` and `transport`.
 
 pub mod blocking;
 #[cfg(feature = "tokio")]

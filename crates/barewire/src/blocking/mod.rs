@@ -2,6 +2,22 @@
 //!
 //! For a server in one file, on one thread: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. A bad line, an
 //! unknown method or a failing handler costs one answer and never the connection.
+//!
+//! ```
+//! use barewire::blocking::{Call, Conn, Failure};
+//!
+//! let input = br#"{"jsonrpc":"2.0","id":1,"method":"add","params":[19,23]}"#;
+//! let mut output = Vec::new();
+//! Conn::new(&input[..], &mut output).serve(|call: &mut Call<'_>| match call.method() {
+//!     "add" => {
+//!         let (a, b): (i64, i64) = call.params()?;
+//!         Ok(a + b)
+//!     }
+//!     _ => Err(Failure::method_not_found()),
+//! })?;
+//! assert_eq!(output, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":42}\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod call;
 mod conn;
