@@ -299,14 +299,21 @@ where
     fn http(&mut self) -> Reason {
         // Not a byte goes back: to whatever sent it, this port is closed.
         self.writer = None;
+        self.turn.report(
+            "closed without an answer: it begins with an HTTP request, and a web page may have sent it",
+        );
         Reason::Http
     }
 
     /// The last byte has come.
     fn eof(&mut self) {
         self.reader = None;
-        // What was kept is the whole stream: it has no line, so it is no request.
         if let Some(first) = self.first.take() {
+            // What was kept is the whole stream, and its end ends the line.
+            if sniff::judge(&[&first[..], b"\n"].concat()) == Verdict::Http {
+                let reason = self.http();
+                return self.begin_end(reason);
+            }
             let mut input = &first[..];
             while let Some(frame) = self.codec.next_frame(&mut input) {
                 self.turn.frame(frame);

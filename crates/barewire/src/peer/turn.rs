@@ -233,6 +233,11 @@ impl<C: Codec> Turn<C> {
         self.session.owes() == 0 && nothing_waits && self.queue.is_empty()
     }
 
+    /// Puts something into the log that is about the connection as a whole.
+    pub(super) fn report(&mut self, what: &str) {
+        self.log.line(format_args!("barewire: connection {what}"));
+    }
+
     // ── What came ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Handles one frame.
