@@ -137,3 +137,21 @@ async fn curl_gets_nothing() {
     }
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn a_request_line_that_breaks_off_is_not_answered_either() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let port = tcp::listen("127.0.0.1:0").await.expect("a free port");
+    let addr = port.local_addr().expect("bound");
+    let client = tokio::task::spawn_blocking(move || {
+        let mut socket = TcpStream::connect(addr).expect("it listens");
+        socket.write_all(b"POST / HTTP/1.1").expect("room");
+        socket.shutdown(Shutdown::Write).expect("connected");
+        let mut back = Vec::new();
+        socket.read_to_end(&mut back).expect("it is closed");
+        back
+    });
+    let ended = serve(port.accept().await, &ran).await;
+    assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+    assert_eq!(soon("the client", client).await.expect("no panic"), b"");
+}
