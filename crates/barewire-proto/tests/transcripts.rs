@@ -27,6 +27,8 @@ fn framing() {
             }
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
             assert_eq!(settings.decode(&bytes), whole, "byte by byte");
+            let trimmed = Settings { trim: true, ..settings.clone() };
+            assert_eq!(trimmed.decode(&bytes), whole, "byte by byte, with memory given back after each");
             whole
         },
     );
@@ -67,11 +69,13 @@ struct Settings {
     framing: Framing,
     limit: usize,
     depth: usize,
+    /// Tell the decoder to give back its memory whenever it can be told.
+    trim: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { framing: Framing::Lines, limit: 1 << 20, depth: 128 }
+        Self { framing: Framing::Lines, limit: 1 << 20, depth: 128, trim: false }
     }
 }
 
@@ -92,14 +96,14 @@ impl Settings {
 
     fn decode(&self, pieces: &[&[u8]]) -> Vec<String> {
         match self.framing {
-            Framing::Lines => decode(Lines::new(self.limit), pieces),
-            Framing::Sse => decode(Sse::new(self.limit), pieces),
-            Framing::ContentLength => decode(ContentLength::new(self.limit), pieces),
+            Framing::Lines => decode(Lines::new(self.limit), pieces, self.trim),
+            Framing::Sse => decode(Sse::new(self.limit), pieces, self.trim),
+            Framing::ContentLength => decode(ContentLength::new(self.limit), pieces, self.trim),
         }
     }
 }
 
-fn decode(mut codec: impl Codec, pieces: &[&[u8]]) -> Vec<String> {
+fn decode(mut codec: impl Codec, pieces: &[&[u8]], trim: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut take = |frame: Result<barewire_proto::frame::Frame<'_>, FrameError>| {
         lines.push(match frame {
@@ -129,6 +133,12 @@ fn decode(mut codec: impl Codec, pieces: &[&[u8]]) -> Vec<String> {
     for mut piece in pieces.iter().copied() {
         while let Some(frame) = codec.next_frame(&mut piece) {
             take(frame);
+            if trim {
+                codec.trim();
+            }
+        }
+        if trim {
+            codec.trim();
         }
     }
     while let Some(frame) = codec.finish() {
