@@ -728,3 +728,27 @@ async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_open
     let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
     assert_eq!(log.lines().count(), 2, "{log}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_clock_can_hold_is_for_ever() {
+    let (here, mut raw) = memory(1 << 10);
+    let mut limits = Limits::default();
+    (limits.write_timeout, limits.idle_timeout) = (Some(Duration::MAX), Some(Duration::MAX));
+    let slow = |_: Context, (): ()| async {
+        sleep(seconds(100)).await;
+        Ok("x".repeat(5000))
+    };
+    let connection = Connection::new(here).methods(Methods::new().on("slow", slow)).limits(limits);
+    let (peer, running) = connection.grace(Duration::MAX).open();
+    let running = tokio::spawn(running);
+    let call = tokio::spawn(peer.call::<i64>("ask", ()).timeout(Duration::MAX).into_future());
+    assert_eq!(line(&mut raw).await["id"], 1);
+    sleep(seconds(1)).await;
+    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"result":7})).await;
+    assert_eq!(call.await.expect("no panic").expect("answered"), 7);
+    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"slow"})).await;
+    raw.close_write();
+    sleep(seconds(1000)).await;
+    assert_eq!(line(&mut raw).await["id"], 1);
+    running.await.expect("no panic").expect("a clean end");
+}

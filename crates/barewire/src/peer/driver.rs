@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::sniff::{self, Verdict};
-use super::turn::{Turn, Wants};
+use super::turn::{Turn, Wants, later};
 use super::{Closed, Reason};
 use crate::transport::{Ending, Parts};
 
@@ -222,7 +222,7 @@ where
             // Nothing is more of an end than that.
             Some(end) if matches!(reason, Reason::Write(_)) => end.reason = reason,
             Some(_) => {}
-            None => self.end = Some(End { reason, until: Instant::now() + self.grace, gave_up: false }),
+            None => self.end = Some(End { reason, until: later(Instant::now(), self.grace), gave_up: false }),
         }
     }
 
@@ -374,14 +374,14 @@ where
         let limits = &self.turn.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
-            return self.stalled.map(|since| (since + grace, Due::Reason(Reason::WriteTimeout(grace))));
+            return self.stalled.map(|since| (later(since, grace), Due::Reason(Reason::WriteTimeout(grace))));
         }
         let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
         let write = self.stalled.zip(limits.write_timeout);
-        let write = write.map(|(since, most)| (since + most, Due::Reason(Reason::WriteTimeout(most))));
+        let write = write.map(|(since, most)| (later(since, most), Due::Reason(Reason::WriteTimeout(most))));
         let idle = limits.idle_timeout.filter(|_| self.turn.is_idle() && !self.turn.session.is_waiting());
-        let idle = idle.map(|most| (self.silent + most, Due::Reason(Reason::IdleTimeout(most))));
+        let idle = idle.map(|most| (later(self.silent, most), Due::Reason(Reason::IdleTimeout(most))));
         let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
         [call, end, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }

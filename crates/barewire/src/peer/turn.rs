@@ -183,7 +183,7 @@ impl<C: Codec> Turn<C> {
 
     /// A time of the session's.
     pub(super) fn at(&self, time: Duration) -> Instant {
-        self.began + time
+        later(self.began, time)
     }
 
     /// Handlers are timed from now on.
@@ -946,6 +946,14 @@ impl Group {
         write(&mut self.array);
     }
 }
+
+/// `time` after `from`. What no clock can hold is as good as never.
+pub(super) fn later(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time).unwrap_or_else(|| from + FAR)
+}
+
+/// Longer than anything runs.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// What the other framing begins with.
 const CONTENT_LENGTH: &[u8] = b"content-length:";
