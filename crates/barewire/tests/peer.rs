@@ -533,7 +533,7 @@ async fn a_side_that_never_reads_ends_with_the_write_timeout() {
 async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
     let methods = Methods::new().on("work", |_: Context, (): ()| async {
         sleep(seconds(60)).await;
-        Ok(())
+        Ok("x".repeat(5000))
     });
     let (here, mut raw) = memory(1024);
     let mut limits = Limits::default();
@@ -544,6 +544,7 @@ async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
     line(&mut raw).await;
     assert_eq!(began.elapsed(), seconds(60), "it is not idle while something is in flight");
     let closed = running.await.expect("no panic").expect_err("no clean end");
+    assert_eq!(began.elapsed(), seconds(65), "the answer was not the end");
     assert!(matches!(closed.reason(), Reason::IdleTimeout(_)), "{closed}");
 }
 

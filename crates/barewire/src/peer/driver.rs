@@ -34,9 +34,10 @@ pub(super) struct Driver<C, R, W> {
     flushed: bool,
     end: Option<End>,
     grace: Duration,
-    /// When the other side last took or sent something, as far as anybody wants to know.
+    /// Since when the other side has taken nothing of what waits to be written.
     stalled: Option<Instant>,
-    silent: Instant,
+    /// Since when nothing has come and nothing has been in flight, as far as anybody wants to know.
+    silent: Option<Instant>,
     /// Since when there has been nothing to do, if there is memory to be given back.
     quiet: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -73,7 +74,7 @@ where
             end: None,
             grace,
             stalled: None,
-            silent: Instant::now(),
+            silent: None,
             quiet: None,
             timer: None,
             ending,
@@ -135,6 +136,9 @@ where
             }
             let is_large = self.turn.output.capacity() + self.codec.capacity() > KEEP;
             self.quiet = is_large.then(Instant::now);
+            if self.turn.limits.idle_timeout.is_some() {
+                self.silent = self.is_idle().then(|| self.silent.unwrap_or_else(Instant::now));
+            }
             match self.wait(context) {
                 Poll::Ready(Ok(())) => continue,
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
@@ -226,6 +230,11 @@ where
         }
     }
 
+    /// Whether nothing is in flight either way.
+    fn is_idle(&self) -> bool {
+        self.turn.is_idle() && !self.turn.session.is_waiting() && self.turn.output.is_empty() && self.flushed
+    }
+
     fn gave_up(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.gave_up)
     }
@@ -268,9 +277,7 @@ where
             Poll::Ready(Ok(())) => self.filled = buffer.filled().len(),
         }
         self.taken = 0;
-        if self.turn.limits.idle_timeout.is_some() {
-            self.silent = Instant::now();
-        }
+        self.silent = None;
         if self.filled == 0 {
             self.eof();
         } else if self.first.is_some() {
@@ -380,8 +387,8 @@ where
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
         let write = self.stalled.zip(limits.write_timeout);
         let write = write.map(|(since, most)| (later(since, most), Due::Reason(Reason::WriteTimeout(most))));
-        let idle = limits.idle_timeout.filter(|_| self.turn.is_idle() && !self.turn.session.is_waiting());
-        let idle = idle.map(|most| (later(self.silent, most), Due::Reason(Reason::IdleTimeout(most))));
+        let idle = self.silent.zip(limits.idle_timeout);
+        let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(Reason::IdleTimeout(most))));
         let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
         [call, end, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
