@@ -43,6 +43,27 @@ async fn say(raw: &mut Memory, message: Value) {
     raw.send_line(&message.to_string()).await.expect("memory");
 }
 
+/// What a connection logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
+    }
+}
+
 // ── Our calls ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[tokio::test(start_paused = true)]
@@ -267,6 +288,23 @@ async fn a_handler_that_blocks_on_a_thread_of_its_own_holds_up_nobody() {
     assert_eq!(blocked.await.expect("no panic").expect("answered"), "woken");
     let panic = peer.call::<Raw>("panic", ()).await;
     assert!(matches!(panic, Err(CallError::Refused(error)) if error.code.get() == -32603));
+}
+
+#[tokio::test]
+async fn a_handler_that_had_to_wait_is_not_blamed_for_it() {
+    let (here, mut raw) = memory(4096);
+    let log = Log::default();
+    let methods = Methods::new()
+        .on("slow", |_: Context, (): ()| async {
+            sleep(Duration::from_millis(50)).await;
+            Ok(())
+        })
+        .on("quick", |context: Context, (): ()| async move { Ok(context.notify("done", ()).await?) });
+    let _peer = Connection::new(here).methods(methods).log_to(log.clone()).spawn();
+    say(&mut raw, json!({"jsonrpc":"2.0","method":"slow"})).await;
+    say(&mut raw, json!({"jsonrpc":"2.0","method":"quick"})).await;
+    assert_eq!(line(&mut raw).await["method"], "done");
+    assert_eq!(log.text(), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -705,17 +743,6 @@ async fn a_call_that_gets_no_answer_is_told_what_came_instead() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_opened_the_connection() {
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-    impl Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
     let log = Log::default();
     let (here, mut raw) = memory(4096);
     let peer = Connection::new(here).answer_unreadable(false).log_to(log.clone()).spawn();

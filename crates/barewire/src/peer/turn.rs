@@ -640,6 +640,10 @@ impl<C: Codec> Turn<C> {
 
     /// Starts what could not be started before.
     pub(super) fn start_waiting(&mut self) {
+        if !self.can_start() {
+            return;
+        }
+        self.start_watch();
         while !self.parked.is_empty() && self.has_room() {
             let Some(Parked { ticket, frame, group }) = self.parked.pop_front() else { break };
             if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
