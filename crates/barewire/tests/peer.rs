@@ -1,10 +1,12 @@
 //! What transcripts cannot show of the engine: time, cancelling from our side, limits, order, closing. Over memory, with time
 //! paused wherever time matters.
 
-use std::future::pending;
+use std::future::{Future, pending};
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{self, Poll};
 use std::time::Duration;
 
 use barewire::Failure;
@@ -321,6 +323,29 @@ async fn a_panic_anywhere_in_a_handler_costs_one_answer() {
             panic!("when it is dropped");
         }
     }
+    struct PanicsTwice {
+        at_once: bool,
+    }
+    impl Future for PanicsTwice {
+        type Output = Result<(), Failure>;
+        fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+            assert!(!self.at_once, "when it is polled");
+            self.at_once = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    }
+    impl Drop for PanicsTwice {
+        fn drop(&mut self) {
+            panic!("when it is dropped");
+        }
+    }
+    struct PanicsWhenTraced;
+    impl Trace for PanicsWhenTraced {
+        fn incoming(&self, _: &tracing::Span, method: &str, _: Option<Params<'_>>) {
+            assert_ne!(method, "traced", "when it is traced");
+        }
+    }
     let methods = Methods::new()
         .on("start", |_: Context, (): ()| {
             if true {
@@ -349,10 +374,16 @@ async fn a_panic_anywhere_in_a_handler_costs_one_answer() {
                 std::panic::panic_any(PanicsWhenDropped);
             }
             Ok(())
-        });
-    let (peer, _other) = pair(Methods::new(), methods);
+        })
+        .on("twice", |_: Context, (): ()| PanicsTwice { at_once: true })
+        .on("twice later", |_: Context, (): ()| PanicsTwice { at_once: false })
+        .on("traced", |_: Context, (): ()| async { Ok(()) });
+    let (here, there) = memory(4096);
+    let _other = Connection::new(there).methods(methods).trace(PanicsWhenTraced).log_to(io::sink()).spawn();
+    let peer = Connection::new(here).log_to(io::sink()).spawn();
     std::panic::set_hook(Box::new(|_| {}));
-    for method in ["start", "write", "write later", "drop", "payload", "start"] {
+    let methods = ["start", "write", "write later", "drop", "payload", "twice", "twice later", "traced"];
+    for method in methods.into_iter().chain(["start"]) {
         let error = peer.call::<Raw>(method, ()).await.expect_err(method);
         let CallError::Refused(error) = error else { panic!("{method}: {error}") };
         assert_eq!(error.code.get(), -32603, "{method}");
@@ -753,7 +784,7 @@ async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_open
     let closed = peer.closed().await;
     let noise = closed.noise().expect("it sent no message at all");
     assert_eq!((noise.offset, noise.begins.as_str()), (0, r"\x1b[31mServer listening"));
-    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
+    let log = log.text();
     assert_eq!(log.lines().count(), 2, "{log}");
 }
 

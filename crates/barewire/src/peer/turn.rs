@@ -523,15 +523,16 @@ impl<C: Codec> Turn<C> {
             Some(id) => tracing::info_span!("request", method, id = id.as_str()),
             None => tracing::info_span!("notification", method),
         };
-        if let Some(trace) = &self.trace {
-            trace.incoming(&span, method, params);
-        }
+        let traced = match &self.trace {
+            Some(trace) => Failure::catch(|| trace.incoming(&span, method, params)),
+            None => Ok(()),
+        };
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
         incoming = Incoming::of(incoming, method, id, self.tokens.find(params));
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let entered = span.enter();
-        let started = Failure::catch(|| handler.start(context, params)).and_then(|started| started);
+        let started = traced.and_then(|()| Failure::catch(|| handler.start(context, params))?);
         let polled = started.map(|mut work| {
             let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
             (polled, work)
@@ -542,7 +543,7 @@ impl<C: Codec> Turn<C> {
             Ok((Poll::Pending, work)) => Begun::Waits { work, span, incoming },
             Ok((Poll::Ready(done), work)) => {
                 self.spare = Some(incoming);
-                Begun::Done(done.map(|()| work))
+                Begun::Done(work::keep(done, work))
             }
             Err(failure) => {
                 self.spare = Some(incoming);

@@ -113,5 +113,14 @@ pub(super) fn finish(done: Result<BoxedWork, Failure>) -> Option<Failure> {
 
 /// Runs a handler to its end.
 pub(super) async fn run(mut work: BoxedWork) -> Result<BoxedWork, Failure> {
-    std::future::poll_fn(|context| poll(&mut work, context)).await.map(|()| work)
+    let done = std::future::poll_fn(|context| poll(&mut work, context)).await;
+    keep(done, work)
+}
+
+/// A handler that is done, for its outcome; or how it failed.
+pub(super) fn keep(done: Result<(), Failure>, work: BoxedWork) -> Result<BoxedWork, Failure> {
+    let Err(panic) = done else { return Ok(work) };
+    // What a panic has left of it may panic once more.
+    let _ = Failure::catch(|| drop(work));
+    Err(panic)
 }
