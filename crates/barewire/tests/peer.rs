@@ -497,6 +497,24 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn limits_of_nothing_let_one_of_each_through() {
+    for (output, requests) in [(0, 1024), (1 << 20, 0)] {
+        let (here, mut raw) = memory(1 << 20);
+        let mut limits = Limits::default();
+        (limits.output, limits.requests) = (output, requests);
+        let methods = Methods::new()
+            .on("r", |_: Context, (): ()| async { Ok(1) })
+            .on("n", |_: Context, (): ()| async { Ok(sleep(seconds(1)).await) });
+        let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
+        for _ in 0..3 {
+            say(&mut raw, json!({"jsonrpc":"2.0","method":"n"})).await;
+        }
+        say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"r"})).await;
+        assert_eq!(line(&mut raw).await["result"], 1, "output {output}, requests {requests}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_waits_for_ever_when_every_handler_waits_for_the_other_side() {
     // Each answer needs the other side's, thirty deep, in both directions at once, through a pipe of a few bytes.
     fn ping_pong() -> Methods {

@@ -46,6 +46,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// With room for one of each: with less nothing would ever move.
+    pub(super) fn with_room(mut self) -> Self {
+        (self.requests, self.output) = (self.requests.max(1), self.output.max(1));
+        self
+    }
+
     pub(super) fn session(&self) -> session::Limits {
         session::Limits { requests: self.requests, bytes: self.request_bytes, parked: self.output }
     }

@@ -139,7 +139,7 @@ struct Job<'a> {
 impl<C: Codec> Turn<C> {
     pub(super) fn new(settings: Settings, queue: Arc<Queue>) -> Self {
         let Settings { methods, limits, conventions, answer_unreadable, log, trace, .. } = settings;
-        let answer_unreadable = answer_unreadable.unwrap_or(true);
+        let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
         let session = Session::new(SessionSettings {
             answer_unreadable,
             cancelled: conventions.cancel.answer,
