@@ -450,7 +450,17 @@ async fn trace_context_goes_out_with_a_call_and_comes_in_with_a_request() {
     assert_eq!(echoed, json!({"a": 1, "trace": "t"}));
     let echoed: Value = peer.call("echo", ()).await.expect("echoed");
     assert_eq!(echoed, json!({"trace": "t"}));
-    assert_eq!(*seen.0.lock().expect("no panic"), [r#"echo {"a":1,"trace":"t"}"#, r#"echo {"trace":"t"}"#]);
+    let mut batch = peer.batch();
+    batch.notify("echo", [1]).expect("an array");
+    batch.notify("echo", ()).expect("nothing");
+    let echoed = batch.call::<Value>("echo", ()).expect("nothing");
+    batch.send().await.expect("open");
+    assert_eq!(echoed.await.expect("echoed"), json!({"trace": "t"}));
+    let traced = r#"echo {"trace":"t"}"#;
+    assert_eq!(
+        *seen.0.lock().expect("no panic"),
+        [r#"echo {"a":1,"trace":"t"}"#, traced, "echo [1]", traced, traced]
+    );
 }
 
 // ── Flow ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use barewire_proto::rpc::write;
 use serde::Serialize;
 
 use super::call::{Waiting, read};
+use super::handle::notification;
 use super::queue::{Ask, Command, Entry, Queue};
 use super::{Call, CallError, FromResult};
 
@@ -46,11 +46,7 @@ impl Batch {
 
     /// Adds a notification.
     pub fn notify(&mut self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
-        let params = crate::params::write(&params).map_err(|error| CallError::Params(error.to_string()))?;
-        let mut message = Vec::new();
-        crate::params::with(params.as_deref(), |params| {
-            write::notification(&mut message, method.as_ref(), params);
-        });
+        let message = notification(&self.queue, method.as_ref(), params)?;
         self.entries.push(Entry::Notification { message, permits: 0 });
         Ok(())
     }

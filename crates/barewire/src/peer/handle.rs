@@ -73,11 +73,21 @@ impl Peer {
 }
 
 pub(super) async fn notify(queue: &Queue, method: &str, params: impl Serialize) -> Result<(), CallError> {
+    let message = notification(queue, method, params)?;
+    send(queue, message).await
+}
+
+/// Writes a notification.
+pub(super) fn notification(
+    queue: &Queue,
+    method: &str,
+    params: impl Serialize,
+) -> Result<Vec<u8>, CallError> {
     let params = crate::params::write(&params).map_err(|error| CallError::Params(error.to_string()))?;
     let params = queue.traced(method, params);
     let mut message = Vec::new();
     crate::params::with(params.as_deref(), |params| write::notification(&mut message, method, params));
-    send(queue, message).await
+    Ok(message)
 }
 
 /// Sends a notification that is written already.
