@@ -129,6 +129,8 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.over {
+            // First, so that a batch which is sent at this moment leaves it out.
+            self.outcome.close();
             // If it cannot be told, it is over already. If it was never asked, the driver knows.
             let _ = self.queue.push(Command::Forget(Arc::clone(&self.id)));
         }
