@@ -507,6 +507,21 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
+    let (here, mut raw) = memory(1 << 20);
+    let log = Log::default();
+    let mut limits = Limits::default();
+    limits.requests = 1;
+    let methods = Methods::new().on("n", |_: Context, (): ()| pending::<Result<(), Failure>>());
+    let _peer = Connection::new(here).methods(methods).limits(limits).log_to(log.clone()).spawn();
+    let n = json!({"jsonrpc":"2.0","method":"n"});
+    say(&mut raw, json!([n, n, n])).await;
+    sleep(seconds(1)).await;
+    let log = log.text();
+    assert_eq!(log.matches("dropped").count(), 1, "{log}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn limits_of_nothing_let_one_of_each_through() {
     for (output, requests) in [(0, 1024), (1 << 20, 0)] {
         let (here, mut raw) = memory(1 << 20);

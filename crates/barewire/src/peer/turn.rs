@@ -473,7 +473,10 @@ impl<C: Codec> Turn<C> {
                 Ok(Message::Request(request)) => self.element(request, bytes, group),
                 // What cannot wait because it is part of a batch is dropped: nobody waits for it.
                 Ok(Message::Notification(notification)) => {
-                    self.notification(notification, frame);
+                    if !self.notification(notification, frame) {
+                        let what = "dropped: too many notifications wait to be handled, and it is part of a batch";
+                        self.log.frame(frame.offset, bytes, what);
+                    }
                 }
                 Ok(message) => self.message(frame, message),
                 // A bad frame is logged once, however much of it is bad.
