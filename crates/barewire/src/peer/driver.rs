@@ -118,6 +118,12 @@ where
             if let Some(reason) = self.over() {
                 return Poll::Ready(reason);
             }
+            // Others on this thread have waited long enough: handlers that are tasks, other connections, the time.
+            if more && self.turn.watched() > LONG {
+                // Wakes us once they have had it.
+                let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
+                return Poll::Pending;
+            }
             // What can be done now is done now, whatever made it possible: nobody would wake us for it.
             if more || self.turn.can_start() || (self.taken < self.filled && !self.turn.is_blocked()) {
                 continue;
@@ -412,7 +418,7 @@ const READ: usize = 64 * 1024;
 /// So much is written before more is handled.
 const MUCH: usize = 64 * 1024;
 
-/// For so long handlers may run before what they gave is written. A count of frames would be too few of those that take
+/// For so long handlers may run before what they gave is written and others get their turn. A count of frames would be too few of those that take
 /// half a microsecond, which then cost a system call more than they need, and too many of those that take a millisecond.
 const LONG: Duration = Duration::from_micros(500);
 

@@ -149,6 +149,32 @@ async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
     assert!(matches!(ended.reason(), Reason::WriteTimeout(_)), "{ended}");
 }
 
+/// Handlers that never wait, asked for without a pause, leave the thread to others.
+#[tokio::test]
+async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
+    let (here, mut there) = memory(1 << 20);
+    let seen = Arc::new(AtomicUsize::new(0));
+    let text: String = (0..4000)
+        .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n"))
+        .collect();
+    there.send(text.as_bytes()).await.expect("memory");
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    tokio::spawn(async move {
+        loop {
+            tokio::task::yield_now().await;
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let _peer = Connection::new(here).methods(counting(&seen)).spawn();
+    for _ in 0..4000 {
+        soon("an answer", there.recv_line()).await.expect("memory").expect("not the end");
+    }
+    // They take 80 ms.
+    let turns = turns.load(Ordering::SeqCst);
+    assert!(turns > 50, "{turns}");
+}
+
 /// The other side reads slowly, but it reads: it gets all it has asked for, however long ago it has closed its half.
 #[tokio::test]
 async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
