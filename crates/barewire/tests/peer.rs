@@ -292,6 +292,40 @@ async fn a_handler_that_blocks_on_a_thread_of_its_own_holds_up_nobody() {
     assert!(matches!(panic, Err(CallError::Refused(error)) if error.code.get() == -32603));
 }
 
+/// What has begun on a thread cannot be stopped there, but it must not pile up either.
+#[tokio::test]
+async fn cancelled_handlers_that_block_do_not_pile_up() {
+    static HELD: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl<'de> serde::Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            let _: [i64; 1] = serde::Deserialize::deserialize(from)?;
+            HELD.fetch_add(1, Ordering::SeqCst);
+            Ok(Self)
+        }
+    }
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            HELD.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let (release, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let block = move |_: Context, _params: Counted| {
+        let wait = Arc::clone(&wait);
+        async move { Ok(wait.lock().expect("no panic").recv().is_ok()) }
+    };
+    let (_peer, mut raw) = by_hand(Methods::new().on("block", block.blocking()));
+    for id in 0..3000 {
+        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"block","params":[1]})).await;
+        say(&mut raw, json!({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":id}})).await;
+        assert_eq!(line(&mut raw).await["error"]["code"], -32800);
+    }
+    let held = HELD.load(Ordering::SeqCst);
+    drop(release);
+    assert!(held <= 1000, "{held} are held, and none is in flight");
+}
+
 #[tokio::test]
 async fn a_handler_that_had_to_wait_is_not_blamed_for_it() {
     let (here, mut raw) = memory(4096);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use barewire_proto::rpc::Params;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 
 use super::work::{self, BoxedWork, Typed};
 use super::{Context, FromParams, Raw};
@@ -135,7 +136,7 @@ pub trait Handler<M>: Send + Sync + 'static {
     where
         Self: Sized,
     {
-        Blocking(Arc::new(self))
+        Blocking { handler: Arc::new(self), threads: Arc::new(Semaphore::new(THREADS)) }
     }
 }
 
@@ -162,7 +163,11 @@ where
 
 /// A handler that runs on a thread of its own. See [`Handler::blocking`].
 #[derive(Debug)]
-pub struct Blocking<H>(Arc<H>);
+pub struct Blocking<H> {
+    handler: Arc<H>,
+    /// What has begun on a thread goes on there when it is cancelled, and is no longer in flight. So it is counted here.
+    threads: Arc<Semaphore>,
+}
 
 /// Tells a blocking handler from others.
 #[derive(Debug)]
@@ -178,10 +183,14 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<H::Result, Failure>> + Send>>;
 
     fn start(&self, context: Context, params: H::Params) -> Self::Future {
-        let handler = Arc::clone(&self.0);
+        let (handler, threads) = (Arc::clone(&self.handler), Arc::clone(&self.threads));
         let runtime = tokio::runtime::Handle::current();
         Box::pin(async move {
-            let run = move || runtime.block_on(handler.start(context, params));
+            let thread = threads.acquire_owned().await;
+            let run = move || {
+                let _thread = thread;
+                runtime.block_on(handler.start(context, params))
+            };
             match tokio::task::spawn_blocking(run).await {
                 Ok(outcome) => outcome,
                 Err(error) => match error.try_into_panic() {
@@ -250,3 +259,6 @@ impl fmt::Debug for Next {
         f.write_str("Next")
     }
 }
+
+/// As many threads as tokio has for all that blocks, unless it is told otherwise: more would only wait for one.
+const THREADS: usize = 512;
