@@ -118,6 +118,7 @@ impl Scene {
                 vec![self.show(effect)]
             }
             Parsed::Batch(batch) => {
+                self.session.step(Event::StartOfBatch);
                 let mut lines: Vec<String> = batch.texts().flat_map(|text| self.frame(text)).collect();
                 loop {
                     match self.session.step(Event::EndOfBatch) {

@@ -91,6 +91,11 @@ impl Asked {
         }
     }
 
+    /// Answers that came before, one by one, say nothing about what is missing in this array.
+    pub(super) fn start_of_batch(&mut self) {
+        self.answered.clear();
+    }
+
     /// A call that was in one batch with one that has been answered, and was not answered itself.
     pub(super) fn missing(&mut self) -> Option<CallId> {
         let answered = &self.answered;

@@ -46,7 +46,9 @@ pub enum Event<'a> {
     },
     /// A response came.
     Response(&'a Id<'a>),
-    /// An array of responses has ended. To be repeated until nothing follows from it.
+    /// An array begins.
+    StartOfBatch,
+    /// It has ended. To be repeated until nothing follows from it.
     EndOfBatch,
     /// One of our calls is being worked on.
     Progress {

@@ -106,6 +106,10 @@ impl Session {
                 Phase::Ended | Phase::Closing => Effect::Closed,
             },
             Event::Response(id) => self.asked.settle(id),
+            Event::StartOfBatch => {
+                self.asked.start_of_batch();
+                Effect::Nothing
+            }
             Event::EndOfBatch => self.asked.missing().map_or(Effect::Nothing, Effect::Missing),
             Event::Progress { call, now } => self.asked.progress(call, now),
             Event::Forget(call) => self.asked.forget(call),

@@ -466,6 +466,7 @@ impl<C: Codec> Turn<C> {
         self.last_group += 1;
         let group = self.last_group;
         self.groups.insert(group, Group { array: Vec::new(), open: 1, answered: Vec::new() });
+        self.session.step(Event::StartOfBatch);
         let mut logged = false;
         for (element, bytes) in batch.elements().zip(batch.texts()) {
             let frame = Frame { bytes, ..frame };
