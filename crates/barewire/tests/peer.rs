@@ -561,9 +561,13 @@ async fn limits_of_nothing_let_one_of_each_through() {
         let (here, mut raw) = memory(1 << 20);
         let mut limits = Limits::default();
         (limits.output, limits.requests) = (output, requests);
-        let methods = Methods::new()
-            .on("r", |_: Context, (): ()| async { Ok(1) })
-            .on("n", |_: Context, (): ()| async { Ok(sleep(seconds(1)).await) });
+        let methods = Methods::new().on("r", |_: Context, (): ()| async { Ok(1) }).on(
+            "n",
+            |_: Context, (): ()| async {
+                sleep(seconds(1)).await;
+                Ok(())
+            },
+        );
         let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
         for _ in 0..3 {
             say(&mut raw, json!({"jsonrpc":"2.0","method":"n"})).await;

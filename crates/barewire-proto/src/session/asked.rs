@@ -44,8 +44,8 @@ pub(super) struct Asked {
     deadlines: BTreeSet<(Duration, CallId)>,
     /// Those we gave up, to tell a late answer from one that nobody asked for. Bounded: the oldest are forgotten.
     given_up: BTreeSet<CallId>,
-    /// Batches of which an answer has come in the array that is being read.
-    answered: BTreeSet<BatchId>,
+    /// Batches of which an answer has come in the array that is being read; `None` between two arrays.
+    answered: Option<BTreeSet<BatchId>>,
     minted: i64,
 }
 
@@ -83,7 +83,9 @@ impl Asked {
         let Some(id) = CallId::from_id(id) else { return Effect::Unknown };
         match self.remove(id) {
             Some(call) => {
-                self.answered.extend(call.batch);
+                if let Some(answered) = &mut self.answered {
+                    answered.extend(call.batch);
+                }
                 Effect::Settle(id)
             }
             None if self.given_up.remove(&id) => Effect::Late,
@@ -91,30 +93,27 @@ impl Asked {
         }
     }
 
-    /// Answers that came before, one by one, say nothing about what is missing in this array.
+    /// Answers that come one by one say nothing about what is missing in an array.
     pub(super) fn start_of_batch(&mut self) {
-        self.answered.clear();
+        self.answered = Some(BTreeSet::new());
     }
 
     /// A call that was in one batch with one that has been answered, and was not answered itself.
     pub(super) fn missing(&mut self) -> Option<CallId> {
-        let answered = &self.answered;
-        if answered.is_empty() {
-            return None;
-        }
+        // Without one, there is nothing to look for among all that wait.
+        let answered = self.answered.take().filter(|answered| !answered.is_empty())?;
         let missing = self
             .waiting
             .iter()
             .filter(|(_, call)| call.batch.is_some_and(|batch| answered.contains(&batch)))
             .map(|(id, _)| *id)
             .min();
-        match missing {
-            Some(id) => {
-                self.remove(id);
-                // It may come after all, from a peer that answers one by one.
-                self.give_up(id);
-            }
-            None => self.answered.clear(),
+        if let Some(id) = missing {
+            self.remove(id);
+            // It may come after all, from a peer that answers one by one.
+            self.give_up(id);
+            // There may be more.
+            self.answered = Some(answered);
         }
         missing
     }

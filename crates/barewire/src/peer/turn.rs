@@ -475,7 +475,8 @@ impl<C: Codec> Turn<C> {
                 // What cannot wait because it is part of a batch is dropped: nobody waits for it.
                 Ok(Message::Notification(notification)) => {
                     if !self.notification(notification, frame) {
-                        let what = "dropped: too many notifications wait to be handled, and it is part of a batch";
+                        let what =
+                            "dropped: too many notifications wait to be handled, and it is part of a batch";
                         self.log.frame(frame.offset, bytes, what);
                     }
                 }

@@ -154,9 +154,8 @@ async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
 async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
     let (here, mut there) = memory(1 << 20);
     let seen = Arc::new(AtomicUsize::new(0));
-    let text: String = (0..4000)
-        .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n"))
-        .collect();
+    let text: String =
+        (0..4000).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n")).collect();
     there.send(text.as_bytes()).await.expect("memory");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
