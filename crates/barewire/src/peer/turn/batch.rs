@@ -1,0 +1,114 @@
+//! An array of theirs -> its elements, and their answers -> one array.
+
+use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::rpc::{Batch, Id, Message, Request};
+use barewire_proto::session::{Effect, Event, Refusal, Ticket};
+
+use super::handlers::Job;
+use super::{Parked, Turn};
+use crate::peer::CallError;
+
+/// The answers to a batch, until all are there.
+pub(super) struct Group {
+    /// The array as far as it goes.
+    pub(super) array: Vec<u8>,
+    /// How many are missing, the batch itself counted while it is being read.
+    pub(super) open: usize,
+    /// Whose answers are there; their ids are in flight until the array is written.
+    pub(super) answered: Vec<(Ticket, Id<'static>)>,
+}
+
+impl<C: Codec> Turn<C> {
+    pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>) {
+        let Some(most) = self.limits.batch else {
+            for (index, invalid) in batch.refusals().enumerate() {
+                match index {
+                    0 => self.invalid(frame.offset, frame.bytes, &invalid, None),
+                    _ => self.judge(&invalid, None),
+                }
+            }
+            return;
+        };
+        if let Some(invalid) = batch.over(most) {
+            return self.invalid(frame.offset, frame.bytes, &invalid, None);
+        }
+        self.last_group += 1;
+        let group = self.last_group;
+        self.groups.insert(group, Group { array: Vec::new(), open: 1, answered: Vec::new() });
+        self.session.step(Event::StartOfBatch);
+        let mut logged = false;
+        for (element, bytes) in batch.elements().zip(batch.texts()) {
+            let frame = Frame { bytes, ..frame };
+            match element {
+                Ok(Message::Request(request)) => self.element(request, bytes, group),
+                // What cannot wait because it is part of a batch is dropped: nobody waits for it.
+                Ok(Message::Notification(notification)) => {
+                    if !self.notification(notification, frame) {
+                        let what =
+                            "dropped: too many notifications wait to be handled, and it is part of a batch";
+                        self.log.frame(frame.offset, bytes, what);
+                    }
+                }
+                Ok(message) => self.message(frame, message),
+                // A bad frame is logged once, however much of it is bad.
+                Err(invalid) if std::mem::replace(&mut logged, true) => self.judge(&invalid, Some(group)),
+                Err(invalid) => self.invalid(frame.offset, bytes, &invalid, Some(group)),
+            }
+        }
+        while let Effect::Missing(call) = self.session.step(Event::EndOfBatch) {
+            self.settle(call, Err(CallError::Missing));
+        }
+        self.close_entry(group);
+    }
+
+    fn element(&mut self, request: Request<'_>, text: &[u8], group: u64) {
+        let bytes = text.len();
+        let room = self.parked.is_empty() && self.has_room();
+        let open = |turn: &mut Self| {
+            if let Some(group) = turn.groups.get_mut(&group) {
+                group.open += 1;
+            }
+        };
+        match self.session.step(Event::Request { id: &request.id, bytes, room }) {
+            Effect::Start(ticket) => {
+                open(self);
+                // Its answer is not written before those of the others: until then its id is in flight.
+                self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                self.start(Job { ticket, request, bytes, group: Some(group), deferred: true });
+            }
+            Effect::Park(ticket) => {
+                open(self);
+                self.parked.push_back(Parked { ticket, frame: text.into(), group: Some(group) });
+            }
+            Effect::Refuse(refusal) => self.refuse(&request, refusal, Some(group)),
+            // The rest of the batch is here already, so there is nothing to be held back.
+            _ => self.refuse(&request, Refusal::Busy, Some(group)),
+        }
+    }
+
+    /// One of the answers to a batch is there, or will not come. With the last of them the array goes out, unless it is
+    /// empty: nobody in it waited for an answer.
+    pub(super) fn close_entry(&mut self, number: u64) {
+        let Some(group) = self.groups.get_mut(&number) else { return };
+        group.open -= 1;
+        if group.open > 0 {
+            return;
+        }
+        let Some(Group { mut array, answered, .. }) = self.groups.remove(&number) else { return };
+        for (ticket, id) in &answered {
+            self.session.step(Event::Answer { ticket: *ticket, id });
+        }
+        if !array.is_empty() {
+            array.push(b']');
+            self.send(None, |out| out.extend_from_slice(&array));
+        }
+    }
+}
+
+impl Group {
+    /// Adds an element to the array.
+    pub(super) fn entry(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.array.push(if self.array.is_empty() { b'[' } else { b',' });
+        write(&mut self.array);
+    }
+}

@@ -1,0 +1,96 @@
+//! The end -> everybody who waits is told.
+
+use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::rpc::{Message, Parsed, Reply, parse};
+use barewire_proto::session::{Event, Refusal};
+
+use super::{Held, Turn};
+use crate::peer::{CallError, Closed, Reason};
+use crate::transport::Exit;
+
+impl<C: Codec> Turn<C> {
+    /// Nothing new is begun from now on, for this reason.
+    pub(in crate::peer) fn close(&mut self, reason: Reason) {
+        self.session.step(match reason {
+            Reason::Eof => Event::Eof,
+            _ => Event::Close,
+        });
+        self.closing.get_or_insert(reason);
+    }
+
+    /// Tells all who wait for an answer of the other side that none will come.
+    pub(in crate::peer) fn fail_calls(&mut self, closed: &Closed) {
+        for (call, caller) in std::mem::take(&mut self.callers) {
+            self.session.step(Event::Forget(call));
+            let _ = caller.answer.send(Err(CallError::Closed(closed.clone())));
+        }
+    }
+
+    /// Stops all handlers.
+    pub(in crate::peer) fn stop_handlers(&mut self) {
+        for running in self.running.values() {
+            running.incoming.cancel();
+            running.task.abort();
+        }
+        if let Some(task) = &self.notifications.task {
+            task.abort();
+        }
+    }
+
+    /// Stops the handlers that are still at it, and tells those who wait for them.
+    pub(in crate::peer) fn give_up(&mut self) {
+        self.stop_handlers();
+        self.close(Reason::Shutdown);
+        if let Some(Held { offset, frame }) = self.held.take() {
+            // Nothing is begun any more, so it is refused if it asks for something.
+            self.whole(Frame { offset, bytes: &frame, event: None });
+        }
+        let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.group));
+        let parked = std::mem::take(&mut self.parked).into_iter().filter_map(|it| {
+            match parse(&it.frame, self.limits.depth) {
+                Parsed::Message(Message::Request(request)) => Some((request.reply().into_owned(), it.group)),
+                _ => None,
+            }
+        });
+        let left: Vec<(Reply<'static>, Option<u64>)> = running.chain(parked).collect();
+        for (reply, group) in left {
+            let Some(id) = reply.id() else { continue };
+            let error = Refusal::Closing.error(id);
+            self.send(group, |out| reply.borrow().error(out, &error));
+            if let Some(group) = group {
+                self.close_entry(group);
+            }
+        }
+    }
+
+    /// How the connection ended, and what the other side sent if it never sent a message.
+    pub(in crate::peer) fn closed(&self, reason: Reason, exit: Option<Exit>) -> Closed {
+        Closed::new(reason, self.noise.clone().filter(|_| !self.heard), exit)
+    }
+
+    /// It is over: everybody is told.
+    pub(in crate::peer) fn finish(&mut self, reason: Reason, exit: Option<Exit>) -> Closed {
+        let closed = self.closed(reason, exit);
+        self.stop_handlers();
+        self.fail_calls(&closed);
+        drop(self.queue.close(closed.clone()));
+        closed
+    }
+}
+
+impl<C> Drop for Turn<C> {
+    /// If nobody drives the connection any more, nobody must wait for it either.
+    fn drop(&mut self) {
+        if self.queue.closed().is_some() {
+            return;
+        }
+        for running in self.running.values() {
+            running.incoming.cancel();
+            running.task.abort();
+        }
+        if let Some(task) = &self.notifications.task {
+            task.abort();
+        }
+        drop(self.queue.close(Closed::new(Reason::Abandoned, None, None)));
+    }
+}

@@ -1,0 +1,196 @@
+//! A message -> its handler, up to its first wait; then an answer, or a task.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request, parse};
+use barewire_proto::session::{Event, Ticket};
+use tracing::{Instrument, Span};
+
+use super::{Held, Parked, Running, Turn};
+use crate::Failure;
+use crate::log::quoted;
+use crate::peer::Context;
+use crate::peer::context::Incoming;
+use crate::peer::queue::Command;
+use crate::peer::work::{self, BoxedWork};
+
+/// A request that is to be started.
+pub(super) struct Job<'a> {
+    pub(super) ticket: Ticket,
+    pub(super) request: Request<'a>,
+    pub(super) bytes: usize,
+    pub(super) group: Option<u64>,
+    /// The session has it in flight already.
+    pub(super) deferred: bool,
+}
+
+impl<C: Codec> Turn<C> {
+    /// Starts the handler of a message and runs it up to its first wait.
+    fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>) -> Begun {
+        let Some(handler) = self.methods.find(method) else {
+            return Begun::Done(Err(Failure::method_not_found()));
+        };
+        let span = match id {
+            Some(id) => tracing::info_span!("request", method, id = id.as_str()),
+            None => tracing::info_span!("notification", method),
+        };
+        let traced = match &self.trace {
+            Some(trace) => Failure::catch(|| trace.incoming(&span, method, params)),
+            None => Ok(()),
+        };
+        let progress = self.conventions.progress;
+        let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
+        incoming = Incoming::of(incoming, method, id, self.tokens.find(params));
+        let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
+        let entered = span.enter();
+        let started = traced.and_then(|()| Failure::catch(|| handler.start(context, params))?);
+        let polled = started.map(|mut work| {
+            let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
+            (polled, work)
+        });
+        drop(entered);
+        self.check_watch(method);
+        match polled {
+            Ok((Poll::Pending, work)) => Begun::Waits { work, span, incoming },
+            Ok((Poll::Ready(done), work)) => {
+                self.spare = Some(incoming);
+                Begun::Done(work::keep(done, work))
+            }
+            Err(failure) => {
+                self.spare = Some(incoming);
+                Begun::Done(Err(failure))
+            }
+        }
+    }
+
+    /// Handles a request. If its handler is done at once the answer is written; if not it becomes a task.
+    pub(super) fn start(&mut self, job: Job<'_>) {
+        let Job { ticket, ref request, bytes, group, deferred } = job;
+        let method = request.method.to_name();
+        match self.begin(&method, Some(&request.id), request.params) {
+            Begun::Done(done) => {
+                // What it sent while it ran goes out first.
+                self.take_commands();
+                if deferred && group.is_none() {
+                    self.session.step(Event::Answer { ticket, id: &request.id });
+                }
+                let mut failed = None;
+                let write = |out: &mut Vec<u8>| failed = work::answer(done, request.reply(), &method, out);
+                match group {
+                    None => C::encode(self.output.next(), write),
+                    Some(number) => {
+                        if let Some(group) = self.groups.get_mut(&number) {
+                            group.entry(write);
+                            group.answered.push((ticket, request.id.clone().into_owned()));
+                        }
+                        self.close_entry(number);
+                    }
+                }
+                if let Some(failure) = failed {
+                    self.log.failed(&method, &failure);
+                }
+            }
+            Begun::Waits { work, span, incoming } => {
+                if !deferred {
+                    self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                }
+                let reply = request.reply().into_owned();
+                let (queue, answer_to) = (Arc::clone(&self.queue), reply.borrow().into_owned());
+                let method = method.into_owned();
+                let task = async move {
+                    let done = work::run(work).await;
+                    let mut message = Vec::new();
+                    let failure = work::answer(done, answer_to, &method, &mut message);
+                    // If they cannot be told, the connection is over and nobody asks.
+                    if let Some(failure) = failure {
+                        let _ = queue.push(Command::Failed { method, failure });
+                    }
+                    let _ = queue.push(Command::Answered { ticket, message });
+                };
+                let task = tokio::spawn(task.instrument(span)).abort_handle();
+                self.running.insert(ticket, Running { task, incoming, reply, group });
+            }
+        }
+    }
+
+    /// Handles a notification. If its handler is not done at once, those behind it wait.
+    pub(super) fn notified(&mut self, notification: Notification<'_>) {
+        let method = notification.method.to_name();
+        match self.begin(&method, None, notification.params) {
+            Begun::Done(done) => {
+                if let Some(failure) = work::finish(done) {
+                    self.log.failed(&method, &failure);
+                }
+            }
+            Begun::Waits { work, span, .. } => {
+                let (queue, method) = (Arc::clone(&self.queue), method.into_owned());
+                let task = async move {
+                    if let Some(failure) = work::finish(work::run(work).await) {
+                        let _ = queue.push(Command::Failed { method, failure });
+                    }
+                    let _ = queue.push(Command::Handled);
+                };
+                self.notifications.task = Some(tokio::spawn(task.instrument(span)).abort_handle());
+            }
+        }
+    }
+
+    /// Says so if a handler has kept everything else waiting.
+    fn check_watch(&mut self, method: &str) {
+        let now = std::time::Instant::now();
+        let took = now.duration_since(self.watch);
+        self.watch = now;
+        if took > LONG {
+            let method = quoted(method.as_bytes());
+            self.log.line(format_args!(
+                "barewire: handler of {method} ran for {} ms without waiting, and everything else waited for it: \
+                 .blocking() gives it a thread",
+                took.as_millis()
+            ));
+        }
+    }
+
+    /// Starts what could not be started before.
+    pub(in crate::peer) fn start_waiting(&mut self) {
+        if !self.can_start() {
+            return;
+        }
+        self.start_watch();
+        while !self.parked.is_empty() && self.has_room() {
+            let Some(Parked { ticket, frame, group }) = self.parked.pop_front() else { break };
+            if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
+                let bytes = frame.len();
+                self.session.step(Event::Defer { ticket, id: &request.id, bytes });
+                self.start(Job { ticket, request, bytes, group, deferred: true });
+            }
+        }
+        while self.notifications.task.is_none()
+            && let Some(frame) = self.notifications.waiting.pop_front()
+        {
+            self.notifications.bytes -= frame.len();
+            if let Parsed::Message(Message::Notification(notification)) = parse(&frame, self.limits.depth) {
+                self.notified(notification);
+            }
+        }
+        // After those, because it came after them.
+        if let Some(held) = &self.held
+            && self.would_take(held)
+            && let Some(Held { offset, frame }) = self.held.take()
+        {
+            self.whole(Frame { offset, bytes: &frame, event: None });
+        }
+    }
+}
+
+/// A handler after its first poll.
+enum Begun {
+    Done(Result<BoxedWork, Failure>),
+    Waits { work: BoxedWork, span: Span, incoming: Arc<Incoming> },
+}
+
+/// A handler that runs longer without waiting keeps everything else on its connection waiting for a time that people
+/// notice.
+const LONG: Duration = Duration::from_millis(10);

@@ -1,0 +1,244 @@
+//! One message -> what is done about it: handlers run, calls settled, answers put where they are written from.
+//!
+//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does, and calls in here for each frame and for each
+//! command of the queue.
+
+mod batch;
+mod end;
+mod handlers;
+mod ours;
+mod theirs;
+
+use std::collections::{HashMap, VecDeque};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barewire_proto::frame::Codec;
+use barewire_proto::rpc::Reply;
+use barewire_proto::session::{CallId, Conventions, Session, Settings as SessionSettings, Ticket, Tokens};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::connection::Settings;
+use super::context::Incoming;
+use super::methods::Table;
+use super::output::Output;
+use super::queue::{Command, OnProgress, Queue};
+use super::{CallError, Limits, Noise, Raw, Reason, Trace};
+use crate::log::Log;
+use batch::Group;
+
+/// All that handling a message needs.
+pub(super) struct Turn<C> {
+    pub(super) session: Session,
+    pub(super) output: Output,
+    pub(super) queue: Arc<Queue>,
+    pub(super) limits: Limits,
+    methods: Table,
+    conventions: Conventions,
+    tokens: Tokens,
+    answer_unreadable: bool,
+    trace: Option<Arc<dyn Trace>>,
+    log: Log,
+    /// Who waits for the answers to our calls.
+    callers: HashMap<CallId, Caller>,
+    /// The tasks of requests that did not finish at their first poll.
+    running: HashMap<Ticket, Running>,
+    /// Requests that are in flight and not started: nothing can be written.
+    parked: VecDeque<Parked>,
+    notifications: Lane,
+    /// A frame that cannot be taken yet. Nothing behind it is.
+    held: Option<Held>,
+    groups: HashMap<u64, Group>,
+    last_group: u64,
+    /// What the last handler was given, to be used again if it is done with it.
+    spare: Option<Arc<Incoming>>,
+    commands: Vec<Command>,
+    /// A message has come.
+    heard: bool,
+    noise: Option<Noise>,
+    /// Why nothing new is begun any more.
+    closing: Option<Reason>,
+    /// What the frames so far mean for the connection as a whole.
+    pub(super) wants: Wants,
+    began: Instant,
+    /// When the last handler was done, or the first could begin.
+    watch: std::time::Instant,
+    /// When the first of these handlers could begin.
+    watched: std::time::Instant,
+    codec: PhantomData<fn() -> C>,
+}
+
+/// What is to become of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// Go on.
+    More,
+    /// Finish and end.
+    Shutdown,
+    /// The other side cannot be understood.
+    ContentLength,
+}
+
+struct Caller {
+    answer: oneshot::Sender<Result<Raw, CallError>>,
+    progress: Option<OnProgress>,
+}
+
+struct Running {
+    task: AbortHandle,
+    incoming: Arc<Incoming>,
+    reply: Reply<'static>,
+    group: Option<u64>,
+}
+
+struct Parked {
+    ticket: Ticket,
+    frame: Box<[u8]>,
+    group: Option<u64>,
+}
+
+struct Held {
+    offset: u64,
+    frame: Box<[u8]>,
+}
+
+/// Notifications are handled one after the other.
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    task: Option<AbortHandle>,
+}
+
+impl<C: Codec> Turn<C> {
+    pub(super) fn new(settings: Settings, queue: Arc<Queue>) -> Self {
+        let Settings { methods, limits, conventions, answer_unreadable, log, trace, .. } = settings;
+        let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
+        let session = Session::new(SessionSettings {
+            answer_unreadable,
+            cancelled: conventions.cancel.answer,
+            limits: limits.session(),
+        });
+        Self {
+            session,
+            output: Output::default(),
+            queue,
+            limits,
+            methods: methods.finish(),
+            conventions,
+            tokens: Tokens::new(conventions.progress),
+            answer_unreadable,
+            trace,
+            log,
+            callers: HashMap::new(),
+            running: HashMap::new(),
+            parked: VecDeque::new(),
+            notifications: Lane::default(),
+            held: None,
+            groups: HashMap::new(),
+            last_group: 0,
+            spare: None,
+            closing: None,
+            commands: Vec::new(),
+            heard: false,
+            noise: None,
+            wants: Wants::More,
+            began: Instant::now(),
+            watch: std::time::Instant::now(),
+            watched: std::time::Instant::now(),
+            codec: PhantomData,
+        }
+    }
+
+    /// The time as the session counts it.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// A time of the session's.
+    pub(super) fn at(&self, time: Duration) -> Instant {
+        later(self.began, time)
+    }
+
+    /// Handlers are timed from now on.
+    pub(super) fn start_watch(&mut self) {
+        self.watch = std::time::Instant::now();
+        self.watched = self.watch;
+    }
+
+    /// For how long handlers have been running since then.
+    pub(super) fn watched(&self) -> Duration {
+        self.watch.duration_since(self.watched)
+    }
+
+    /// Whether no frame may be taken.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.held.is_some() || {
+            let waiting = self.output.len();
+            // While a call of ours waits, its answer may stand behind what we would rather not read.
+            waiting >= self.limits.hard() || (waiting >= self.limits.output && !self.session.is_waiting())
+        }
+    }
+
+    /// Whether [`Self::start_waiting`] has something to start.
+    pub(super) fn can_start(&self) -> bool {
+        let lane = &self.notifications;
+        (!self.parked.is_empty() && self.has_room())
+            || (lane.task.is_none() && !lane.waiting.is_empty())
+            || self.held.as_ref().is_some_and(|held| self.would_take(held))
+    }
+
+    /// Whether a frame that is held can be taken.
+    fn would_take(&self, held: &Held) -> bool {
+        let (bytes, waiting) = (held.frame.len(), self.session.is_waiting());
+        self.session.would_take(bytes)
+            && (waiting || (self.has_room() && !self.notifications.is_full(bytes, &self.limits)))
+    }
+
+    /// Whether something new may be begun that will be answered.
+    fn has_room(&self) -> bool {
+        self.output.len() + self.queue.bytes() < self.limits.output
+    }
+
+    /// Whether nothing of theirs is being worked on.
+    pub(super) fn is_idle(&self) -> bool {
+        let lane = &self.notifications;
+        let nothing_waits = self.held.is_none() && lane.task.is_none() && lane.waiting.is_empty();
+        self.session.owes() == 0 && nothing_waits && self.queue.is_empty()
+    }
+
+    /// Puts something into the log that is about the connection as a whole.
+    pub(super) fn report(&mut self, what: &str) {
+        self.log.line(format_args!("barewire: connection {what}"));
+    }
+
+    /// Puts one message where it is written from: on the wire, or into the array that it is part of.
+    fn send(&mut self, group: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) {
+        match group {
+            None => C::encode(self.output.next(), write),
+            Some(group) => {
+                if let Some(group) = self.groups.get_mut(&group) {
+                    group.entry(write);
+                }
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn is_full(&self, bytes: usize, limits: &Limits) -> bool {
+        self.bytes + bytes > limits.output && !self.waiting.is_empty()
+            || self.waiting.len() >= limits.requests
+    }
+}
+
+/// `time` after `from`. What no clock can hold is as good as never.
+pub(super) fn later(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time).unwrap_or_else(|| from + FAR)
+}
+
+/// Longer than anything runs.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

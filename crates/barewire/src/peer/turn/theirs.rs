@@ -1,0 +1,222 @@
+//! What came -> what is done about it: requests, notifications, responses, and what is none of these.
+
+use barewire_proto::frame::{Codec, Frame, FrameError};
+use barewire_proto::rpc::{
+    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Request, Response, parse,
+};
+use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal};
+
+use super::handlers::Job;
+use super::{Caller, Held, Parked, Turn, Wants};
+use crate::Failure;
+use crate::log::quoted;
+use crate::peer::queue::OnProgress;
+use crate::peer::{CallError, Noise, Raw};
+
+impl<C: Codec> Turn<C> {
+    /// Handles one frame.
+    pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
+        match frame {
+            Ok(frame) => self.whole(frame),
+            Err(error) => {
+                let begins = match &error {
+                    FrameError::TooLong(long) => &long.begins[..],
+                    _ => b"",
+                };
+                self.invalid(error.offset(), begins, &Invalid::from_frame(&error), None);
+                self.note(error.offset(), begins);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn whole(&mut self, frame: Frame<'_>) {
+        match parse(frame.bytes, self.limits.depth) {
+            Parsed::Message(message) => {
+                self.heard = true;
+                self.message(frame, message);
+            }
+            Parsed::Batch(batch) => {
+                self.heard = true;
+                self.batch(frame, batch);
+            }
+            Parsed::Invalid(invalid) => {
+                self.invalid(frame.offset, frame.bytes, &invalid, None);
+                self.note(frame.offset, frame.bytes);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn message(&mut self, frame: Frame<'_>, message: Message<'_>) {
+        match message {
+            Message::Request(request) => self.request(frame, request),
+            Message::Notification(notification) => {
+                if !self.notification(notification, frame) {
+                    self.held = Some(Held { offset: frame.offset, frame: frame.bytes.into() });
+                }
+            }
+            Message::Response(response) => self.response(frame, response),
+            Message::OrphanError(error) => self.log.frame(
+                frame.offset,
+                frame.bytes,
+                format_args!("the peer reports an error, code {}", error.code),
+            ),
+        }
+    }
+
+    #[inline]
+    fn request(&mut self, frame: Frame<'_>, request: Request<'_>) {
+        let bytes = frame.bytes.len();
+        let room = self.parked.is_empty() && self.has_room();
+        match self.session.step(Event::Request { id: &request.id, bytes, room }) {
+            Effect::Start(ticket) => {
+                self.start(Job { ticket, request, bytes, group: None, deferred: false });
+            }
+            Effect::Park(ticket) => {
+                self.parked.push_back(Parked { ticket, frame: frame.bytes.into(), group: None });
+            }
+            Effect::Hold => self.held = Some(Held { offset: frame.offset, frame: frame.bytes.into() }),
+            Effect::Refuse(refusal) => self.refuse(&request, refusal, None),
+            effect => unreachable!("{effect:?} does not follow from a request"),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, group: Option<u64>) {
+        let error = refusal.error(&request.id);
+        let reply = match refusal {
+            Refusal::Duplicate => request.reply().unnamed(),
+            _ => request.reply(),
+        };
+        self.send(group, |out| reply.error(out, &error));
+    }
+
+    /// Refuses what is no message, or tells the caller whose answer it should have been.
+    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, group: Option<u64>) {
+        self.log.refused(offset, bytes, invalid);
+        self.judge(invalid, group);
+    }
+
+    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, group: Option<u64>) {
+        match self.session.step(Event::Invalid(invalid)) {
+            Effect::Reject => {
+                if let Some(reply) = invalid.reply() {
+                    self.send(group, |out| reply.error(out, &invalid.error()));
+                }
+            }
+            Effect::Fault(call) => self.settle(call, Err(CallError::Fault(invalid.to_string()))),
+            _ => {}
+        }
+    }
+
+    /// Keeps what the other side began with, if that was no message.
+    fn note(&mut self, offset: u64, bytes: &[u8]) {
+        if self.heard || self.noise.is_some() {
+            return;
+        }
+        self.noise = Some(Noise { offset, begins: quoted(bytes) });
+        let header = bytes.get(..CONTENT_LENGTH.len());
+        if !self.answer_unreadable && header.is_some_and(|it| it.eq_ignore_ascii_case(CONTENT_LENGTH)) {
+            self.wants = Wants::ContentLength;
+        }
+    }
+
+    fn response(&mut self, frame: Frame<'_>, response: Response<'_>) {
+        match self.session.step(Event::Response(&response.id)) {
+            Effect::Settle(call) => {
+                let outcome = match response.outcome {
+                    Ok(result) => Ok(Raw::new(result)),
+                    Err(error) => Err(CallError::Refused(error.to_owned())),
+                };
+                self.settle(call, outcome);
+            }
+            Effect::Late => {}
+            _ => {
+                let kind = if response.outcome.is_ok() { "result" } else { "error" };
+                self.log.frame(
+                    frame.offset,
+                    frame.bytes,
+                    format_args!("{kind} of no request that waits for one"),
+                );
+            }
+        }
+    }
+
+    /// Handles a notification; `false` if it has to wait and nothing behind it may be taken.
+    pub(super) fn notification(&mut self, notification: Notification<'_>, frame: Frame<'_>) -> bool {
+        match self.conventions.signal(&notification) {
+            Signal::Cancel(id) => {
+                self.cancelled(&id);
+                return true;
+            }
+            Signal::Stray => {
+                self.log.frame(frame.offset, frame.bytes, "cancels something, but does not say what");
+                return true;
+            }
+            Signal::Progress(call) if self.callers.contains_key(&call) => {
+                self.progress(call, notification.params);
+                return true;
+            }
+            Signal::Progress(_) | Signal::None => {}
+        }
+        let lane = &self.notifications;
+        if lane.task.is_none() && lane.waiting.is_empty() {
+            self.notified(notification);
+            return true;
+        }
+        let bytes = frame.bytes.len();
+        match (lane.is_full(bytes, &self.limits), self.session.is_waiting()) {
+            (false, _) => {
+                self.notifications.bytes += bytes;
+                self.notifications.waiting.push_back(frame.bytes.into());
+                true
+            }
+            (true, false) => false,
+            (true, true) => {
+                let what = "dropped: too many notifications wait to be handled, and so does an answer to us";
+                self.log.frame(frame.offset, frame.bytes, what);
+                true
+            }
+        }
+    }
+
+    fn progress(&mut self, call: CallId, params: Option<Params<'_>>) {
+        let now = self.now();
+        self.session.step(Event::Progress { call, now });
+        if let Some(Caller { progress: Some(OnProgress(tell)), .. }) = self.callers.get_mut(&call)
+            && let Some(params) = params
+        {
+            let value = Raw::new(self.conventions.progress.value(params.json()));
+            if let Err(panic) = Failure::catch(|| tell(value)) {
+                self.log.failed(self.conventions.progress.method, &panic);
+            }
+        }
+    }
+
+    /// They no longer want an answer: the session forgets the id, then the handler is told, then it is dropped.
+    fn cancelled(&mut self, id: &Id<'_>) {
+        let Effect::Cancel { ticket, answer } = self.session.step(Event::Cancelled(id)) else { return };
+        let (reply, group) = if let Some(running) = self.running.remove(&ticket) {
+            running.incoming.cancel();
+            running.task.abort();
+            (running.reply, running.group)
+        } else if let Some(at) = self.parked.iter().position(|parked| parked.ticket == ticket)
+            && let Some(parked) = self.parked.remove(at)
+            && let Parsed::Message(Message::Request(request)) = parse(&parked.frame, self.limits.depth)
+        {
+            (request.reply().into_owned(), parked.group)
+        } else {
+            // Its answer is there, in an array that is not complete.
+            return;
+        };
+        if let Some(code) = answer {
+            self.send(group, |out| reply.error(out, &ErrorObject::standard(code)));
+        }
+        if let Some(group) = group {
+            self.close_entry(group);
+        }
+    }
+}
+
+/// What the other framing begins with.
+const CONTENT_LENGTH: &[u8] = b"content-length:";
