@@ -69,9 +69,10 @@ impl Log {
         }
     }
 
-    /// A log that cannot be written to is no reason to stop.
+    /// A log that cannot be written to is no reason to stop, nor is one that panics.
     fn write(&mut self, line: fmt::Arguments<'_>) {
-        let _ = self.sink.write_all(format!("{line}\n").as_bytes());
+        let line = format!("{line}\n");
+        let _ = Failure::catch(|| self.sink.write_all(line.as_bytes()));
     }
 }
 

@@ -154,6 +154,10 @@ async fn a_batch_is_answered_in_any_order_and_may_have_entries_missing() {
     assert_eq!(three.await.expect("a result"), 3);
     assert!(matches!(one.await, Err(CallError::Refused(error)) if error.code.get() == 3));
     assert!(matches!(two.await, Err(CallError::Missing)));
+    // One that the other side would refuse as a whole is not sent.
+    let mut batch = peer.batch();
+    (0..1001).for_each(|_| batch.notify("n", ()).expect("params"));
+    assert!(batch.send().await.expect_err("too long").to_string().contains("at most 1000"));
     // An empty batch is not sent, and one that is dropped says so.
     peer.batch().send().await.expect("nothing to do");
     let mut batch = peer.batch();
@@ -608,7 +612,7 @@ async fn a_recursion_without_end_is_ended_by_a_refusal() {
     assert!(matches!(error, CallError::Refused(_)), "{error}");
     assert_eq!(
         b.call::<Raw>("nobody", ()).await.expect_err("no such").to_string(),
-        "Method not found (-32601)"
+        r#"Method not found (-32601): {"method":"nobody"}"#
     );
 }
 

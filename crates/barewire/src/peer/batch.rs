@@ -51,11 +51,18 @@ impl Batch {
         Ok(())
     }
 
-    /// Sends the array. An empty one is not sent.
+    /// Sends the array. An empty one is not sent; one of more elements than we would take ourselves is an error.
     pub async fn send(self) -> Result<(), CallError> {
         let Self { queue, mut entries } = self;
         if entries.is_empty() {
             return Ok(());
+        }
+        if entries.len() > queue.batch {
+            // The other side would refuse it with an id of null, and nobody could say whose answer that is.
+            let (there, most) = (entries.len(), queue.batch);
+            return Err(CallError::Params(format!(
+                "a batch of {there} elements, and at most {most} are taken"
+            )));
         }
         let bytes = entries.iter().map(Entry::len).sum();
         let all = queue.reserve(bytes).await.map_err(CallError::Closed)?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use barewire_proto::rpc::ErrorObject;
 use barewire_proto::session::{CallId, Patience};
+use barewire_proto::transcript::escape;
 use tokio::sync::oneshot;
 
 use super::queue::{Ask, Command, OnProgress, Queue};
@@ -138,7 +139,7 @@ impl Drop for Waiting {
 }
 
 /// Why a call has no result.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum CallError {
     /// The other side understood, and said no.
@@ -160,18 +161,35 @@ pub enum CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(error) => error.fmt(f),
+            Self::Refused(error) => {
+                fmt::Display::fmt(error, f)?;
+                // Why exactly is often in there, and what is long is not for a sentence.
+                match error.data.as_ref().map(|data| data.get()) {
+                    Some(data) if data.len() <= SHOWN => write!(f, ": {}", escape(data.as_bytes())),
+                    _ => Ok(()),
+                }
+            }
             Self::Fault(what) => write!(f, "the answer is no valid response: {what}"),
             Self::Result(what) => write!(f, "the result is not what was expected: {what}"),
             Self::Missing => f.write_str("the answer to the batch has none for this call"),
             Self::TimedOut => f.write_str("no answer in time"),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
-            Self::Closed(closed) => closed.fmt(f),
+            Self::Closed(closed) => fmt::Display::fmt(closed, f),
         }
     }
 }
 
+/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+impl fmt::Debug for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for CallError {}
+
+/// So much of an error's data is shown: two lines of a terminal.
+const SHOWN: usize = 200;
 
 /// As long as the official SDKs wait.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

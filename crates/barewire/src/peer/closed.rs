@@ -12,7 +12,6 @@ use crate::transport::Exit;
 #[derive(Clone)]
 pub struct Closed(Arc<How>);
 
-#[derive(Debug)]
 struct How {
     reason: Reason,
     noise: Option<Noise>,
@@ -116,9 +115,10 @@ impl fmt::Display for Reason {
     }
 }
 
+/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
 impl fmt::Debug for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        fmt::Display::fmt(self, f)
     }
 }
 

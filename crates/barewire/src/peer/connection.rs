@@ -128,7 +128,7 @@ impl<T: Transport> Connection<T> {
         let Self { transport, mut settings } = self;
         let parts = transport.into_parts();
         settings.answer_unreadable.get_or_insert(!parts.opened_by_us);
-        let queue = Arc::new(Queue::new(settings.limits.own_share(), settings.trace.clone()));
+        let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         let limit = settings.limits.frame;
         let future = match parts.framing {
             Framing::Lines => drive::<Lines, _, _>(Lines::new(limit), parts, settings, &queue),

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 use super::sniff::{self, Verdict};
 use super::turn::{Turn, Wants, later};
 use super::{Closed, Reason};
-use crate::transport::{Ending, Parts};
+use crate::transport::{Ending, Exit, Parts};
 
 /// Drives a connection.
 pub(super) struct Driver<C, R, W> {
@@ -88,13 +88,27 @@ where
             // What is written is on its way; a writer that does not finish is not waited for.
             let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
         }
-        // Both halves are closed before anybody waits for the other side to notice.
-        drop((self.reader.take(), self.writer.take()));
+        // Before anybody waits for the other side to notice.
+        drop(self.writer.take());
         let exit = match self.ending.take() {
-            Some(ending) => ending.await,
+            Some(mut ending) => poll_fn(|context| self.linger(context, &mut ending)).await,
             None => None,
         };
         self.turn.finish(reason, exit)
+    }
+
+    /// Waits for the end of a process. What it says until then goes nowhere, but it can be said: a program that is told to
+    /// end may have something to write first, and must not die of that.
+    fn linger(&mut self, context: &mut Context<'_>, ending: &mut Ending) -> Poll<Option<Exit>> {
+        while let Some(reader) = &mut self.reader {
+            let mut buffer = ReadBuf::new(&mut self.chunk);
+            match Pin::new(reader).poll_read(context, &mut buffer) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                Poll::Ready(_) => self.reader = None,
+            }
+        }
+        ending.as_mut().poll(context)
     }
 
     /// Goes round until there is nothing left to do but wait.

@@ -55,7 +55,8 @@ impl Peer {
     }
 
     /// Begins nothing new, waits for what is in flight in both directions as long as the connection's grace allows, writes
-    /// what waits to be written, and ends. Gives how it ended.
+    /// what waits to be written, and ends. Gives how it ended. A handler that awaits this waits for itself, until the grace is
+    /// over: let a task do it.
     pub async fn shutdown(&self) -> Closed {
         let _ = self.queue.push(Command::Shutdown);
         self.queue.ended().await

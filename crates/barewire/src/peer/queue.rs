@@ -9,7 +9,7 @@ use barewire_proto::rpc::Params;
 use barewire_proto::session::{CallId, Patience, Ticket};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::{CallError, Closed, Raw, Reason, Trace};
+use super::{CallError, Closed, Limits, Raw, Reason, Trace};
 
 /// What is shared between the driver of a connection and all who use it.
 pub(super) struct Queue {
@@ -18,6 +18,8 @@ pub(super) struct Queue {
     pub(super) room: Semaphore,
     /// How many permits there are when nothing waits.
     pub(super) share: usize,
+    /// How many elements a batch of ours may have.
+    pub(super) batch: usize,
     closed: OnceLock<Closed>,
     ended: Notify,
     trace: Option<Arc<dyn Trace>>,
@@ -87,9 +89,11 @@ pub(super) enum Entry {
 }
 
 impl Queue {
-    pub(super) fn new(share: usize, trace: Option<Arc<dyn Trace>>) -> Self {
+    pub(super) fn new(limits: &Limits, trace: Option<Arc<dyn Trace>>) -> Self {
+        let share = limits.own_share();
+        let batch = limits.batch.or(Limits::default().batch).unwrap_or(usize::MAX);
         let (room, closed, ended) = (Semaphore::new(share), OnceLock::new(), Notify::new());
-        Self { inner: Mutex::default(), room, share, closed, ended, trace }
+        Self { inner: Mutex::default(), room, share, batch, closed, ended, trace }
     }
 
     /// What the params of something we send become: with trace context, if there is any.

@@ -53,7 +53,7 @@ pub struct Parts<R, W> {
     pub open_to_all: bool,
     /// Whether we opened it to them, and not they to us. If so, what they send that names nobody to answer is only reported.
     pub opened_by_us: bool,
-    /// What is to be done when both halves are dropped. See [`Ending`].
+    /// What is to be done when the writer is dropped. See [`Ending`].
     pub ending: Option<Ending>,
 }
 
@@ -71,7 +71,7 @@ impl<R, W> Parts<R, W> {
     }
 }
 
-/// Runs after both halves are dropped and says what became of the other side, if the transport knows more than the end
+/// Runs after the writer is dropped, while what still comes is read and forgotten, and says what became of the other side, if the transport knows more than the end
 /// of a stream: how a process exited and what it complained about.
 ///
 /// Dropped without being run, it leaves the end to the transport: a process is ended all the same, once nobody reads

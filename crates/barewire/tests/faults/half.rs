@@ -194,3 +194,17 @@ fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
         assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(0));
     }
 }
+
+/// A program that is told to end by the end of its stdin may have something to say first, and must not die of saying it.
+#[tokio::test]
+async fn a_child_can_write_until_it_ends() {
+    let script = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":1}'; cat >/dev/null
+        n=0; while [ $n -lt 3000 ]; do printf '{"jsonrpc":"2.0","method":"bye","params":[%d]}\n' $n || exit 9; n=$((n+1)); done
+        exit 4"#;
+    let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard());
+    let peer = Connection::new(child.spawn().expect("sh")).log_to(io::sink()).spawn();
+    assert_eq!(soon("the answer", peer.call::<u8>("m", ()).into_future()).await.expect("answered"), 1);
+    let closed = soon("the end", peer.shutdown()).await;
+    let exit = closed.exit().expect("it was ours");
+    assert_eq!((exit.code, exit.by_us), (Some(4), false), "{exit}");
+}

@@ -13,7 +13,6 @@ use super::Child;
 use crate::transport::exit::show;
 
 /// Why a program was not started.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no file of that name.
@@ -85,6 +84,13 @@ impl fmt::Display for SpawnError {
             }
             Self::Io { program, source } => write!(f, "cannot start {program}: {source}"),
         }
+    }
+}
+
+/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+impl fmt::Debug for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
