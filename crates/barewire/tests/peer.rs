@@ -544,6 +544,36 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
     }
 }
 
+/// A short request that waits keeps all that was answered in its batch.
+#[tokio::test(start_paused = true)]
+async fn batches_that_wait_hold_no_more_than_requests_may() {
+    let (here, mut raw) = memory(1 << 20);
+    let (begun, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Semaphore::new(0)));
+    let (count, wait) = (Arc::clone(&begun), Arc::clone(&gate));
+    let slow = move |_: Context, (): ()| {
+        let wait = Arc::clone(&wait);
+        count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            wait.acquire().await?.forget();
+            Ok(())
+        }
+    };
+    let mut limits = Limits::default();
+    limits.request_bytes = 100_000;
+    let connection = Connection::new(here).methods(Methods::new().on("slow", slow)).limits(limits);
+    let _peer = connection.log_to(io::sink()).spawn();
+    let wrong = json!({"jsonrpc": "1.0", "id": "i".repeat(40_000), "method": "m"});
+    for id in 0..10 {
+        say(&mut raw, json!([{"jsonrpc":"2.0","id":id,"method":"slow"}, wrong])).await;
+    }
+    sleep(seconds(1)).await;
+    assert_eq!(begun.load(Ordering::SeqCst), 2);
+    gate.add_permits(10);
+    for _ in 0..10 {
+        assert_eq!(line(&mut raw).await.as_array().map(Vec::len), Some(2));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
     let (here, mut raw) = memory(1 << 20);

@@ -5,7 +5,7 @@ use barewire_proto::rpc::{Batch, Id, Message, Request};
 use barewire_proto::session::{Effect, Event, Refusal, Ticket};
 
 use super::handlers::Job;
-use super::{Parked, Turn};
+use super::{Held, Parked, Turn};
 use crate::peer::CallError;
 
 /// The answers to a batch, until all are there.
@@ -13,9 +13,9 @@ pub(super) struct Group {
     /// The array as far as it goes.
     pub(super) array: Vec<u8>,
     /// How many are missing, the batch itself counted while it is being read.
-    pub(super) open: usize,
+    open: usize,
     /// Whose answers are there; their ids are in flight until the array is written.
-    pub(super) answered: Vec<(Ticket, Id<'static>)>,
+    answered: Vec<(Ticket, Id<'static>)>,
 }
 
 impl<C: Codec> Turn<C> {
@@ -32,6 +32,11 @@ impl<C: Codec> Turn<C> {
         if let Some(invalid) = batch.over(most) {
             return self.invalid(frame.offset, frame.bytes, &invalid, None);
         }
+        let room = self.has_room_for_batch(frame.bytes.len());
+        if !room && !self.session.is_waiting() {
+            self.held = Some(Held::new(frame, true));
+            return;
+        }
         self.last_group += 1;
         let group = self.last_group;
         self.groups.insert(group, Group { array: Vec::new(), open: 1, answered: Vec::new() });
@@ -40,6 +45,7 @@ impl<C: Codec> Turn<C> {
         for (element, bytes) in batch.elements().zip(batch.texts()) {
             let frame = Frame { bytes, ..frame };
             match element {
+                Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, Some(group)),
                 Ok(Message::Request(request)) => self.element(request, bytes, group),
                 // What cannot wait because it is part of a batch is dropped: nobody waits for it.
                 Ok(Message::Notification(notification)) => {
@@ -86,6 +92,14 @@ impl<C: Codec> Turn<C> {
         }
     }
 
+    /// An answer to a request of a batch is in its array.
+    pub(super) fn answered(&mut self, number: u64, ticket: Ticket, id: &Id<'_>) {
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.answered.push((ticket, id.clone().into_owned()));
+        }
+        self.close_entry(number);
+    }
+
     /// One of the answers to a batch is there, or will not come. With the last of them the array goes out, unless it is
     /// empty: nobody in it waited for an answer.
     pub(super) fn close_entry(&mut self, number: u64) {
@@ -95,6 +109,7 @@ impl<C: Codec> Turn<C> {
             return;
         }
         let Some(Group { mut array, answered, .. }) = self.groups.remove(&number) else { return };
+        self.arrays -= array.len();
         for (ticket, id) in &answered {
             self.session.step(Event::Answer { ticket: *ticket, id });
         }

@@ -41,10 +41,6 @@ impl<C: Codec> Turn<C> {
     pub(in crate::peer) fn give_up(&mut self) {
         self.stop_handlers();
         self.close(Reason::Shutdown);
-        if let Some(Held { offset, frame }) = self.held.take() {
-            // Nothing is begun any more, so it is refused if it asks for something.
-            self.whole(Frame { offset, bytes: &frame, event: None });
-        }
         let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.group));
         let parked = std::mem::take(&mut self.parked).into_iter().filter_map(|it| {
             match parse(&it.frame, self.limits.depth) {
@@ -60,6 +56,10 @@ impl<C: Codec> Turn<C> {
             if let Some(group) = group {
                 self.close_entry(group);
             }
+        }
+        if let Some(Held { offset, frame, .. }) = self.held.take() {
+            // Nothing is begun any more, so it is refused if it asks for something.
+            self.whole(Frame { offset, bytes: &frame, event: None });
         }
     }
 

@@ -79,18 +79,12 @@ impl<C: Codec> Turn<C> {
                 }
                 let mut failed = None;
                 let write = |out: &mut Vec<u8>| failed = work::answer(done, request.reply(), &method, out);
-                match group {
-                    None => C::encode(self.output.next(), write),
-                    Some(number) => {
-                        if let Some(group) = self.groups.get_mut(&number) {
-                            group.entry(write);
-                            group.answered.push((ticket, request.id.clone().into_owned()));
-                        }
-                        self.close_entry(number);
-                    }
-                }
+                self.send(group, write);
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
+                }
+                if let Some(number) = group {
+                    self.answered(number, ticket, &request.id);
                 }
             }
             Begun::Waits { work, span, incoming } => {
@@ -178,7 +172,7 @@ impl<C: Codec> Turn<C> {
         // After those, because it came after them.
         if let Some(held) = &self.held
             && self.would_take(held)
-            && let Some(Held { offset, frame }) = self.held.take()
+            && let Some(Held { offset, frame, .. }) = self.held.take()
         {
             self.whole(Frame { offset, bytes: &frame, event: None });
         }

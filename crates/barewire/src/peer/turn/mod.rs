@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::frame::Codec;
+use barewire_proto::frame::{Codec, Frame};
 use barewire_proto::rpc::Reply;
 use barewire_proto::session::{CallId, Conventions, Session, Settings as SessionSettings, Ticket, Tokens};
 use tokio::sync::oneshot;
@@ -52,6 +52,8 @@ pub(super) struct Turn<C> {
     /// A frame that cannot be taken yet. Nothing behind it is.
     held: Option<Held>,
     groups: HashMap<u64, Group>,
+    /// How many bytes their arrays have so far.
+    arrays: usize,
     last_group: u64,
     /// What the last handler was given, to be used again if it is done with it.
     spare: Option<Arc<Incoming>>,
@@ -103,6 +105,13 @@ struct Parked {
 struct Held {
     offset: u64,
     frame: Box<[u8]>,
+    is_batch: bool,
+}
+
+impl Held {
+    fn new(frame: Frame<'_>, is_batch: bool) -> Self {
+        Self { offset: frame.offset, frame: frame.bytes.into(), is_batch }
+    }
 }
 
 /// Notifications are handled one after the other.
@@ -139,6 +148,7 @@ impl<C: Codec> Turn<C> {
             notifications: Lane::default(),
             held: None,
             groups: HashMap::new(),
+            arrays: 0,
             last_group: 0,
             spare: None,
             closing: None,
@@ -196,6 +206,13 @@ impl<C: Codec> Turn<C> {
         let (bytes, waiting) = (held.frame.len(), self.session.is_waiting());
         self.session.would_take(bytes)
             && (waiting || (self.has_room() && !self.notifications.is_full(bytes, &self.limits)))
+            && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
+    }
+
+    /// Whether another batch may be begun. What has been gathered for those before counts as their requests do: a short
+    /// request that waits can keep long answers to all else in its batch.
+    fn has_room_for_batch(&self, bytes: usize) -> bool {
+        self.arrays == 0 || self.arrays + bytes <= self.limits.request_bytes
     }
 
     /// Whether something new may be begun that will be answered.
@@ -221,7 +238,9 @@ impl<C: Codec> Turn<C> {
             None => C::encode(self.output.next(), write),
             Some(group) => {
                 if let Some(group) = self.groups.get_mut(&group) {
+                    let before = group.array.len();
                     group.entry(write);
+                    self.arrays += group.array.len() - before;
                 }
             }
         }

@@ -51,10 +51,7 @@ impl<C: Codec> Turn<C> {
                     }
                     Some(number) => {
                         self.send(group, |out| out.extend_from_slice(&message));
-                        if let Some(group) = self.groups.get_mut(&number) {
-                            group.answered.push((ticket, id.borrow().into_owned()));
-                        }
-                        self.close_entry(number);
+                        self.answered(number, ticket, id);
                     }
                 }
             }

@@ -53,7 +53,7 @@ impl<C: Codec> Turn<C> {
             Message::Request(request) => self.request(frame, request),
             Message::Notification(notification) => {
                 if !self.notification(notification, frame) {
-                    self.held = Some(Held { offset: frame.offset, frame: frame.bytes.into() });
+                    self.held = Some(Held::new(frame, false));
                 }
             }
             Message::Response(response) => self.response(frame, response),
@@ -76,7 +76,7 @@ impl<C: Codec> Turn<C> {
             Effect::Park(ticket) => {
                 self.parked.push_back(Parked { ticket, frame: frame.bytes.into(), group: None });
             }
-            Effect::Hold => self.held = Some(Held { offset: frame.offset, frame: frame.bytes.into() }),
+            Effect::Hold => self.held = Some(Held::new(frame, false)),
             Effect::Refuse(refusal) => self.refuse(&request, refusal, None),
             effect => unreachable!("{effect:?} does not follow from a request"),
         }
