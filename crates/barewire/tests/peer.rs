@@ -926,3 +926,52 @@ async fn what_no_clock_can_hold_is_for_ever() {
     assert_eq!(line(&mut raw).await["id"], 1);
     running.await.expect("no panic").expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_stream_is_seen_behind_what_cannot_be_taken_yet() {
+    for behind in [1, 500] {
+        let methods = Methods::new().on("forever", |_: Context, (): ()| pending::<Result<(), Failure>>());
+        let mut limits = Limits::default();
+        limits.requests = 1;
+        let (here, mut raw) = memory(1 << 20);
+        let connection = Connection::new(here).methods(methods).limits(limits).log_to(io::sink());
+        let running = tokio::spawn(connection.run());
+        for id in 0..=behind {
+            say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"forever"})).await;
+        }
+        raw.close_write();
+        let began = Instant::now();
+        timeout(seconds(1000), running).await.expect("an end").expect("no panic").expect("a clean one");
+        assert_eq!(began.elapsed(), seconds(2));
+        for id in 0..=1 {
+            let closing = line(&mut raw).await;
+            assert_eq!(
+                (&closing["id"], &closing["error"]["data"]),
+                (&json!(id), &json!({"reason":"closing"}))
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stood_behind_is_handled_when_there_is_room_also_after_the_end_of_the_stream() {
+    let methods = Methods::new().on("work", |_: Context, (): ()| async {
+        sleep(Duration::from_millis(10)).await;
+        Ok(())
+    });
+    let mut limits = Limits::default();
+    limits.requests = 2;
+    let (here, mut raw) = memory(1 << 20);
+    let running =
+        tokio::spawn(Connection::new(here).methods(methods).limits(limits).log_to(io::sink()).run());
+    for id in 0..50 {
+        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
+    }
+    // The last line needs no newline.
+    raw.send(br#"{"jsonrpc":"2.0","id":50,"method":"work"}"#).await.expect("memory");
+    raw.close_write();
+    running.await.expect("no panic").expect("a clean end");
+    for id in 0..=50 {
+        assert_eq!(line(&mut raw).await, json!({"jsonrpc":"2.0","id":id,"result":null}));
+    }
+}

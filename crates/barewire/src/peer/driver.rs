@@ -22,6 +22,8 @@ pub(super) struct Driver<C, R, W> {
     codec: C,
     /// `None` once the other side has sent its last byte.
     reader: Option<R>,
+    /// All that it has sent has been handled.
+    used_up: bool,
     /// `None` once the other side no longer reads.
     writer: Option<W>,
     /// What the last read gave; `taken..filled` is still to be looked at.
@@ -65,6 +67,7 @@ where
             turn,
             codec,
             reader: Some(reader),
+            used_up: false,
             writer: Some(writer),
             chunk: vec![0; READ],
             taken: 0,
@@ -171,6 +174,7 @@ where
     /// time to write, so that nobody starves.
     fn handle(&mut self) -> bool {
         if self.taken == self.filled {
+            self.finish();
             return false;
         }
         self.turn.start_watch();
@@ -181,7 +185,10 @@ where
             let mut input = &self.chunk[self.taken..self.filled];
             let frame = self.codec.next_frame(&mut input);
             self.taken = self.filled - input.len();
-            let Some(frame) = frame else { return false };
+            let Some(frame) = frame else {
+                self.finish();
+                return false;
+            };
             self.turn.frame(frame);
             if self.turn.output.len() >= MUCH || self.turn.watched() > LONG {
                 break;
@@ -269,19 +276,31 @@ where
         }
         let end = self.end.as_ref()?;
         // Answers to our calls can come only while there is something to read.
-        let answered = self.reader.is_none() || !self.turn.session.is_waiting();
+        let read = self.reader.is_some() || self.used_up;
+        let answered = self.used_up || !self.turn.session.is_waiting();
         let answers = self.writer.is_none() || self.turn.is_idle();
         let written = self.writer.is_none() || (self.turn.output.is_empty() && self.flushed);
-        (written && (end.gave_up || (answered && answers))).then(|| end.reason.clone())
+        (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
     }
 
     /// Reads once. Pending also if nothing may be read.
+    ///
+    /// While nothing may be handled, a little is read ahead, for the sake of the end of the stream: whoever is gone must not
+    /// be waited for because of what it sent before.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reason>> {
-        if self.turn.is_blocked() || self.taken < self.filled {
-            return Poll::Pending;
-        }
         let Some(reader) = &mut self.reader else { return Poll::Pending };
-        let mut buffer = ReadBuf::new(&mut self.chunk);
+        if self.taken == self.filled {
+            (self.taken, self.filled) = (0, 0);
+            if self.chunk.len() > READ {
+                self.chunk = vec![0; READ];
+            }
+        } else if !self.turn.is_blocked() || self.filled >= AHEAD {
+            return Poll::Pending;
+        } else if self.chunk.len() < AHEAD {
+            self.chunk.resize(AHEAD, 0);
+        }
+        let before = self.filled;
+        let mut buffer = ReadBuf::new(&mut self.chunk[before..]);
         match Pin::new(reader).poll_read(context, &mut buffer) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
@@ -292,13 +311,11 @@ where
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
                     return Poll::Ready(Err(Reason::Read(Arc::new(error))));
                 }
-                self.filled = 0;
             }
-            Poll::Ready(Ok(())) => self.filled = buffer.filled().len(),
+            Poll::Ready(Ok(())) => self.filled += buffer.filled().len(),
         }
-        self.taken = 0;
         self.silent = None;
-        if self.filled == 0 {
+        if self.filled == before {
             self.eof();
         } else if self.first.is_some() {
             return Poll::Ready(self.sniff());
@@ -338,19 +355,26 @@ where
         if let Some(first) = self.first.take() {
             // What was kept is the whole stream, and its end ends the line.
             if sniff::judge(&[&first[..], b"\n"].concat()) == Verdict::Http {
+                self.used_up = true;
                 let reason = self.http();
                 return self.begin_end(reason);
             }
-            let mut input = &first[..];
-            while let Some(frame) = self.codec.next_frame(&mut input) {
-                self.turn.frame(frame);
-            }
+            self.filled = first.len();
+            self.chunk = first;
         }
+        self.begin_end(Reason::Eof);
+    }
+
+    /// Handles what the end of the stream completes, once everything before it has been handled.
+    fn finish(&mut self) {
+        if self.used_up || self.reader.is_some() || self.turn.is_blocked() {
+            return;
+        }
+        self.used_up = true;
         self.turn.start_watch();
         while let Some(frame) = self.codec.finish() {
             self.turn.frame(frame);
         }
-        self.begin_end(Reason::Eof);
         // If there is more to learn of the other side's end, those who wait want to know it.
         if self.ending.is_none() {
             let closed = self.turn.closed(Reason::Eof, None);
@@ -428,6 +452,9 @@ enum Due {
 
 /// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
 const READ: usize = 64 * 1024;
+
+/// So much is read while nothing may be handled.
+const AHEAD: usize = 256 * 1024;
 
 /// So much is written before more is handled.
 const MUCH: usize = 64 * 1024;
