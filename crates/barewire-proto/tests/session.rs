@@ -82,7 +82,8 @@ impl Scene {
         match parse(frame, DEFAULT_DEPTH) {
             Parsed::Message(Message::Request(request)) => {
                 let (bytes, room) = (frame.len(), self.room);
-                let effect = self.session.step(Event::Request { id: &request.id, bytes, room });
+                let effect =
+                    self.session.step(Event::Request { id: &request.id, bytes, room, stalled: false });
                 if let Effect::Start(ticket) | Effect::Park(ticket) = effect {
                     let id = request.id.clone().into_owned();
                     self.started.insert(request.id.to_string(), (ticket, id, bytes));
@@ -327,7 +328,7 @@ fn model(events: Vec<Happens>) {
             Happens::Request { id, spelling, bytes, room, defer } => {
                 let wire = spelled(id, spelling);
                 let expected = reference.request(id, bytes, room);
-                let effect = session.step(Event::Request { id: &wire, bytes, room });
+                let effect = session.step(Event::Request { id: &wire, bytes, room, stalled: false });
                 match (effect, expected) {
                     (Effect::Start(ticket), "start") => {
                         assert!(started.iter().all(|it| it.1 != ticket), "a ticket is given out once");

@@ -691,6 +691,33 @@ async fn two_peers_that_flood_each_other_both_get_through() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_peers_that_have_both_given_up_large_calls_go_on() {
+    let started = Arc::new(tokio::sync::Notify::new());
+    let tell = Arc::clone(&started);
+    let large = move |_: Context, (): ()| {
+        tell.notify_waiters();
+        async { Ok("x".repeat(1 << 20)) }
+    };
+    let methods = Methods::new().on("large", large);
+    let (a, b) = pair(methods.clone(), methods);
+    let mut calls = tokio::task::JoinSet::new();
+    for peer in [&a, &b] {
+        for _ in 0..4 {
+            let (call, started) = (peer.call::<Raw>("large", ()).into_future(), Arc::clone(&started));
+            // As soon as the first answer is made, nobody wants any.
+            calls.spawn(async move {
+                let began = started.notified();
+                tokio::select! { _ = call => {} () = began => {} }
+            });
+        }
+    }
+    calls.join_all().await;
+    sleep(seconds(100)).await;
+    assert!(!a.is_closed(), "{}", a.closed().await);
+    assert_eq!(b.call::<String>("large", ()).await.expect("answered").len(), 1 << 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_side_that_never_reads_ends_with_the_write_timeout() {
     let methods = Methods::new().on("echo", |_: Context, params: Raw| async move { Ok(params) });
     let (here, mut raw) = memory(1024);

@@ -63,6 +63,10 @@ impl Asked {
         !self.waiting.is_empty()
     }
 
+    pub(super) fn expects_late(&self) -> bool {
+        !self.given_up.is_empty()
+    }
+
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }

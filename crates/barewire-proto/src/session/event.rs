@@ -16,6 +16,8 @@ pub enum Event<'a> {
         bytes: usize,
         /// Whether an answer could be written: no more waits than may.
         room: bool,
+        /// Whether reading has to go on in any case: they have not read for a while, and may be waiting for us to.
+        stalled: bool,
     },
     /// The request that was started last is not answered at once: from now on it is in flight.
     Defer {

@@ -89,8 +89,10 @@ impl Session {
     pub fn step(&mut self, event: Event<'_>) -> Effect {
         match event {
             // Theirs.
-            Event::Request { id, bytes, room } => match self.phase {
-                Phase::Open | Phase::Ended => self.owed.request(id, bytes, room, self.asked.is_waiting()),
+            Event::Request { id, bytes, room, stalled } => match self.phase {
+                Phase::Open | Phase::Ended => {
+                    self.owed.request(id, bytes, room, stalled || self.asked.is_waiting())
+                }
                 Phase::Closing => Effect::Refuse(Refusal::Closing),
             },
             Event::Defer { ticket, id, bytes } => self.owed.defer(ticket, id, bytes),
@@ -153,9 +155,14 @@ impl Session {
         self.asked.is_waiting()
     }
 
+    /// Whether an answer may still come to a call that we gave up.
+    pub fn expects_late(&self) -> bool {
+        self.asked.expects_late()
+    }
+
     /// Whether a request of so many bytes would not be held back because too much is in flight.
-    pub fn would_take(&self, bytes: usize) -> bool {
-        self.asked.is_waiting() || !self.owed.is_full(bytes)
+    pub fn would_take(&self, bytes: usize, stalled: bool) -> bool {
+        stalled || self.asked.is_waiting() || !self.owed.is_full(bytes)
     }
 
     /// How many requests of theirs are in flight.

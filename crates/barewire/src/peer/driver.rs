@@ -61,8 +61,9 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(codec: C, parts: Parts<R, W>, turn: Turn<C>, grace: Duration) -> Self {
+    pub(super) fn new(codec: C, parts: Parts<R, W>, mut turn: Turn<C>, grace: Duration) -> Self {
         let Parts { reader, writer, open_to_all, ending, .. } = parts;
+        turn.has_ending = ending.is_some();
         Self {
             turn,
             codec,
@@ -210,7 +211,7 @@ where
         let wrote = match self.turn.output.poll_write(context, writer, &queue.room) {
             Poll::Ready(Ok(0)) | Poll::Pending => Ok(()),
             Poll::Ready(Ok(_)) => {
-                (self.flushed, self.stalled) = (false, None);
+                (self.flushed, self.stalled, self.turn.impatient) = (false, None, false);
                 Ok(())
             }
             Poll::Ready(Err(error)) => Err(error),
@@ -411,6 +412,10 @@ where
                 }
             }
             Due::Reason(reason) => Err(reason),
+            Due::Stall => {
+                self.turn.impatient = true;
+                Ok(())
+            }
             Due::Quiet => {
                 self.quiet = None;
                 self.turn.output.trim();
@@ -429,12 +434,13 @@ where
         }
         let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
+        let stall = self.stalled.filter(|_| !self.turn.impatient).map(|since| (since + STALL, Due::Stall));
         let write = self.stalled.zip(limits.write_timeout);
         let write = write.map(|(since, most)| (later(since, most), Due::Reason(Reason::WriteTimeout(most))));
         let idle = self.silent.zip(limits.idle_timeout);
         let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(Reason::IdleTimeout(most))));
         let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
-        [call, end, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [call, end, stall, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -446,6 +452,8 @@ enum Due {
     End(Reason),
     /// The connection is over.
     Reason(Reason),
+    /// The other side has taken nothing for a while.
+    Stall,
     /// It has been quiet.
     Quiet,
 }
@@ -468,6 +476,9 @@ const FRAMES: usize = 1024;
 
 /// A frame that takes more is not kept once it is handled.
 const LARGE: usize = 2 * 1024 * 1024 + 1024;
+
+/// When nothing has been taken for so long, the other side may be waiting for us to read.
+const STALL: Duration = Duration::from_secs(1);
 
 /// So much memory for bytes under way a quiet connection may keep: little enough for a thousand of them.
 const KEEP: usize = 256 * 1024;

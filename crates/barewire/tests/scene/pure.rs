@@ -147,18 +147,19 @@ impl Pure {
     }
 
     fn request(&mut self, request: &Request<'_>, bytes: usize, batch: Option<usize>) {
-        let ticket = match self.session.step(Event::Request { id: &request.id, bytes, room: true }) {
-            Effect::Start(ticket) => ticket,
-            Effect::Refuse(refusal) => {
-                let error = refusal.error(&request.id);
-                let reply = match refusal {
-                    Refusal::Duplicate => request.reply().unnamed(),
-                    _ => request.reply(),
-                };
-                return self.answer(batch, |out| reply.error(out, &error));
-            }
-            effect => panic!("{effect:?}"),
-        };
+        let ticket =
+            match self.session.step(Event::Request { id: &request.id, bytes, room: true, stalled: false }) {
+                Effect::Start(ticket) => ticket,
+                Effect::Refuse(refusal) => {
+                    let error = refusal.error(&request.id);
+                    let reply = match refusal {
+                        Refusal::Duplicate => request.reply().unnamed(),
+                        _ => request.reply(),
+                    };
+                    return self.answer(batch, |out| reply.error(out, &error));
+                }
+                effect => panic!("{effect:?}"),
+            };
         self.session.step(Event::Defer { ticket, id: &request.id, bytes });
         if let Some(batch) = batch {
             self.batches[batch].open += 1;

@@ -33,7 +33,7 @@ impl<C: Codec> Turn<C> {
             return self.invalid(frame.offset, frame.bytes, &invalid, None);
         }
         let room = self.has_room_for_batch(frame.bytes.len());
-        if !room && !self.session.is_waiting() {
+        if !room && !self.must_read() {
             self.held = Some(Held::new(frame, true));
             return;
         }
@@ -75,7 +75,7 @@ impl<C: Codec> Turn<C> {
                 group.open += 1;
             }
         };
-        match self.session.step(Event::Request { id: &request.id, bytes, room }) {
+        match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 open(self);
                 // Its answer is not written before those of the others: until then its id is in flight.

@@ -24,6 +24,9 @@ impl<C: Codec> Turn<C> {
             self.session.step(Event::Forget(call));
             let _ = caller.answer.send(Err(CallError::Closed(closed.clone())));
         }
+        for answer in std::mem::take(&mut self.too_late) {
+            let _ = answer.send(Err(CallError::Closed(closed.clone())));
+        }
     }
 
     /// Stops all handlers.

@@ -63,6 +63,12 @@ pub(super) struct Turn<C> {
     noise: Option<Noise>,
     /// Why nothing new is begun any more.
     closing: Option<Reason>,
+    /// Whoever called after the other side's end, to be told how it ended.
+    too_late: Vec<oneshot::Sender<Result<Raw, CallError>>>,
+    /// The transport will know more of that.
+    pub(super) has_ending: bool,
+    /// The other side has taken nothing of what we write for a while.
+    pub(super) impatient: bool,
     /// What the frames so far mean for the connection as a whole.
     pub(super) wants: Wants,
     began: Instant,
@@ -152,6 +158,9 @@ impl<C: Codec> Turn<C> {
             last_group: 0,
             spare: None,
             closing: None,
+            too_late: Vec::new(),
+            has_ending: false,
+            impatient: false,
             commands: Vec::new(),
             heard: false,
             noise: None,
@@ -188,9 +197,20 @@ impl<C: Codec> Turn<C> {
     pub(super) fn is_blocked(&self) -> bool {
         self.held.is_some() || {
             let waiting = self.output.len();
-            // While a call of ours waits, its answer may stand behind what we would rather not read.
-            waiting >= self.limits.hard() || (waiting >= self.limits.output && !self.session.is_waiting())
+            waiting >= self.limits.hard() || (waiting >= self.limits.output && !self.must_read())
         }
+    }
+
+    /// Whether reading goes on although nothing new may be begun: while a call of ours waits, its answer may stand behind what
+    /// we would rather not read.
+    fn must_read(&self) -> bool {
+        self.session.is_waiting() || self.is_stalled()
+    }
+
+    /// Whether both sides may be waiting for each other to read: nothing of what we write has been taken for a while, and what
+    /// keeps them from it may be answers to calls that we gave up.
+    fn is_stalled(&self) -> bool {
+        self.impatient && self.session.expects_late()
     }
 
     /// Whether [`Self::start_waiting`] has something to start.
@@ -203,8 +223,8 @@ impl<C: Codec> Turn<C> {
 
     /// Whether a frame that is held can be taken.
     fn would_take(&self, held: &Held) -> bool {
-        let (bytes, waiting) = (held.frame.len(), self.session.is_waiting());
-        self.session.would_take(bytes)
+        let (bytes, waiting) = (held.frame.len(), self.must_read());
+        self.session.would_take(bytes, self.is_stalled())
             && (waiting || (self.has_room() && !self.notifications.is_full(bytes, &self.limits)))
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))
     }

@@ -6,7 +6,7 @@ use barewire_proto::session::{BatchId, CallId, Effect, Event};
 
 use super::{Caller, Running, Turn, Wants};
 use crate::peer::queue::{Ask, Command, Entry};
-use crate::peer::{CallError, Closed, Raw, Reason};
+use crate::peer::{CallError, Raw, Reason};
 
 impl<C: Codec> Turn<C> {
     /// Does what others have put into the queue.
@@ -81,8 +81,13 @@ impl<C: Codec> Turn<C> {
         }
         let now = self.now();
         let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
-            let closing = Closed::new(self.closing.clone().unwrap_or(Reason::Shutdown), None, None);
-            let _ = answer.send(Err(CallError::Closed(closing)));
+            match self.closing.clone().unwrap_or(Reason::Shutdown) {
+                // There is more to learn of the other side's end, and whoever asks wants to know it.
+                Reason::Eof | Reason::Write(_) if self.has_ending => self.too_late.push(answer),
+                reason => {
+                    let _ = answer.send(Err(CallError::Closed(self.closed(reason, None))));
+                }
+            }
             return false;
         };
         let _ = id.set(call);

@@ -69,7 +69,7 @@ impl<C: Codec> Turn<C> {
     fn request(&mut self, frame: Frame<'_>, request: Request<'_>) {
         let bytes = frame.bytes.len();
         let room = self.parked.is_empty() && self.has_room();
-        match self.session.step(Event::Request { id: &request.id, bytes, room }) {
+        match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
                 self.start(Job { ticket, request, bytes, group: None, deferred: false });
             }
@@ -165,7 +165,7 @@ impl<C: Codec> Turn<C> {
             return true;
         }
         let bytes = frame.bytes.len();
-        match (lane.is_full(bytes, &self.limits), self.session.is_waiting()) {
+        match (lane.is_full(bytes, &self.limits), self.must_read()) {
             (false, _) => {
                 self.notifications.bytes += bytes;
                 self.notifications.waiting.push_back(frame.bytes.into());
