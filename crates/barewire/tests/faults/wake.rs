@@ -52,7 +52,10 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         // Nothing else has come, so nothing but the first has woken anybody.
-        seen.load(Ordering::SeqCst)
+        let seen = seen.load(Ordering::SeqCst);
+        // Only now, so that the answer finds somebody.
+        there.recv_line().await.expect("memory").expect("the answer");
+        seen
     });
     // Not on a worker: what it starts is then left to them.
     let running = Connection::new(here).methods(methods).log_to(io::sink()).run();
