@@ -90,6 +90,14 @@ pub struct TooLong {
 }
 
 impl FrameError {
+    /// How the frame began, as far as that is known.
+    pub fn begins(&self) -> &[u8] {
+        match self {
+            Self::TooLong(too_long) => &too_long.begins,
+            Self::BadHeader { .. } | Self::Truncated { .. } => b"",
+        }
+    }
+
     /// Where the frame began in the stream.
     pub fn offset(&self) -> u64 {
         match self {
@@ -138,9 +146,9 @@ impl std::error::Error for EncodeError {}
 /// The default limit of a frame. A file of 45 MiB still fits as Base64, and the official SDKs' buffers end below it.
 pub const DEFAULT_LIMIT: usize = 64 * 1024 * 1024;
 
-/// A decoder that has held a larger frame than this gives the memory back by itself. Half of it holds a frame of a mebibyte,
-/// and what holds that grows by doubling.
-const MOST: usize = 2 * 1024 * 1024 + 1024;
+/// What a buffer keeps for the next message while it is used; one that has held more gives the memory back at once. Half of it
+/// holds a message of a mebibyte, and what holds that grows by doubling.
+pub const KEPT: usize = 2 * 1024 * 1024 + 1024;
 
 /// U+FEFF in UTF-8: some editors and shells put it before the first byte of a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -157,7 +165,7 @@ fn hold(held: &mut Vec<u8>, more: &[u8], limit: usize) {
 
 /// Empties `held`, and lets go of its memory if that was for one large frame.
 fn release(held: &mut Vec<u8>) {
-    if held.capacity() > MOST {
+    if held.capacity() > KEPT {
         *held = Vec::new();
     } else {
         held.clear();

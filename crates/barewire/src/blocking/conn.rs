@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, Lines};
+use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, KEPT, Lines};
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{
     Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, parse,
@@ -124,10 +124,7 @@ where
         let mut answer = std::mem::take(&mut self.answer);
         match &frame {
             Err(error) => {
-                let begins = match error {
-                    FrameError::TooLong(long) => &long.begins[..],
-                    _ => b"",
-                };
+                let begins = error.begins();
                 self.invalid(error.offset(), begins, &Invalid::from_frame(error), &mut answer);
             }
             Ok(frame) => match parse(frame.bytes, self.limits.depth) {
@@ -140,7 +137,7 @@ where
             self.output.message(|out| out.extend_from_slice(&answer))?;
         }
         answer.clear();
-        if answer.capacity() > MOST {
+        if answer.capacity() > KEPT {
             answer = Vec::new();
         }
         self.answer = answer;
@@ -259,10 +256,6 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
         reply.error(answer, &invalid.error());
     }
 }
-
-/// After a larger answer the memory is given back. Half of it holds an answer of a mebibyte, and what holds that grows by
-/// doubling.
-pub(super) const MOST: usize = 2 * 1024 * 1024 + 1024;
 
 /// More than any client sends at once. Each element may be answered with many times its length, so their number is what
 /// bounds the answer.

@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use barewire_proto::frame::{Codec, Lines};
-
-use super::conn::MOST;
+use barewire_proto::frame::{Codec, KEPT, Lines};
 
 /// The writing half of a connection.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ impl<W: Write> Output<W> {
         }
         let written = self.writer.write_all(&self.waiting).and_then(|()| self.writer.flush());
         self.waiting.clear();
-        if self.waiting.capacity() > MOST {
+        if self.waiting.capacity() > KEPT {
             self.waiting = Vec::new();
         }
         written

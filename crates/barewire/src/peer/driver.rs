@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use barewire_proto::frame::Codec;
+use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -147,7 +147,7 @@ where
                 continue;
             }
             // The frame that was given out last is handled, and may have been a large one.
-            if self.taken == self.filled && self.codec.capacity() > LARGE {
+            if self.taken == self.filled && self.codec.capacity() > KEPT {
                 self.codec.trim();
             }
             match self.read(context) {
@@ -473,9 +473,6 @@ const LONG: Duration = Duration::from_micros(500);
 
 /// So many frames are handled before what they gave is written, if they are of a kind that nobody measures.
 const FRAMES: usize = 1024;
-
-/// A frame that takes more is not kept once it is handled.
-const LARGE: usize = 2 * 1024 * 1024 + 1024;
 
 /// When nothing has been taken for so long, the other side may be waiting for us to read.
 const STALL: Duration = Duration::from_secs(1);

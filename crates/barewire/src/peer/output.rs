@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use barewire_proto::frame::KEPT;
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
@@ -75,7 +76,7 @@ impl Output {
             if self.written == self.now.bytes.len() {
                 room.add_permits(std::mem::take(&mut self.now.permits));
                 self.now.bytes.clear();
-                if self.now.bytes.capacity() > MOST {
+                if self.now.bytes.capacity() > KEPT {
                     self.now.bytes = Vec::new();
                 }
                 self.written = 0;
@@ -98,7 +99,3 @@ impl Output {
         }
     }
 }
-
-/// What a buffer keeps while it is used: the next large message is then written into memory that is there. Half of it holds
-/// a message of a mebibyte, and what holds that grows by doubling.
-const MOST: usize = 2 * 1024 * 1024 + 1024;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use super::Framing;
+use super::{Framing, Parts};
 
 /// A connection over a socket, accepted or made by us.
 #[derive(Debug)]
@@ -27,6 +27,15 @@ impl<S> Socket<S> {
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
+    }
+}
+
+impl<S> Socket<S> {
+    /// Takes it apart, with its stream split in two.
+    pub(super) fn parts<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> Parts<R, W> {
+        let Self { stream, framing, opened_by_us } = self;
+        let (reader, writer) = split(stream);
+        Parts { framing, open_to_all: !opened_by_us, opened_by_us, ..Parts::new(reader, writer) }
     }
 }
 

@@ -84,14 +84,7 @@ impl Transport for Socket<UnixStream> {
     type Writer = OwnedWriteHalf;
 
     fn into_parts(self) -> Parts<OwnedReadHalf, OwnedWriteHalf> {
-        let opened_by_us = self.opened_by_us;
-        let (reader, writer) = self.stream.into_split();
-        Parts {
-            framing: self.framing,
-            open_to_all: !opened_by_us,
-            opened_by_us,
-            ..Parts::new(reader, writer)
-        }
+        self.parts(UnixStream::into_split)
     }
 }
 

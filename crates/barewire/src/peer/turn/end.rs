@@ -29,17 +29,6 @@ impl<C: Codec> Turn<C> {
         }
     }
 
-    /// Stops all handlers.
-    pub(in crate::peer) fn stop_handlers(&mut self) {
-        for running in self.running.values() {
-            running.incoming.cancel();
-            running.task.abort();
-        }
-        if let Some(task) = &self.notifications.task {
-            task.abort();
-        }
-    }
-
     /// Stops the handlers that are still at it, and tells those who wait for them.
     pub(in crate::peer) fn give_up(&mut self) {
         self.stop_handlers();
@@ -81,12 +70,9 @@ impl<C: Codec> Turn<C> {
     }
 }
 
-impl<C> Drop for Turn<C> {
-    /// If nobody drives the connection any more, nobody must wait for it either.
-    fn drop(&mut self) {
-        if self.queue.closed().is_some() {
-            return;
-        }
+impl<C> Turn<C> {
+    /// Stops all handlers.
+    pub(in crate::peer) fn stop_handlers(&mut self) {
         for running in self.running.values() {
             running.incoming.cancel();
             running.task.abort();
@@ -94,6 +80,16 @@ impl<C> Drop for Turn<C> {
         if let Some(task) = &self.notifications.task {
             task.abort();
         }
+    }
+}
+
+impl<C> Drop for Turn<C> {
+    /// If nobody drives the connection any more, nobody must wait for it either.
+    fn drop(&mut self) {
+        if self.queue.closed().is_some() {
+            return;
+        }
+        self.stop_handlers();
         drop(self.queue.close(Closed::new(Reason::Abandoned, None, None)));
     }
 }

@@ -19,10 +19,7 @@ impl<C: Codec> Turn<C> {
         match frame {
             Ok(frame) => self.whole(frame),
             Err(error) => {
-                let begins = match &error {
-                    FrameError::TooLong(long) => &long.begins[..],
-                    _ => b"",
-                };
+                let begins = error.begins();
                 self.invalid(error.offset(), begins, &Invalid::from_frame(&error), None);
                 self.note(error.offset(), begins);
             }

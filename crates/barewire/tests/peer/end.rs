@@ -1,0 +1,212 @@
+//! The end: of the stream, of a peer, of the driver; and what the log says.
+
+use std::future::pending;
+use std::io::{self};
+use std::time::Duration;
+
+use super::{Log, by_hand, line, say, seconds};
+use barewire::Failure;
+use barewire::peer::{CallError, Connection, Context, Limits, Methods, Raw, Reason};
+use barewire::transport::memory;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_of_the_stream_what_is_in_flight_has_a_grace() {
+    let methods = Methods::new().on("work", |_: Context, (time,): (u64,)| async move {
+        sleep(seconds(time)).await;
+        Ok(time)
+    });
+    let (here, mut raw) = memory(4096);
+    let began = Instant::now();
+    let running = tokio::spawn(Connection::new(here).methods(methods).log_to(io::sink()).run());
+    for time in [1, 60] {
+        say(&mut raw, json!({"jsonrpc":"2.0","id":time,"method":"work","params":[time]})).await;
+    }
+    raw.close_write();
+    assert_eq!(line(&mut raw).await, json!({"jsonrpc":"2.0","id":1,"result":1}));
+    let closing = line(&mut raw).await;
+    assert_eq!((&closing["id"], &closing["error"]["data"]), (&json!(60), &json!({"reason":"closing"})));
+    assert_eq!(raw.recv_line().await.expect("memory"), None);
+    running.await.expect("no panic").expect("a clean end");
+    assert_eq!(began.elapsed(), seconds(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_pending_call_ends_with_an_error_that_says_why() {
+    let (peer, raw) = by_hand(Methods::new());
+    let calls: Vec<_> =
+        (0..5).map(|_| tokio::spawn(peer.call::<Raw>("m", ()).no_timeout().into_future())).collect();
+    tokio::task::yield_now().await;
+    drop(raw);
+    for call in calls {
+        let error = call.await.expect("no panic").expect_err("nobody answers");
+        assert!(matches!(&error, CallError::Closed(_)), "{error}");
+    }
+    let closed = peer.closed().await;
+    assert!(matches!(closed.reason(), Reason::Eof | Reason::Write(_)), "{closed}");
+    let late = peer.call::<Raw>("m", ()).await.expect_err("it is over");
+    assert_eq!(late.to_string(), closed.to_string());
+    assert!(peer.notify("m", ()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_finishes_what_is_in_flight_both_ways_and_begins_nothing_new() {
+    let methods = Methods::new().on("work", |_: Context, (): ()| async {
+        sleep(seconds(1)).await;
+        Ok("done")
+    });
+    let (peer, mut raw) = by_hand(methods);
+    let call = tokio::spawn(peer.call::<i64>("question", ()).into_future());
+    assert_eq!(line(&mut raw).await["method"], "question");
+    say(&mut raw, json!({"jsonrpc":"2.0","id":"a","method":"work"})).await;
+    sleep(Duration::from_millis(100)).await;
+    let shutdown = tokio::spawn({
+        let peer = peer.clone();
+        async move { peer.shutdown().await }
+    });
+    sleep(Duration::from_millis(100)).await;
+    assert!(matches!(peer.call::<Raw>("new", ()).await, Err(CallError::Closed(_))));
+    say(&mut raw, json!({"jsonrpc":"2.0","id":"b","method":"work"})).await;
+    assert_eq!(line(&mut raw).await["error"]["data"], json!({"reason": "closing"}));
+    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"result":5})).await;
+    assert_eq!(call.await.expect("no panic").expect("in time"), 5);
+    assert_eq!(line(&mut raw).await["result"], "done");
+    assert_eq!(raw.recv_line().await.expect("memory"), None);
+    assert!(matches!(shutdown.await.expect("no panic").reason(), Reason::Shutdown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_is_not_answered_ends_with_the_grace() {
+    let (peer, mut raw) = by_hand(Methods::new());
+    let call = tokio::spawn(peer.call::<i64>("question", ()).no_timeout().into_future());
+    line(&mut raw).await;
+    let began = Instant::now();
+    peer.shutdown().await;
+    assert_eq!(began.elapsed(), seconds(2));
+    assert_eq!(call.await.expect("no panic").expect_err("over").to_string(), "the connection was shut down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_peer_shuts_down_and_dropping_the_driver_fails_the_calls() {
+    let (peer, mut raw) = by_hand(Methods::new());
+    drop(peer.clone());
+    peer.notify("still here", ()).await.expect("open");
+    line(&mut raw).await;
+    drop(peer);
+    assert_eq!(raw.recv_line().await.expect("memory"), None);
+
+    let (here, mut raw) = memory(4096);
+    let (peer, running) = Connection::new(here).open();
+    let running = tokio::spawn(running);
+    let call = tokio::spawn(peer.call::<Raw>("m", ()).into_future());
+    line(&mut raw).await;
+    running.abort();
+    let error = call.await.expect("no panic").expect_err("nobody drives it");
+    assert!(
+        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), Reason::Abandoned)),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_gets_no_answer_is_told_what_came_instead() {
+    let (peer, mut raw) = by_hand(Methods::new());
+    let call = tokio::spawn(peer.call::<Raw>("ping", ()).into_future());
+    line(&mut raw).await;
+    raw.send_line("HTTP/1.1 400 Bad Request").await.expect("memory");
+    raw.close_write();
+    let error = call.await.expect("no panic").expect_err("it was not answered");
+    let told = "the other side closed the connection; it sent something that is no message, at byte 0: \
+                HTTP/1.1 400 Bad Request";
+    assert_eq!(error.to_string(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_opened_the_connection() {
+    let log = Log::default();
+    let (here, mut raw) = memory(4096);
+    let peer = Connection::new(here).answer_unreadable(false).log_to(log.clone()).spawn();
+    raw.send_line("\u{1b}[31mServer listening").await.expect("memory");
+    say(&mut raw, json!({"jsonrpc":"2.0","id":7,"method":7})).await;
+    assert_eq!(line(&mut raw).await["id"], 7, "the banner is not answered, the request is");
+    raw.close_write();
+    let closed = peer.closed().await;
+    let noise = closed.noise().expect("it sent no message at all");
+    assert_eq!((noise.offset, noise.begins.as_str()), (0, r"\x1b[31mServer listening"));
+    let log = log.text();
+    assert_eq!(log.lines().count(), 2, "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_clock_can_hold_is_for_ever() {
+    let (here, mut raw) = memory(1 << 10);
+    let mut limits = Limits::default();
+    (limits.write_timeout, limits.idle_timeout) = (Some(Duration::MAX), Some(Duration::MAX));
+    let slow = |_: Context, (): ()| async {
+        sleep(seconds(100)).await;
+        Ok("x".repeat(5000))
+    };
+    let connection = Connection::new(here).methods(Methods::new().on("slow", slow)).limits(limits);
+    let (peer, running) = connection.grace(Duration::MAX).open();
+    let running = tokio::spawn(running);
+    let call = tokio::spawn(peer.call::<i64>("ask", ()).timeout(Duration::MAX).into_future());
+    assert_eq!(line(&mut raw).await["id"], 1);
+    sleep(seconds(1)).await;
+    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"result":7})).await;
+    assert_eq!(call.await.expect("no panic").expect("answered"), 7);
+    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"slow"})).await;
+    raw.close_write();
+    sleep(seconds(1000)).await;
+    assert_eq!(line(&mut raw).await["id"], 1);
+    running.await.expect("no panic").expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_stream_is_seen_behind_what_cannot_be_taken_yet() {
+    for behind in [1, 500] {
+        let methods = Methods::new().on("forever", |_: Context, (): ()| pending::<Result<(), Failure>>());
+        let mut limits = Limits::default();
+        limits.requests = 1;
+        let (here, mut raw) = memory(1 << 20);
+        let connection = Connection::new(here).methods(methods).limits(limits).log_to(io::sink());
+        let running = tokio::spawn(connection.run());
+        for id in 0..=behind {
+            say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"forever"})).await;
+        }
+        raw.close_write();
+        let began = Instant::now();
+        timeout(seconds(1000), running).await.expect("an end").expect("no panic").expect("a clean one");
+        assert_eq!(began.elapsed(), seconds(2));
+        for id in 0..=1 {
+            let closing = line(&mut raw).await;
+            assert_eq!(
+                (&closing["id"], &closing["error"]["data"]),
+                (&json!(id), &json!({"reason":"closing"}))
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stood_behind_is_handled_when_there_is_room_also_after_the_end_of_the_stream() {
+    let methods = Methods::new().on("work", |_: Context, (): ()| async {
+        sleep(Duration::from_millis(10)).await;
+        Ok(())
+    });
+    let mut limits = Limits::default();
+    limits.requests = 2;
+    let (here, mut raw) = memory(1 << 20);
+    let running =
+        tokio::spawn(Connection::new(here).methods(methods).limits(limits).log_to(io::sink()).run());
+    for id in 0..50 {
+        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
+    }
+    // The last line needs no newline.
+    raw.send(br#"{"jsonrpc":"2.0","id":50,"method":"work"}"#).await.expect("memory");
+    raw.close_write();
+    running.await.expect("no panic").expect("a clean end");
+    for id in 0..=50 {
+        assert_eq!(line(&mut raw).await, json!({"jsonrpc":"2.0","id":id,"result":null}));
+    }
+}
