@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::call::{Waiting, read};
 use super::handle::notification;
-use super::queue::{Ask, Command, Entry, Queue};
+use super::queue::{Command, Entry, Queue};
 use super::{Call, CallError, FromResult};
 
 /// Calls and notifications that go out together, in one array. The answers may come in any order.
@@ -47,13 +47,13 @@ impl Batch {
     /// Adds a notification.
     pub fn notify(&mut self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = notification(&self.queue, method.as_ref(), params)?;
-        self.entries.push(Entry::Notification { message, permits: 0 });
+        self.entries.push(Entry::Notification(message));
         Ok(())
     }
 
     /// Sends the array. An empty one is not sent; one of more elements than we would take ourselves is an error.
     pub async fn send(self) -> Result<(), CallError> {
-        let Self { queue, mut entries } = self;
+        let Self { queue, entries } = self;
         if entries.is_empty() {
             return Ok(());
         }
@@ -65,12 +65,8 @@ impl Batch {
             )));
         }
         let bytes = entries.iter().map(Entry::len).sum();
-        let all = queue.reserve(bytes).await.map_err(CallError::Closed)?;
-        match entries.first_mut() {
-            Some(Entry::Call(Ask { permits, .. }) | Entry::Notification { permits, .. }) => *permits = all,
-            None => {}
-        }
-        queue.push(Command::Batch(entries)).map_err(|_| CallError::Closed(queue.why()))
+        let permits = queue.reserve(bytes).await.map_err(CallError::Closed)?;
+        queue.push(Command::Batch { entries, permits }).map_err(|_| CallError::Closed(queue.why()))
     }
 }
 
@@ -78,7 +74,7 @@ impl Entry {
     fn len(&self) -> usize {
         match self {
             Self::Call(ask) => ask.len(),
-            Self::Notification { message, .. } => message.len() + 1,
+            Self::Notification(message) => message.len() + 1,
         }
     }
 }

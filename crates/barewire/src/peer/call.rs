@@ -69,7 +69,7 @@ impl<R> Call<R> {
         let (answer, outcome) = oneshot::channel();
         let id = Arc::new(OnceLock::new());
         let waiting = Waiting { queue, id: Arc::clone(&id), outcome, over: false };
-        Ok((Ask { method, params, patience, progress, id, answer, permits: 0 }, waiting))
+        Ok((Ask { method, params, patience, progress, id, answer }, waiting))
     }
 }
 
@@ -79,10 +79,10 @@ impl<R: FromResult> IntoFuture for Call<R> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (mut ask, waiting) = self.prepare()?;
+            let (ask, waiting) = self.prepare()?;
             let queue = Arc::clone(&waiting.queue);
-            ask.permits = queue.reserve(ask.len()).await.map_err(CallError::Closed)?;
-            queue.push(Command::Ask(ask)).map_err(|_| CallError::Closed(queue.why()))?;
+            let permits = queue.reserve(ask.len()).await.map_err(CallError::Closed)?;
+            queue.push(Command::Ask { ask, permits }).map_err(|_| CallError::Closed(queue.why()))?;
             read(waiting.await?)
         })
     }

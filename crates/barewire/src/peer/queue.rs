@@ -42,9 +42,9 @@ pub(super) struct Over;
 #[derive(Debug)]
 pub(super) enum Command {
     /// Ask, and tell the slot how it went.
-    Ask(Ask),
+    Ask { ask: Ask, permits: usize },
     /// Ask several things in one array, with notifications among them.
-    Batch(Vec<Entry>),
+    Batch { entries: Vec<Entry>, permits: usize },
     /// Send a notification, written already.
     Notify { message: Vec<u8>, permits: usize },
     /// A request's handler has finished.
@@ -69,7 +69,6 @@ pub(super) struct Ask {
     /// Is told the id, so that the call can be forgotten.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
-    pub(super) permits: usize,
 }
 
 /// What is done with the progress of a call.
@@ -85,7 +84,8 @@ impl std::fmt::Debug for OnProgress {
 #[derive(Debug)]
 pub(super) enum Entry {
     Call(Ask),
-    Notification { message: Vec<u8>, permits: usize },
+    /// Written already.
+    Notification(Vec<u8>),
 }
 
 impl Queue {

@@ -1,7 +1,7 @@
 //! What we want -> what is written: calls, notifications, answers of tasks, and the time our calls have.
 
 use barewire_proto::frame::Codec;
-use barewire_proto::rpc::{Params, write};
+use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{BatchId, CallId, Effect, Event};
 
 use super::{Caller, Running, Turn, Wants};
@@ -24,21 +24,16 @@ impl<C: Codec> Turn<C> {
 
     fn command(&mut self, command: Command) {
         match command {
-            Command::Ask(ask) => {
-                let mut message = Vec::new();
-                let permits = ask.permits;
-                if self.ask(ask, None, &mut message) {
-                    self.send(None, |out| out.extend_from_slice(&message));
-                    self.output.holds(permits);
-                } else {
-                    // Nothing of it will be written, so nothing else would give them back.
-                    self.queue.room.add_permits(permits);
-                }
+            Command::Ask { ask, permits } => {
+                let asked = self.ask(ask, None);
+                self.send_ours(permits, asked, |asked, out| asked.write(out));
             }
-            Command::Batch(entries) => self.ask_batch(entries),
+            Command::Batch { entries, permits } => {
+                let array = self.ask_batch(entries);
+                self.send_ours(permits, array, |array, out| out.extend_from_slice(array));
+            }
             Command::Notify { message, permits } => {
-                self.send(None, |out| out.extend_from_slice(&message));
-                self.output.holds(permits);
+                self.send_ours(permits, Some(message), |message, out| out.extend_from_slice(message));
             }
             Command::Answered { ticket, message } => {
                 let Some(Running { reply, group, .. }) = self.running.remove(&ticket) else { return };
@@ -73,11 +68,22 @@ impl<C: Codec> Turn<C> {
         }
     }
 
-    /// Writes a request of ours; `false` if it is not sent.
-    fn ask(&mut self, ask: Ask, batch: Option<BatchId>, out: &mut Vec<u8>) -> bool {
-        let Ask { method, params, patience, progress, id, answer, .. } = ask;
+    /// Sends something of ours, if there is something. If not, nothing will be written that gives the permits back.
+    fn send_ours<T>(&mut self, permits: usize, what: Option<T>, write: impl FnOnce(&T, &mut Vec<u8>)) {
+        match what {
+            Some(what) => {
+                self.send(None, |out| write(&what, out));
+                self.output.holds(permits);
+            }
+            None => self.queue.room.add_permits(permits),
+        }
+    }
+
+    /// Enters a request of ours; `None` if it is not to be sent.
+    fn ask(&mut self, ask: Ask, batch: Option<BatchId>) -> Option<Asked> {
+        let Ask { method, params, patience, progress, id, answer } = ask;
         if answer.is_closed() {
-            return false;
+            return None;
         }
         let now = self.now();
         let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
@@ -88,51 +94,45 @@ impl<C: Codec> Turn<C> {
                     let _ = answer.send(Err(CallError::Closed(self.closed(reason, None))));
                 }
             }
-            return false;
+            return None;
         };
         let _ = id.set(call);
-        let wire_id = call.id();
+        let id = call.id();
         let params = match &progress {
             Some(_) => crate::params::with(params.as_deref(), |params| {
-                self.conventions.progress.ask(params.map(Params::json), &wire_id)
+                self.conventions.progress.ask(params.map(Params::json), &id)
             })
             .or(params),
             None => params,
         };
-        crate::params::with(params.as_deref(), |params| write::request(out, &wire_id, &method, params));
         self.callers.insert(call, Caller { answer, progress });
-        true
+        Some(Asked { id, method, params })
     }
 
-    fn ask_batch(&mut self, entries: Vec<Entry>) {
+    /// Enters the requests of a batch of ours, and writes the array; `None` if nothing of it is to be sent.
+    fn ask_batch(&mut self, entries: Vec<Entry>) -> Option<Vec<u8>> {
         self.last_group += 1;
         let batch = Some(BatchId(self.last_group));
-        let (mut array, mut held) = (Vec::new(), 0);
+        let mut array = Vec::new();
         for entry in entries {
-            let before = array.len();
-            array.push(if before == 0 { b'[' } else { b',' });
-            let sent = match entry {
+            let comma = if array.is_empty() { b'[' } else { b',' };
+            match entry {
                 Entry::Call(ask) => {
-                    held += ask.permits;
-                    self.ask(ask, batch, &mut array)
+                    let Some(asked) = self.ask(ask, batch) else { continue };
+                    array.push(comma);
+                    asked.write(&mut array);
                 }
-                Entry::Notification { message, permits } => {
-                    held += permits;
+                Entry::Notification(message) => {
+                    array.push(comma);
                     array.extend_from_slice(&message);
-                    true
                 }
-            };
-            if !sent {
-                array.truncate(before);
             }
         }
         if array.is_empty() {
-            self.queue.room.add_permits(held);
-            return;
+            return None;
         }
         array.push(b']');
-        self.send(None, |out| out.extend_from_slice(&array));
-        self.output.holds(held);
+        Some(array)
     }
 
     /// Tells the other side that we no longer wait for this one.
@@ -155,5 +155,19 @@ impl<C: Codec> Turn<C> {
             // Who has dropped the call in the meantime does not want to know.
             let _ = caller.answer.send(outcome);
         }
+    }
+}
+
+/// A request of ours that is to be written.
+struct Asked {
+    id: Id<'static>,
+    method: String,
+    params: Option<String>,
+}
+
+impl Asked {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Self { id, method, params } = self;
+        crate::params::with(params.as_deref(), |params| write::request(out, id, method, params));
     }
 }
