@@ -15,7 +15,7 @@ use barewire_proto::session::Conventions;
 use super::driver::Driver;
 use super::queue::Queue;
 use super::turn::Turn;
-use super::{Closed, Limits, Methods, Peer};
+use super::{Closed, Limits, Methods, Peer, Service};
 use crate::log::Log;
 use crate::transport::{Framing, Parts, Transport};
 
@@ -30,7 +30,7 @@ pub struct Connection<T> {
 
 /// What a connection is driven with.
 pub(super) struct Settings {
-    pub(super) methods: Methods,
+    pub(super) service: Box<dyn Service>,
     pub(super) limits: Limits,
     pub(super) conventions: Conventions,
     pub(super) grace: Duration,
@@ -43,7 +43,7 @@ impl<T: Transport> Connection<T> {
     /// A connection without methods, with the default limits, logging to stderr.
     pub fn new(transport: T) -> Self {
         let settings = Settings {
-            methods: Methods::new(),
+            service: Box::new(Methods::new().finish()),
             limits: Limits::default(),
             conventions: Conventions::JSON_RPC,
             grace: GRACE,
@@ -56,8 +56,14 @@ impl<T: Transport> Connection<T> {
 
     /// Answers requests and takes notifications with these.
     #[must_use]
-    pub fn methods(mut self, methods: Methods) -> Self {
-        self.settings.methods = methods;
+    pub fn methods(self, methods: Methods) -> Self {
+        self.service(methods.finish())
+    }
+
+    /// Serves this instead of methods.
+    #[must_use]
+    pub(crate) fn service(mut self, service: impl Service + 'static) -> Self {
+        self.settings.service = Box::new(service);
         self
     }
 
@@ -153,10 +159,7 @@ where
 
 impl<T> fmt::Debug for Connection<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("methods", &self.settings.methods)
-            .field("limits", &self.settings.limits)
-            .finish_non_exhaustive()
+        f.debug_struct("Connection").field("limits", &self.settings.limits).finish_non_exhaustive()
     }
 }
 

@@ -31,13 +31,16 @@ pub(super) struct Incoming {
     pub(super) token: Option<Id<'static>>,
     pub(super) progress: Progress,
     cancelled: AtomicBool,
+    /// It has been answered or cancelled: nothing more is said about it.
+    over: AtomicBool,
     told: Notify,
 }
 
 impl Incoming {
     pub(super) fn new(progress: Progress) -> Self {
         let (method, id) = (String::new(), String::new());
-        Self { method, id, token: None, progress, cancelled: AtomicBool::new(false), told: Notify::new() }
+        let (cancelled, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { method, id, token: None, progress, cancelled, over, told: Notify::new() }
     }
 
     /// `this` for another message, or a new one if somebody still holds it.
@@ -51,6 +54,7 @@ impl Incoming {
             this = Arc::new(Self::new(this.progress));
         }
         let again = Arc::get_mut(&mut this).expect("nobody else holds it");
+        *again.over.get_mut() = false;
         again.method.clear();
         again.method.push_str(method);
         again.id.clear();
@@ -59,7 +63,17 @@ impl Incoming {
         this
     }
 
+    /// Whether it has been answered or cancelled.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(super) fn finish(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
     pub(super) fn cancel(&self) {
+        self.finish();
         self.cancelled.store(true, Ordering::Release);
         self.told.notify_waiters();
     }
@@ -100,9 +114,16 @@ impl Context {
         self.peer().call(method, params)
     }
 
-    /// Tells the other side something. It goes out before the answer to this request, if it is awaited before that.
+    /// Tells the other side something about this request. It goes out before the answer; once that is written, or the
+    /// request is cancelled, nothing goes out any more.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
-        super::handle::notify(&self.queue, method.as_ref(), params).await
+        let message = super::handle::notification(&self.queue, method.as_ref(), params)?;
+        self.say(message).await
+    }
+
+    async fn say(&self, message: Vec<u8>) -> Result<(), CallError> {
+        let about = self.id().map(|_| Arc::clone(&self.incoming));
+        super::handle::send(&self.queue, message, about).await
     }
 
     /// Whether the sender of this request asked to hear of its progress.
@@ -122,7 +143,7 @@ impl Context {
         crate::params::with(Some(&params), |params| {
             write::notification(&mut message, progress.method, params)
         });
-        super::handle::send(&self.queue, message).await
+        self.say(message).await
     }
 
     /// Tells whether the sender still wants the answer. A handler that is cancelled is dropped at its next `await`, so only
@@ -134,6 +155,12 @@ impl Context {
     /// Whether the sender has cancelled this request.
     pub fn is_cancelled(&self) -> bool {
         self.incoming.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits until the connection is about to end: the other side has sent its last byte, or we shut down. A handler that
+    /// would go on for ever finishes then.
+    pub async fn closing(&self) {
+        self.queue.closing().await;
     }
 
     /// Why the connection is over, if it is.

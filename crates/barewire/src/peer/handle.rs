@@ -5,6 +5,7 @@ use std::sync::Arc;
 use barewire_proto::rpc::write;
 use serde::Serialize;
 
+use super::context::Incoming;
 use super::queue::{Command, Queue};
 use super::{Batch, Call, CallError, Closed};
 
@@ -75,7 +76,7 @@ impl Peer {
 
 pub(super) async fn notify(queue: &Queue, method: &str, params: impl Serialize) -> Result<(), CallError> {
     let message = notification(queue, method, params)?;
-    send(queue, message).await
+    send(queue, message, None).await
 }
 
 /// Writes a notification.
@@ -92,7 +93,11 @@ pub(super) fn notification(
 }
 
 /// Sends a notification that is written already.
-pub(super) async fn send(queue: &Queue, message: Vec<u8>) -> Result<(), CallError> {
+pub(super) async fn send(
+    queue: &Queue,
+    message: Vec<u8>,
+    about: Option<Arc<Incoming>>,
+) -> Result<(), CallError> {
     let permits = queue.reserve(message.len()).await.map_err(CallError::Closed)?;
-    queue.push(Command::Notify { message, permits }).map_err(|_| CallError::Closed(queue.why()))
+    queue.push(Command::Notify { message, permits, about }).map_err(|_| CallError::Closed(queue.why()))
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::work::{self, BoxedWork, Typed};
-use super::{Context, FromParams, Raw};
+use super::{Context, FromParams, Raw, Service};
 use crate::Failure;
 
 /// The methods of a connection: a handler for each name. Requests and notifications are handled alike; what a handler
@@ -78,7 +78,7 @@ impl Methods {
     }
 
     /// The methods with everything that is around them, ready to be looked up.
-    pub(super) fn finish(mut self) -> Table {
+    pub(crate) fn finish(mut self) -> Table {
         for wrap in std::mem::take(&mut self.wraps) {
             let around = |inner: Arc<dyn Start>| -> Arc<dyn Start> {
                 Arc::new(Wrapped { wrap: Arc::clone(&wrap), next: inner })
@@ -98,16 +98,26 @@ impl fmt::Debug for Methods {
 }
 
 /// The methods as the engine sees them.
-pub(super) struct Table {
+pub(crate) struct Table {
     table: HashMap<Arc<str>, Arc<dyn Start>>,
     fallback: Option<Arc<dyn Start>>,
     /// What was looked up last: it is often the next as well, and comparing a name is cheaper than hashing it.
     last: Option<(Arc<str>, Arc<dyn Start>)>,
 }
 
+impl Service for Table {
+    #[inline]
+    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+        match self.find(context.method()) {
+            Some(handler) => handler.start(context, params),
+            None => Err(Failure::method_not_found()),
+        }
+    }
+}
+
 impl Table {
     #[inline]
-    pub(super) fn find(&mut self, method: &str) -> Option<&Arc<dyn Start>> {
+    fn find(&mut self, method: &str) -> Option<&Arc<dyn Start>> {
         if self.last.as_ref().is_none_or(|(name, _)| **name != *method) {
             let Some((name, found)) = self.table.get_key_value(method) else { return self.fallback.as_ref() };
             self.last = Some((Arc::clone(name), Arc::clone(found)));
@@ -203,7 +213,7 @@ where
 }
 
 /// A handler of any type.
-pub(super) trait Start: Send + Sync {
+trait Start: Send + Sync {
     /// Reads the params and starts the handler. It has done nothing yet: the first poll begins.
     fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure>;
 }

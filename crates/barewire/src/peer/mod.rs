@@ -40,6 +40,7 @@ mod methods;
 mod output;
 mod queue;
 mod raw;
+mod service;
 mod sniff;
 mod turn;
 mod work;
@@ -53,3 +54,6 @@ pub use handle::Peer;
 pub use limits::Limits;
 pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
 pub use raw::{FromParams, FromResult, Raw};
+pub(crate) use service::Service;
+#[expect(unused_imports, reason = "for what serves a protocol")]
+pub(crate) use work::{BoxedWork, Work};

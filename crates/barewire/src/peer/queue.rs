@@ -1,6 +1,7 @@
 //! What everybody but the driver wants done, in the order they said so.
 
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -9,6 +10,7 @@ use barewire_proto::rpc::Params;
 use barewire_proto::session::{CallId, Patience, Ticket};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
+use super::context::Incoming;
 use super::{CallError, Closed, Limits, Raw, Reason, Trace};
 
 /// What is shared between the driver of a connection and all who use it.
@@ -22,6 +24,9 @@ pub(super) struct Queue {
     pub(super) batch: usize,
     closed: OnceLock<Closed>,
     ended: Notify,
+    /// Nothing new is begun any more.
+    closing: AtomicBool,
+    told: Notify,
     trace: Option<Arc<dyn Trace>>,
 }
 
@@ -45,8 +50,8 @@ pub(super) enum Command {
     Ask { ask: Ask, permits: usize },
     /// Ask several things in one array, with notifications among them.
     Batch { entries: Vec<Entry>, permits: usize },
-    /// Send a notification, written already.
-    Notify { message: Vec<u8>, permits: usize },
+    /// Send a notification, written already: about a request that is being handled, or about none.
+    Notify { message: Vec<u8>, permits: usize, about: Option<Arc<Incoming>> },
     /// A request's handler has finished.
     Answered { ticket: Ticket, message: Vec<u8> },
     /// A notification's handler has finished.
@@ -92,8 +97,17 @@ impl Queue {
     pub(super) fn new(limits: &Limits, trace: Option<Arc<dyn Trace>>) -> Self {
         let share = limits.own_share();
         let batch = limits.batch.or(Limits::default().batch).unwrap_or(usize::MAX);
-        let (room, closed, ended) = (Semaphore::new(share), OnceLock::new(), Notify::new());
-        Self { inner: Mutex::default(), room, share, batch, closed, ended, trace }
+        Self {
+            inner: Mutex::default(),
+            room: Semaphore::new(share),
+            share,
+            batch,
+            closed: OnceLock::new(),
+            ended: Notify::new(),
+            closing: AtomicBool::new(false),
+            told: Notify::new(),
+            trace,
+        }
     }
 
     /// What the params of something we send become: with trace context, if there is any.
@@ -176,6 +190,23 @@ impl Queue {
         }
     }
 
+    /// From now on only what is in flight is finished: those who would go on for ever are told.
+    pub(super) fn begin_end(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.told.notify_waiters();
+    }
+
+    /// Waits until only what is in flight is finished.
+    pub(super) async fn closing(&self) {
+        loop {
+            let told = self.told.notified();
+            if self.closing.load(Ordering::Acquire) {
+                return;
+            }
+            told.await;
+        }
+    }
+
     /// The connection is over: nothing is taken any more, and everybody who waits is told.
     pub(super) fn close(&self, closed: Closed) -> Vec<Command> {
         let _ = self.closed.set(closed);
@@ -185,6 +216,7 @@ impl Queue {
         let left = mem::take(&mut inner.commands);
         drop(inner);
         self.room.close();
+        self.begin_end();
         self.ended.notify_waiters();
         left
     }

@@ -13,7 +13,7 @@ use crate::Failure;
 
 /// A handler that has been started. First it is polled until it is ready, then its outcome is taken, once: in two steps,
 /// so that what it has sent while it ran can be put on the wire before its answer.
-pub(super) trait Work: Send {
+pub(crate) trait Work: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
     /// Appends the answer with its result, or says why there is none.
@@ -26,11 +26,11 @@ pub(super) trait Work: Send {
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
-pub(super) type BoxedWork = Pin<Box<dyn Work>>;
+pub(crate) type BoxedWork = Pin<Box<dyn Work>>;
 
 pin_project! {
     /// A future of a handler, and what came of it.
-    pub(super) struct Typed<F, T> {
+    pub(crate) struct Typed<F, T> {
         #[pin]
         future: F,
         outcome: Option<Result<T, Failure>>,
@@ -42,7 +42,7 @@ where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    pub(super) fn boxed(future: F) -> BoxedWork {
+    pub(crate) fn boxed(future: F) -> BoxedWork {
         Box::pin(Self { future, outcome: None })
     }
 }

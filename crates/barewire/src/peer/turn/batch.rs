@@ -20,7 +20,7 @@ pub(super) struct Group {
 
 impl<C: Codec> Turn<C> {
     pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>) {
-        let Some(most) = self.limits.batch else {
+        let Some(most) = self.service.batch(self.limits.batch) else {
             for (index, invalid) in batch.refusals().enumerate() {
                 match index {
                     0 => self.invalid(frame.offset, frame.bytes, &invalid, None),

@@ -16,6 +16,7 @@ impl<C: Codec> Turn<C> {
             _ => Event::Close,
         });
         self.closing.get_or_insert(reason);
+        self.queue.begin_end();
     }
 
     /// Tells all who wait for an answer of the other side that none will come.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use barewire_proto::frame::{Codec, Frame};
 use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request, parse};
 use barewire_proto::session::{Event, Ticket};
+use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::{Held, Parked, Running, Turn};
@@ -30,11 +31,15 @@ pub(super) struct Job<'a> {
 impl<C: Codec> Turn<C> {
     /// Starts the handler of a message and runs it up to its first wait.
     fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>) -> Begun {
-        let Some(handler) = self.methods.find(method) else {
-            return Begun::Done(Err(Failure::method_not_found()));
-        };
         let span = match id {
-            Some(id) => tracing::info_span!("request", method, id = id.as_str()),
+            Some(id) => tracing::info_span!(
+                "request",
+                method,
+                id = id.as_str(),
+                traceparent = Empty,
+                tracestate = Empty,
+                baggage = Empty
+            ),
             None => tracing::info_span!("notification", method),
         };
         let traced = match &self.trace {
@@ -46,7 +51,7 @@ impl<C: Codec> Turn<C> {
         incoming = Incoming::of(incoming, method, id, self.tokens.find(params));
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let entered = span.enter();
-        let started = traced.and_then(|()| Failure::catch(|| handler.start(context, params))?);
+        let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, params))?);
         let polled = started.map(|mut work| {
             let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
             (polled, work)
@@ -82,6 +87,9 @@ impl<C: Codec> Turn<C> {
                 self.send(group, write);
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
+                }
+                if let Some(spare) = &self.spare {
+                    spare.finish();
                 }
                 if let Some(number) = group {
                     self.answered(number, ticket, &request.id);

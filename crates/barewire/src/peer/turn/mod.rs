@@ -23,10 +23,9 @@ use tokio::time::Instant;
 
 use super::connection::Settings;
 use super::context::Incoming;
-use super::methods::Table;
 use super::output::Output;
 use super::queue::{Command, OnProgress, Queue};
-use super::{CallError, Limits, Noise, Raw, Reason, Trace};
+use super::{CallError, Limits, Noise, Raw, Reason, Service, Trace};
 use crate::log::Log;
 use batch::Group;
 
@@ -36,7 +35,7 @@ pub(super) struct Turn<C> {
     pub(super) output: Output,
     pub(super) queue: Arc<Queue>,
     pub(super) limits: Limits,
-    methods: Table,
+    service: Box<dyn Service>,
     conventions: Conventions,
     tokens: Tokens,
     answer_unreadable: bool,
@@ -130,7 +129,7 @@ struct Lane {
 
 impl<C: Codec> Turn<C> {
     pub(super) fn new(settings: Settings, queue: Arc<Queue>) -> Self {
-        let Settings { methods, limits, conventions, answer_unreadable, log, trace, .. } = settings;
+        let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
         let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
         let session = Session::new(SessionSettings {
             answer_unreadable,
@@ -142,7 +141,7 @@ impl<C: Codec> Turn<C> {
             output: Output::default(),
             queue,
             limits,
-            methods: methods.finish(),
+            service,
             conventions,
             tokens: Tokens::new(conventions.progress),
             answer_unreadable,

@@ -32,11 +32,16 @@ impl<C: Codec> Turn<C> {
                 let array = self.ask_batch(entries);
                 self.send_ours(permits, array, |array, out| out.extend_from_slice(array));
             }
-            Command::Notify { message, permits } => {
-                self.send_ours(permits, Some(message), |message, out| out.extend_from_slice(message));
+            Command::Notify { message, permits, about } => {
+                // Of a request that is answered or cancelled, nothing more is said.
+                let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_over()));
+                self.send_ours(permits, message, |message, out| out.extend_from_slice(message));
             }
             Command::Answered { ticket, message } => {
-                let Some(Running { reply, group, .. }) = self.running.remove(&ticket) else { return };
+                let Some(Running { incoming, reply, group, .. }) = self.running.remove(&ticket) else {
+                    return;
+                };
+                incoming.finish();
                 let Some(id) = reply.id() else { return };
                 match group {
                     None => {

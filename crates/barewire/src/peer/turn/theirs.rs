@@ -64,6 +64,9 @@ impl<C: Codec> Turn<C> {
 
     #[inline]
     fn request(&mut self, frame: Frame<'_>, request: Request<'_>) {
+        if !self.service.is_asked() {
+            return self.log.frame(frame.offset, frame.bytes, "a request, and nothing may be asked of us");
+        }
         let bytes = frame.bytes.len();
         let room = self.parked.is_empty() && self.has_room();
         match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
@@ -156,6 +159,7 @@ impl<C: Codec> Turn<C> {
             }
             Signal::Progress(_) | Signal::None => {}
         }
+        self.service.arrived(&notification);
         let lane = &self.notifications;
         if lane.task.is_none() && lane.waiting.is_empty() {
             self.notified(notification);

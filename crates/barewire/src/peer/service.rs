@@ -1,0 +1,29 @@
+//! Who decides what becomes of what the other side sends: a table of methods, or a protocol that has one.
+
+use barewire_proto::rpc::{Notification, Params};
+
+use super::Context;
+use super::work::BoxedWork;
+use crate::Failure;
+
+/// What a connection serves. It belongs to one connection, and is told of everything in the order it came.
+pub(crate) trait Service: Send {
+    /// Starts the handler of a request or notification. It has done nothing yet: the first poll begins.
+    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure>;
+
+    /// A notification has come. Its handler may have to wait for those before it; what must not wait is done here.
+    fn arrived(&mut self, notification: &Notification<'_>) {
+        let _ = notification;
+    }
+
+    /// How many elements an array may have that comes now, where `most` is the connection's limit; `None` if there may be no
+    /// arrays.
+    fn batch(&self, most: Option<usize>) -> Option<usize> {
+        most
+    }
+
+    /// Whether the other side may ask at all. If not, what it asks is reported and not answered.
+    fn is_asked(&self) -> bool {
+        true
+    }
+}
