@@ -1,8 +1,8 @@
 //! The wire of the Model Context Protocol as data: bytes in, messages out, and back, without a runtime.
 //!
 //! ```text
-//! bytes  ->  frame  ->  rpc  ->  session  ->  …     read: Codec::next_frame, then rpc::parse, then Session::step
-//! bytes  <-  frame  <-  rpc  <-  session  <-  …     write: rpc::write and Reply, inside Codec::encode
+//! bytes  ->  frame  ->  rpc  ->  session  ->  mcp  ->  …     read: Codec::next_frame, rpc::parse, Session::step
+//! bytes  <-  frame  <-  rpc  <-  session  <-  mcp  <-  …     write: rpc::write and Reply, inside Codec::encode
 //!            └─ transcript: the same bytes as text, for people and tests
 //! ```
 //!
@@ -43,4 +43,6 @@ pub mod json;
 pub mod frame;
 pub mod rpc;
 pub mod session;
+#[rustfmt::skip]
+pub mod mcp;
 pub mod transcript;

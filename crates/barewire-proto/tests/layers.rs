@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// In the order of the data.
-const LAYERS: [&str; 5] = ["json", "frame", "rpc", "session", "transcript"];
+const LAYERS: [&str; 6] = ["json", "frame", "rpc", "session", "mcp", "transcript"];
 
 /// What a layer may stand on besides itself.
 fn below(layer: &str) -> &'static [&'static str] {
@@ -13,6 +13,7 @@ fn below(layer: &str) -> &'static [&'static str] {
         "frame" => &["json"],
         "rpc" => &["json", "frame"],
         "session" => &["json", "rpc"],
+        "mcp" => &["json", "rpc", "session"],
         // A transcript is bytes and text; it knows nothing of what they mean.
         "transcript" => &[],
         other => panic!("{other} has no place in the order: give it one"),
@@ -57,7 +58,10 @@ fn no_layer_uses_one_that_comes_after_it() {
         }
         seen.insert(layer);
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["frame", "json", "rpc", "session", "transcript"]);
+    assert_eq!(
+        seen.into_iter().collect::<Vec<_>>(),
+        ["frame", "json", "mcp", "rpc", "session", "transcript"]
+    );
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! How long a result may be kept, and for whom: `ttlMs` and `cacheScope` of 2026-07-28.
+
+use serde::{Deserialize, Serialize};
+
+/// Who may be given a result that was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheScope {
+    /// Everybody.
+    Public,
+    /// Only who asked for it, which is what is meant if nothing is said.
+    Private,
+}

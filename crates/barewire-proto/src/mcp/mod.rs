@@ -1,0 +1,69 @@
+//! What MCP adds to JSON-RPC, as data: revisions, methods, codes and the types of its messages.
+//!
+//! [`Revision`] says which protocol is spoken and what of it there is, [`METHODS`] and [`CODES`] who may say what and
+//! when. The types are owned and are read and written with serde. Members that a type does not have are ignored when
+//! it is read; what an optional member does not say is left out when it is written. Schemas and other JSON of unknown
+//! shape stay text ([`RawValue`](serde_json::value::RawValue)) until somebody asks for more.
+
+mod cache;
+mod capability;
+pub mod code;
+mod completion;
+mod content;
+mod discover;
+mod elicitation;
+mod implementation;
+mod initialize;
+mod input;
+mod logging;
+mod member;
+pub mod method;
+mod progress;
+mod prompt;
+mod resource;
+mod revision;
+mod roots;
+mod sampling;
+mod subscription;
+mod tool;
+
+pub use cache::CacheScope;
+pub use capability::{
+    Capability, ClientCapabilities, ClientCapability, ElicitationCapability, ListCapability,
+    ResourcesCapability, RootsCapability, SamplingCapability, ServerCapabilities, ServerCapability,
+};
+pub use code::CODES;
+pub use completion::{
+    CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult, Completion,
+};
+pub use content::{
+    Annotations, AudioContent, BlobResourceContents, Content, EmbeddedResource, ImageContent,
+    ResourceContents, Role, TextContent, TextResourceContents,
+};
+pub use discover::DiscoverResult;
+pub use elicitation::{ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationComplete};
+pub use implementation::{Icon, Implementation, Theme};
+pub use initialize::{InitializeParams, InitializeResult};
+pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
+pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
+pub use method::{Kind, METHODS, Method, Sent, Side};
+pub use progress::ProgressParams;
+pub use prompt::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
+pub use resource::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate,
+    ResourceUpdated,
+};
+pub use revision::{Era, Revision, UnknownRevision};
+pub use roots::{ListRootsResult, Root};
+pub use sampling::{
+    CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences, SamplingContent,
+    SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
+};
+pub use subscription::{SubscriptionFilter, SubscriptionParams};
+pub use tool::{CallToolResult, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution};
+
+/// An object whose members are not known here.
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// A `_meta` member: what two sides agree on beside the protocol.
+pub type Meta = Object;

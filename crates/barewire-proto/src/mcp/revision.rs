@@ -1,0 +1,276 @@
+//! The revisions of MCP, and what each of them has: the dates on the wire <-> an enum that can be asked.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A revision of the protocol. Later ones are greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Revision {
+    /// The first one.
+    V2024_11_05,
+    /// Streamable HTTP, batches, audio, annotations of tools.
+    V2025_03_26,
+    /// Structured content, elicitation, resource links, titles; batches are gone.
+    V2025_06_18,
+    /// Icons, tasks, elicitation by URL, sampling with tools.
+    V2025_11_25,
+    /// No handshake: every request says all that is needed in its `_meta`.
+    V2026_07_28,
+}
+
+/// How a connection works: with a handshake, or request by request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// Up to 2025-11-25: `initialize` first, then the connection has a state.
+    Legacy,
+    /// From 2026-07-28: no state between requests.
+    Modern,
+}
+
+impl Revision {
+    /// All of them, the oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The last one that opens with `initialize`.
+    pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+    /// The newest one.
+    pub const LATEST: Self = Self::V2026_07_28;
+
+    /// As it stands on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision of this name, exactly as written. `None` for those that are not known here.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+    }
+
+    /// How a connection of this revision works.
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
+            Self::V2026_07_28 => Era::Modern,
+        }
+    }
+
+    /// Whether every request stands for itself: no handshake, no requests from the server.
+    pub const fn is_modern(self) -> bool {
+        matches!(self.era(), Era::Modern)
+    }
+}
+
+/// What there is in a revision. Each is asked by whoever writes what is not understood without it.
+impl Revision {
+    /// Arrays of messages. 2024-11-05 is silent about them and is JSON-RPC; 2025-03-26 asks for them; then they are gone.
+    pub fn has_batches(self) -> bool {
+        self <= Self::V2025_03_26
+    }
+
+    /// `message` in `notifications/progress`.
+    pub fn has_progress_message(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// Content of type `audio`.
+    pub fn has_audio(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// `annotations` of tools. Content and resources could have some from the beginning.
+    pub fn has_annotations(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// The server capability `completions`. Before, `completion/complete` needed none.
+    pub fn has_completions_capability(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// `context` in `completion/complete`.
+    pub fn has_completion_context(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `outputSchema` of a tool and `structuredContent` of its result.
+    pub fn has_structured_content(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `structuredContent` that is no object.
+    pub fn has_structured_scalars(self) -> bool {
+        self >= Self::V2026_07_28
+    }
+
+    /// Content of type `resource_link`.
+    pub fn has_resource_links(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `title` beside `name`.
+    pub fn has_titles(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `_meta` in tools, resources, prompts, roots and content; in params and results it was there before.
+    pub fn has_item_meta(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `elicitation/create`, with a form.
+    pub fn has_elicitation(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `elicitation/create` with a URL, and the capabilities `elicitation.form` and `elicitation.url`.
+    pub fn has_url_elicitation(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// `elicitationId`, `notifications/elicitation/complete` and the error -32042.
+    pub fn has_elicitation_ids(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
+    /// `icons`, and `description` and `websiteUrl` of an implementation.
+    pub fn has_icons(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// `tools` and `toolChoice` in `sampling/createMessage`, and content that is an array.
+    pub fn has_sampling_tools(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Tasks in the protocol itself, as 2025-11-25 tried them: `tasks/*`, `execution.taskSupport`.
+    pub fn has_tasks(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
+    /// Whether bad arguments of a tool are a result with `isError`, so that the model can correct itself, and no
+    /// longer the error -32602.
+    pub fn bad_arguments_are_tool_errors(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Whether a resource that is not there is the error -32002. From 2026-07-28 it is -32602 with `data.uri`.
+    pub fn has_resource_not_found(self) -> bool {
+        !self.is_modern()
+    }
+
+    /// The map `extensions` in the capabilities of both sides.
+    pub fn has_extensions(self) -> bool {
+        self.is_modern()
+    }
+
+    /// `resultType` in every result.
+    pub fn has_result_type(self) -> bool {
+        self.is_modern()
+    }
+
+    /// `ttlMs` and `cacheScope` in what can be kept.
+    pub fn has_cache_hints(self) -> bool {
+        self.is_modern()
+    }
+
+    /// Requests from the server to the client. From 2026-07-28 they are entries of `inputRequests`.
+    pub fn has_server_requests(self) -> bool {
+        !self.is_modern()
+    }
+
+    /// `subscriptions/listen`. Before, there were `resources/subscribe` and notifications that came unasked.
+    pub fn has_listen(self) -> bool {
+        self.is_modern()
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Revision {
+    type Err = UnknownRevision;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRevision> {
+        Self::parse(text).ok_or(UnknownRevision)
+    }
+}
+
+impl Serialize for Revision {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Revision {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom(UnknownRevision))
+    }
+}
+
+/// A name that is no revision known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownRevision;
+
+impl fmt::Display for UnknownRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown revision of MCP: expected one of ")?;
+        for (index, revision) in Revision::ALL.iter().enumerate() {
+            write!(f, "{}{revision}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownRevision {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_its_date_and_later_is_greater() {
+        assert!(
+            Revision::ALL.windows(2).all(|pair| pair[0] < pair[1] && pair[0].as_str() < pair[1].as_str())
+        );
+        for revision in Revision::ALL {
+            assert_eq!(Revision::parse(revision.as_str()), Some(revision));
+            let json = serde_json::to_string(&revision).expect("a string");
+            assert_eq!(serde_json::from_str::<Revision>(&json).expect("the same"), revision);
+        }
+        for other in ["", "2025-11-2", "2025-11-25 ", "DRAFT-2026-v1", "2026-07-29"] {
+            assert_eq!(Revision::parse(other), None);
+        }
+        assert_eq!(Revision::ALL.iter().max(), Some(&Revision::LATEST));
+        let legacy = Revision::ALL.into_iter().filter(|revision| !revision.is_modern());
+        assert_eq!(legacy.max(), Some(Revision::LATEST_LEGACY));
+    }
+
+    #[test]
+    fn what_came_and_went() {
+        let with = |has: fn(Revision) -> bool| Revision::ALL.map(has);
+        assert_eq!(with(Revision::has_batches), [true, true, false, false, false]);
+        assert_eq!(with(Revision::has_audio), [false, true, true, true, true]);
+        assert_eq!(with(Revision::has_elicitation_ids), [false, false, false, true, false]);
+        assert_eq!(with(Revision::has_server_requests), [true, true, true, true, false]);
+    }
+
+    #[test]
+    fn an_unknown_date_is_refused_with_those_there_are() {
+        let refused = serde_json::from_str::<Revision>("\"1.0\"").expect_err("no revision").to_string();
+        assert!(refused.contains("2024-11-05, 2025-03-26"), "{refused}");
+    }
+}

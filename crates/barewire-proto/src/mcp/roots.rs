@@ -1,0 +1,42 @@
+//! Roots: the folders that a client works in.
+
+use serde::{Deserialize, Serialize};
+
+use super::Meta;
+
+/// A folder or file that a client works in.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Root {
+    /// Where it is: a `file:` URI.
+    pub uri: String,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What else is said of it.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+impl Root {
+    /// A folder without a name.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), ..Self::default() }
+    }
+}
+
+/// The result of `roots/list`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ListRootsResult {
+    /// The folders.
+    pub roots: Vec<Root>,
+    /// What else is said of it.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+impl ListRootsResult {
+    /// These folders.
+    pub fn new(roots: Vec<Root>) -> Self {
+        Self { roots, meta: None }
+    }
+}

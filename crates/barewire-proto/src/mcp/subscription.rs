@@ -1,0 +1,42 @@
+//! What a modern client listens to: the parameters of `subscriptions/listen` and of its acknowledgement.
+
+use serde::{Deserialize, Serialize};
+
+use super::Meta;
+use super::member::{is_false, or_default};
+
+/// Which notifications are wanted, or given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscriptionFilter {
+    /// `notifications/tools/list_changed`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
+    pub tools_list_changed: bool,
+    /// `notifications/prompts/list_changed`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
+    pub prompts_list_changed: bool,
+    /// `notifications/resources/list_changed`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
+    pub resources_list_changed: bool,
+    /// `notifications/resources/updated`, of these URIs.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub resource_subscriptions: Vec<String>,
+}
+
+impl SubscriptionFilter {
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The parameters of `subscriptions/listen` and of `notifications/subscriptions/acknowledged`: what is wanted, and what
+/// of it is given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SubscriptionParams {
+    /// Which notifications.
+    pub notifications: SubscriptionFilter,
+    /// What else is said of it: in the acknowledgement, whose it is.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
