@@ -63,3 +63,23 @@ fn an_event_with_everything_reads_back() {
     assert_eq!((head.name, head.last_event_id), ("message", "7"));
     assert_eq!((sse.last_event_id(), sse.retry()), ("7", Some(Duration::from_millis(500))));
 }
+
+#[test]
+fn members_go_before_those_of_the_result() {
+    use barewire_proto::rpc::{Message, Parsed, parse};
+    let frame = br#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+    let Parsed::Message(Message::Request(request)) = parse(frame, 8) else { panic!("a request") };
+    for (result, expected) in [
+        (r#"{"a":1}"#, r#"{"x":0,"a":1}"#),
+        ("{}", r#"{"x":0}"#),
+        ("{\n}", r#"{"x":0}"#),
+        ("[1]", "[1]"),
+        ("7", "7"),
+    ] {
+        let raw: &serde_json::value::RawValue = serde_json::from_str(result).expect("JSON");
+        let mut out = b"before".to_vec();
+        request.reply().serialize_with(&mut out, "\"x\":0", raw).expect("written");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert_eq!(text, format!(r#"before{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#));
+    }
+}

@@ -1,4 +1,6 @@
-//! What MCP adds to JSON-RPC, as data: revisions, methods, codes and the types of its messages.
+//! What MCP adds to JSON-RPC: revisions, methods, codes, the types of its messages, and what may be said when.
+//!
+//! [`legacy`] has the handshake as one table, [`modern`] the judgement of a request by its `_meta`.
 //!
 //! [`Revision`] says which protocol is spoken and what of it there is, [`METHODS`] and [`CODES`] who may say what and
 //! when. The types are owned and are read and written with serde. Members that a type does not have are ignored when
@@ -15,9 +17,12 @@ mod elicitation;
 mod implementation;
 mod initialize;
 mod input;
+pub mod legacy;
 mod logging;
 mod member;
+mod meta;
 pub mod method;
+pub mod modern;
 mod progress;
 mod prompt;
 mod resource;
@@ -45,7 +50,9 @@ pub use elicitation::{ElicitAction, ElicitForm, ElicitParams, ElicitResult, Elic
 pub use implementation::{Icon, Implementation, Theme};
 pub use initialize::{InitializeParams, InitializeResult};
 pub use input::{InputRequest, InputRequests, InputRequiredResult, InputResponses};
+pub use legacy::Legacy;
 pub use logging::{LogMessage, LoggingLevel, SetLevelParams};
+pub use meta::{RequestMeta, RequestParams, key};
 pub use method::{Kind, METHODS, Method, Sent, Side};
 pub use progress::ProgressParams;
 pub use prompt::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};

@@ -97,6 +97,43 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// The same for a result that is an object, with `members` before its own: written already, one or more, without braces.
+    pub fn serialize_with(
+        self,
+        out: &mut Vec<u8>,
+        members: &str,
+        result: &(impl Serialize + ?Sized),
+    ) -> Result<(), (Self, serde_json::Error)> {
+        let start = out.len();
+        self.open(out, "result");
+        let first = out.len();
+        out.push(b'{');
+        push_one_line(out, members.as_bytes());
+        let own = out.len();
+        match serde_json::to_writer(&mut *out, result) {
+            Ok(()) => {
+                crate::json::flatten(&mut out[own..]);
+                let text = &out[own..];
+                let inner = text.get(1..).unwrap_or_default().trim_ascii_start();
+                match (text.first(), inner.first()) {
+                    (Some(b'{'), Some(b'}')) => {
+                        out.truncate(own);
+                        out.push(b'}');
+                    }
+                    (Some(b'{'), _) => out[own] = b',',
+                    // No object: nothing can stand before it.
+                    _ => drop(out.drain(first..own)),
+                }
+                out.push(b'}');
+                Ok(())
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err((self, error))
+            }
+        }
+    }
+
     /// Appends the answer with an error.
     pub fn error(self, out: &mut Vec<u8>, error: &ErrorObject) {
         self.open(out, "error");

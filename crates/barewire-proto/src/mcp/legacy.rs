@@ -1,0 +1,173 @@
+//! The legacy era: the handshake, as one table of (state, event).
+//!
+//! `initialize` agrees on a revision for the connection, `notifications/initialized` opens it. MCP 2025-11-25,
+//! basic/lifecycle. Nothing elsewhere decides what is allowed when.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Revision;
+use crate::rpc::{Code, ErrorObject};
+
+/// How far a connection has come with the handshake, as its server sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Legacy {
+    /// Nothing is agreed.
+    #[default]
+    Fresh,
+    /// `initialize` has been answered with this revision, and `notifications/initialized` is awaited.
+    Initializing(Revision),
+    /// Everything may be asked.
+    Ready(Revision),
+}
+
+/// What comes from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// `initialize`, asking for this revision.
+    Initialize(&'a str),
+    /// `notifications/initialized`.
+    Initialized,
+    /// `ping`.
+    Ping,
+    /// Any other request.
+    Request,
+}
+
+/// What is to be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Serve it as this revision has it.
+    Serve(Revision),
+    /// Refuse it.
+    Refuse(Rule),
+    /// Nothing: it changes nothing and asks for nothing.
+    Ignore,
+}
+
+/// A rule of the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Only `ping` before `initialize`.
+    BeforeInitialize,
+    /// Only `ping` before `notifications/initialized`.
+    BeforeInitialized,
+    /// One `initialize` a connection.
+    SecondInitialize,
+    /// There is no revision with a handshake here.
+    NoHandshake,
+}
+
+/// How the handshake is to be taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy<'a> {
+    /// The revisions that are served, in ascending order.
+    pub supported: &'a [Revision],
+    /// Whether requests are served before the handshake is complete.
+    pub lenient: bool,
+}
+
+impl Legacy {
+    /// The transition: something has come, and this is to be done about it.
+    #[inline]
+    pub fn step(&mut self, event: Event<'_>, policy: Policy<'_>) -> Effect {
+        match (*self, event) {
+            (Self::Ready(revision), Event::Request | Event::Ping) => Effect::Serve(revision),
+            (Self::Initializing(revision), Event::Ping) => Effect::Serve(revision),
+            (Self::Initializing(revision), Event::Request) if policy.lenient => Effect::Serve(revision),
+            (Self::Initializing(_), Event::Request) => Effect::Refuse(Rule::BeforeInitialized),
+            (Self::Initializing(revision), Event::Initialized) => {
+                *self = Self::Ready(revision);
+                Effect::Serve(revision)
+            }
+            (Self::Fresh, Event::Initialize(asked)) => match policy.agree(asked) {
+                Some(revision) => {
+                    *self = Self::Initializing(revision);
+                    Effect::Serve(revision)
+                }
+                None => Effect::Refuse(Rule::NoHandshake),
+            },
+            (Self::Initializing(_) | Self::Ready(_), Event::Initialize(_)) => {
+                Effect::Refuse(Rule::SecondInitialize)
+            }
+            (Self::Fresh, Event::Ping) => policy.latest().map_or(Effect::Refuse(Rule::NoHandshake), Effect::Serve),
+            (Self::Fresh, Event::Request) => match policy.latest() {
+                Some(latest) if policy.lenient => Effect::Serve(latest),
+                Some(_) => Effect::Refuse(Rule::BeforeInitialize),
+                None => Effect::Refuse(Rule::NoHandshake),
+            },
+            // Without an `initialize` it opens nothing, and twice it changes nothing.
+            (Self::Fresh | Self::Ready(_), Event::Initialized) => Effect::Ignore,
+        }
+    }
+
+    /// The revision that is agreed.
+    pub fn revision(self) -> Option<Revision> {
+        match self {
+            Self::Fresh => None,
+            Self::Initializing(revision) | Self::Ready(revision) => Some(revision),
+        }
+    }
+
+    /// Whether the server may ask and tell: it waits for `notifications/initialized` too.
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Ready(_))
+    }
+}
+
+impl Policy<'_> {
+    /// The revision that was asked for if it is served; if not, the latest that is.
+    fn agree(self, asked: &str) -> Option<Revision> {
+        let asked = Revision::parse(asked).filter(|asked| !asked.is_modern() && self.supported.contains(asked));
+        asked.or_else(|| self.latest())
+    }
+
+    /// The latest revision with a handshake.
+    fn latest(self) -> Option<Revision> {
+        self.supported.iter().copied().filter(|revision| !revision.is_modern()).max()
+    }
+}
+
+impl Rule {
+    /// Its name, for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BeforeInitialize => "before-initialize",
+            Self::BeforeInitialized => "before-initialized",
+            Self::SecondInitialize => "second-initialize",
+            Self::NoHandshake => "no-handshake",
+        }
+    }
+
+    /// What the sender of a request that breaks it is told.
+    pub fn error(self, supported: &[Revision]) -> ErrorObject {
+        let code = match self {
+            Self::NoHandshake => Code::METHOD_NOT_FOUND,
+            Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => Code::INVALID_REQUEST,
+        };
+        // MCP 2026-07-28, basic/versioning: an error to `initialize` SHOULD name the versions that would do.
+        let supported = (self == Self::NoHandshake).then_some(supported);
+        let data = RuleData { rule: self.name(), supported };
+        let standard = code.message().unwrap_or_default();
+        ErrorObject::new(code, format!("{standard}: {self}")).with_data(&data)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeforeInitialize => "only ping may come before initialize",
+            Self::BeforeInitialized => "only ping may come before notifications/initialized",
+            Self::SecondInitialize => "this connection is initialized already",
+            Self::NoHandshake => "there is no handshake here, each request says its protocol version in _meta",
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct RuleData<'a> {
+    rule: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supported: Option<&'a [Revision]>,
+}

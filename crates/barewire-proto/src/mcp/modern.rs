@@ -1,0 +1,104 @@
+//! The modern era: a request's `_meta` -> whether it is modern at all, and whether it may be served.
+//!
+//! There is no handshake and no state: MCP 2026-07-28, basic/index, "Statelessness". Each request says which revision it is
+//! written in and what its sender can do, and is judged by that alone.
+
+use serde::Serialize;
+
+use super::{LoggingLevel, RequestMeta, Revision, code, key};
+use crate::json::{Json, Kind, Text};
+use crate::rpc::{Code, ErrorObject};
+
+/// What a modern request says about itself, found to be in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Modern<'a> {
+    /// The revision it is written in.
+    pub revision: Revision,
+    /// What its sender can do: an object.
+    pub client_capabilities: Json<'a>,
+    /// From which level on it wants log messages; none at all without.
+    pub log_level: Option<LoggingLevel>,
+}
+
+/// Why a request of the modern era is not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadMeta {
+    /// A member that every request must have is missing.
+    Missing(&'static str),
+    /// A member is not what it has to be.
+    Wrong(&'static str, &'static str),
+    /// The revision is none that is served.
+    Unsupported {
+        /// What the request is written in.
+        requested: String,
+        /// What is served.
+        supported: Vec<Revision>,
+    },
+}
+
+/// Judges a request: `None` if it is none of the modern era.
+///
+/// | `protocolVersion` | `clientCapabilities` | the request |
+/// |---|---|---|
+/// | absent | absent | is legacy, unless only the modern era has its method |
+/// | absent | there | lacks the revision: -32602 |
+/// | no string | | is malformed: -32602 |
+/// | not served | | -32022 with those that are |
+/// | served | absent, or no object | is malformed: -32602 |
+/// | served | an object | is served |
+#[inline]
+pub fn judge<'a>(
+    method: &str,
+    meta: &RequestMeta<'a>,
+    supported: &[Revision],
+) -> Result<Option<Modern<'a>>, BadMeta> {
+    let is_modern_only = matches!(method, "server/discover" | "subscriptions/listen");
+    let version = match (meta.protocol_version, meta.client_capabilities) {
+        (None, None) if !is_modern_only => return Ok(None),
+        (None, _) => return Err(BadMeta::Missing(key::PROTOCOL_VERSION)),
+        (Some(version), _) => Text::from_json(version).and_then(Text::to_str),
+    };
+    let Some(version) = version else { return Err(BadMeta::Wrong(key::PROTOCOL_VERSION, "a string")) };
+    let served = |revision: &Revision| revision.is_modern() && supported.contains(revision);
+    let Some(revision) = Revision::parse(&version).filter(served) else {
+        let modern: Vec<Revision> = supported.iter().copied().filter(|it| it.is_modern()).collect();
+        // Whoever serves no modern revision says at least what it does serve.
+        let supported = if modern.is_empty() { supported.to_vec() } else { modern };
+        return Err(BadMeta::Unsupported { requested: version.into_owned(), supported });
+    };
+    let client_capabilities = match meta.client_capabilities {
+        None => return Err(BadMeta::Missing(key::CLIENT_CAPABILITIES)),
+        Some(capabilities) if capabilities.kind() == Kind::Object => capabilities,
+        Some(_) => return Err(BadMeta::Wrong(key::CLIENT_CAPABILITIES, "an object")),
+    };
+    let log_level = match meta.log_level.map(Json::to) {
+        None => None,
+        Some(Ok(level)) => Some(level),
+        Some(Err(_)) => return Err(BadMeta::Wrong(key::LOG_LEVEL, "a log level")),
+    };
+    Ok(Some(Modern { revision, client_capabilities, log_level }))
+}
+
+impl BadMeta {
+    /// What the sender is told.
+    pub fn error(&self) -> ErrorObject {
+        match self {
+            Self::Missing(name) => {
+                ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: _meta lacks {name}"))
+            }
+            Self::Wrong(name, what) => {
+                ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: _meta's {name} must be {what}"))
+            }
+            Self::Unsupported { requested, supported } => {
+                ErrorObject::new(code::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version")
+                    .with_data(&Unsupported { supported, requested })
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Unsupported<'a> {
+    supported: &'a [Revision],
+    requested: &'a str,
+}
