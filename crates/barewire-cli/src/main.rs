@@ -8,6 +8,8 @@ mod explain;
 mod failure;
 mod output;
 mod read;
+#[cfg(unix)]
+mod serve;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -30,6 +32,8 @@ enum Verb {
     Read(read::Args),
     #[cfg(unix)]
     Call(call::Args),
+    #[cfg(unix)]
+    Serve(serve::Args),
     Explain(explain::Args),
     Demo(demo::Args),
 }
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Read(args) => read::run(&args, &mut output),
         #[cfg(unix)]
         Verb::Call(args) => call::run(&args, &mut output),
+        #[cfg(unix)]
+        Verb::Serve(args) => serve::run(&args),
         Verb::Explain(args) => explain::run(&args, &mut output),
         Verb::Demo(args) => demo::run(&args, &mut output),
     };

@@ -26,6 +26,8 @@ pub mod blocking;
 #[cfg(feature = "tokio")]
 pub mod peer;
 #[cfg(feature = "tokio")]
+pub mod server;
+#[cfg(feature = "tokio")]
 pub mod transport;
 
 mod failure;
@@ -33,6 +35,8 @@ mod log;
 mod params;
 
 pub use failure::Failure;
+#[cfg(feature = "tokio")]
+pub use server::Server;
 
 pub use barewire_proto as proto;
 

@@ -11,7 +11,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-pub(crate) use number::{Decimal, integer};
+pub use number::Decimal;
+pub(crate) use number::integer;
 pub(crate) use scan::{Place, Scanner, Value};
 pub(crate) use string::{name, unescape};
 pub use syntax::{Expected, Kind, Syntax};
@@ -72,6 +73,16 @@ impl<'a> Json<'a> {
         });
         Members { text: self.text, scanner, ahead }
     }
+
+    /// The elements of an array, or nothing for any other value.
+    pub fn elements(self) -> Elements<'a> {
+        let mut scanner = Scanner::new(self.text, usize::MAX);
+        let ahead = (self.kind == Kind::Array).then(|| {
+            scanner.enter();
+            Place::First
+        });
+        Elements { text: self.text, scanner, ahead }
+    }
 }
 
 impl fmt::Debug for Json<'_> {
@@ -125,6 +136,29 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
+/// The elements of one array. See [`Json::elements`].
+#[derive(Debug)]
+pub struct Elements<'a> {
+    text: &'a [u8],
+    scanner: Scanner<'a>,
+    /// Where the next element would stand; `None` behind the closing bracket.
+    ahead: Option<Place>,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        let place = self.ahead.take()?;
+        if !self.scanner.element(place).expect(SCANNED) {
+            return None;
+        }
+        let value = self.scanner.value().expect(SCANNED);
+        self.ahead = Some(Place::Next);
+        Some(Json::scanned(self.text, value))
+    }
+}
+
 /// Why a second scan cannot fail.
 const SCANNED: &str = "a Json was scanned when it was made";
 
@@ -161,6 +195,12 @@ impl<'a> Text<'a> {
             let raw = self.raw();
             Cow::Borrowed(&raw[1..raw.len() - 1])
         })
+    }
+
+    /// The string's value in UTF-8. Half of a surrogate pair comes out as the three bytes that UTF-8 would have for it if it
+    /// allowed it, so two strings are equal exactly if these bytes are.
+    pub fn to_bytes(self) -> Cow<'a, [u8]> {
+        unescape(self.inner())
     }
 
     /// The bytes between the quotes.
@@ -212,5 +252,20 @@ pub(crate) fn flatten(text: &mut [u8]) {
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[from..]) {
         text[from + found] = b' ';
         from += found + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_come_in_order_and_only_from_an_array() {
+        let json = |text: &'static str| Json::parse(text.as_bytes()).expect("JSON");
+        let elements = |text| json(text).elements().map(Json::as_str).collect::<Vec<_>>();
+        assert_eq!(elements(r#" [1 , [2,[3]], {"a":[4]}, "],[" ] "#), ["1", "[2,[3]]", r#"{"a":[4]}"#, r#""],[""#]);
+        assert!(elements("[ ]").is_empty());
+        assert!(elements(r#"{"a":1}"#).is_empty());
+        assert!(elements("7").is_empty());
     }
 }

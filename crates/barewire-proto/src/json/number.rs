@@ -1,16 +1,21 @@
 //! The text of a number -> its exact value, never through a float.
 
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::{Json, Kind};
+
 /// A number's exact value: `digits` x 10^`exponent`, in the one form that has neither leading nor trailing zeros.
 ///
 /// Two numbers are equal exactly if their `Decimal`s are: 1, 1.0, 1e0 and 10e-1 are one value.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Decimal {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Decimal {
     negative: bool,
     digits: Vec<u8>,
     exponent: Exponent,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Exponent {
     Exact(i128),
     /// Beyond 10^36 the exponent is not added up: two such numbers are taken for different if their mantissas are shifted
@@ -19,6 +24,58 @@ enum Exponent {
 }
 
 impl Decimal {
+    /// The value of `json`, if it is a number.
+    pub fn from_json(json: Json<'_>) -> Option<Self> {
+        (json.kind() == Kind::Number).then(|| Self::new(json.as_bytes()))
+    }
+
+    /// Without a fraction, however it is written: 30, 30.0 and 3e1 are integers.
+    pub fn is_integer(&self) -> bool {
+        match &self.exponent {
+            Exponent::Exact(exponent) => *exponent >= 0,
+            Exponent::Huge { negative, .. } => !negative,
+        }
+    }
+
+    /// The integer without point and exponent, or `None` if it is none or has more than 39 digits, which no integer type holds.
+    pub fn to_integer(&self) -> Option<String> {
+        let Exponent::Exact(exponent) = self.exponent else { return None };
+        let zeros = usize::try_from(exponent).ok()?;
+        if zeros.saturating_add(self.digits.len()) > 39 {
+            return None;
+        }
+        let sign = self.negative.then_some('-');
+        let digits = self.digits.iter().map(|digit| char::from(*digit));
+        let text: String = sign.into_iter().chain(digits).chain(std::iter::repeat_n('0', zeros)).collect();
+        Some(if text.is_empty() { "0".to_owned() } else { text })
+    }
+
+    /// Whether `self` is `step` times an integer; `None` if `step` is zero or has more than 19 digits.
+    pub fn is_multiple_of(&self, step: &Self) -> Option<bool> {
+        let divisor = step.digits.iter().try_fold(0u64, |value, digit| {
+            value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        });
+        let divisor = u128::from(divisor.filter(|divisor| *divisor > 0)?);
+        if self.digits.is_empty() {
+            return Some(true);
+        }
+        let (Exponent::Exact(ours), Exponent::Exact(theirs)) = (&self.exponent, &step.exponent) else {
+            return None;
+        };
+        // digits x 10^shift has to be a multiple of the divisor. The digits do not end in zero, so no power of ten divides them.
+        let Ok(mut shift) = u128::try_from(ours - theirs) else { return Some(false) };
+        let mut rest = self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
+        let mut power = 10 % divisor;
+        while shift > 0 {
+            if shift % 2 == 1 {
+                rest = rest * power % divisor;
+            }
+            power = power * power % divisor;
+            shift /= 2;
+        }
+        Some(rest == 0)
+    }
+
     /// The value of a checked JSON number.
     pub(crate) fn new(text: &[u8]) -> Self {
         let (negative, text) = match text {
@@ -49,6 +106,70 @@ impl Decimal {
             }
         };
         Self { negative, digits, exponent }
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let sign = |number: &Self| match (number.digits.is_empty(), number.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        };
+        let magnitude = || {
+            let scale = self.exponent.scale(self.digits.len());
+            // Without leading and trailing zeros, digits in order are numbers in order.
+            scale.cmp(&other.exponent.scale(other.digits.len())).then_with(|| self.digits.cmp(&other.digits))
+        };
+        match (sign(self), sign(other)) {
+            (-1, -1) => magnitude().reverse(),
+            (1, 1) => magnitude(),
+            (ours, theirs) => ours.cmp(&theirs),
+        }
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Exponent {
+    /// Where the first of `digits` digits stands, in an order in which larger numbers come later.
+    fn scale(&self, digits: usize) -> (i8, i128, i128, Vec<u8>, i128) {
+        match self {
+            Self::Exact(exponent) => (0, exponent + digits as i128, 0, Vec::new(), 0),
+            Self::Huge { negative: false, digits: written, shift } => {
+                (1, 0, written.len() as i128, written.clone(), shift + digits as i128)
+            }
+            Self::Huge { negative: true, digits: written, shift } => {
+                // The longer and the larger the exponent, the smaller the number.
+                let smaller = written.iter().map(|digit| u8::MAX - digit).collect();
+                (-1, 0, -(written.len() as i128), smaller, shift + digits as i128)
+            }
+        }
+    }
+}
+
+/// The one spelling of each value: `0`, `-125e-2`, `3e1`.
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.digits.is_empty() {
+            return f.write_str("0");
+        }
+        if self.negative {
+            f.write_str("-")?;
+        }
+        let text = |digits| std::str::from_utf8(digits).expect("digits are ASCII");
+        f.write_str(text(&self.digits))?;
+        match &self.exponent {
+            Exponent::Exact(0) => Ok(()),
+            Exponent::Exact(exponent) => write!(f, "e{exponent}"),
+            Exponent::Huge { negative, digits, shift } => {
+                write!(f, "e{}{}{shift:+}", if *negative { "-" } else { "" }, text(digits))
+            }
+        }
     }
 }
 
@@ -121,6 +242,101 @@ mod tests {
         assert_eq!(huge("1eH"), huge("1.0e+00H"));
         for other in ["10eH", "1e-H", "-1eH", "1e1H", "2eH"] {
             assert_ne!(huge("1eH"), huge(other), "{other}");
+        }
+    }
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::new(text.as_bytes())
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_exact_value() {
+        let huge = format!("1e{}", "9".repeat(50));
+        let larger = format!("1e1{}", "0".repeat(50));
+        let tiny = format!("1e-{}", "9".repeat(50));
+        let smaller = format!("1e-1{}", "0".repeat(50));
+        let below = format!("-{huge}");
+        let ordered = [
+            &*below,
+            "-1e400",
+            "-18446744073709551616",
+            "-9.5",
+            "-9.25",
+            "-1",
+            "-1e-400",
+            "0",
+            &*smaller,
+            &*tiny,
+            "1e-400",
+            "0.1",
+            "0.10000000000000001",
+            "0.9",
+            "1",
+            "1.5",
+            "2",
+            "10",
+            "9007199254740992",
+            "9007199254740993",
+            "18446744073709551615",
+            "18446744073709551616",
+            "1e400",
+            &*huge,
+            &*larger,
+        ];
+        for (i, a) in ordered.iter().enumerate() {
+            for (j, b) in ordered.iter().enumerate() {
+                assert_eq!(decimal(a).cmp(&decimal(b)), i.cmp(&j), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_value_has_one_spelling() {
+        for (written, spelled) in
+            [("-0.0", "0"), ("30.0", "3e1"), ("1", "1"), ("-1.250", "-125e-2"), ("1e400", "1e400")]
+        {
+            assert_eq!(decimal(written).to_string(), spelled);
+        }
+        let nines = "9".repeat(50);
+        assert_eq!(decimal(&format!("1.5e-{nines}")).to_string(), format!("15e-{nines}-1"));
+    }
+
+    #[test]
+    fn integers_lose_point_and_exponent() {
+        for (written, integer) in [
+            ("30.0", Some("30")),
+            ("3e1", Some("30")),
+            ("-0.0", Some("0")),
+            ("-1.5e1", Some("-15")),
+            ("1.8446744073709551615e19", Some("18446744073709551615")),
+            ("1e38", Some("100000000000000000000000000000000000000")),
+            ("1e39", None),
+            ("1e99999999999999999999", None),
+            ("1.5", None),
+        ] {
+            assert_eq!(decimal(written).to_integer().as_deref(), integer, "{written}");
+        }
+        assert!(decimal("1e39").is_integer() && decimal(&format!("1e{}", "9".repeat(50))).is_integer());
+        assert!(!decimal("1.5").is_integer() && !decimal(&format!("1e-{}", "9".repeat(50))).is_integer());
+    }
+
+    #[test]
+    fn multiples_are_exact() {
+        for (number, step, multiple) in [
+            ("0.3", "0.1", Some(true)),
+            ("0.35", "0.1", Some(false)),
+            ("1e300", "3", Some(false)),
+            ("3e300", "3", Some(true)),
+            ("9007199254740993", "2", Some(false)),
+            ("18446744073709551616", "4294967296", Some(true)),
+            ("-15", "2.5", Some(true)),
+            ("0", "7", Some(true)),
+            ("4.2", "4.2e1", Some(false)),
+            ("100000000000000000000000000000000000000007", "7", Some(false)),
+            ("1", "0", None),
+            ("1", "123456789012345678901", None),
+        ] {
+            assert_eq!(decimal(number).is_multiple_of(&decimal(step)), multiple, "{number} {step}");
         }
     }
 

@@ -19,6 +19,7 @@ mod initialize;
 mod input;
 pub mod legacy;
 mod logging;
+mod matching;
 mod member;
 mod meta;
 pub mod method;
@@ -30,6 +31,7 @@ mod revision;
 mod roots;
 mod sampling;
 mod subscription;
+pub mod template;
 mod tool;
 
 pub use cache::CacheScope;

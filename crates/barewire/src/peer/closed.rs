@@ -53,6 +53,11 @@ pub struct Noise {
 }
 
 impl Closed {
+    /// It never began: there is nothing to read from.
+    pub(crate) fn unopened(error: std::io::Error) -> Self {
+        Self::new(Reason::Read(Arc::new(error)), None, None)
+    }
+
     pub(super) fn new(reason: Reason, noise: Option<Noise>, exit: Option<Exit>) -> Self {
         Self(Arc::new(How { reason, noise, exit }))
     }

@@ -55,5 +55,5 @@ pub use limits::Limits;
 pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::Service;
-#[expect(unused_imports, reason = "for what serves a protocol")]
+
 pub(crate) use work::{BoxedWork, Work};

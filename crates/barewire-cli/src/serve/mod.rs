@@ -1,0 +1,56 @@
+//! `barewire serve`: a small MCP server on stdio, to try clients against.
+
+mod server;
+
+use barewire::proto::mcp::Revision;
+use tokio::runtime::Builder;
+
+use crate::{Exit, Failure};
+
+/// Serve a small MCP server on stdin and stdout, to try clients against.
+///
+/// It speaks every revision from 2024-11-05 to 2026-07-28 and has a little of everything: tools that echo, add, sleep with
+/// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, and completion for it.
+/// It ends when its stdin does.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Speak these revisions only
+    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
+    revision: Vec<Revision>,
+    /// Serve requests that come before the handshake is complete
+    #[arg(long)]
+    lenient: bool,
+}
+
+const EXAMPLES: &str = r#"Examples:
+  barewire call tools/list -- barewire serve
+  barewire call echo text=hello -- barewire serve
+  barewire serve --revision 2025-06-18          as a server that knows only this one
+
+In a host's configuration:
+  { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
+
+Exit codes: 0 the client has finished, 2 the connection broke."#;
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let mut server = server::server();
+    if !args.revision.is_empty() {
+        server = server.revisions(args.revision.iter().copied());
+    }
+    if args.lenient {
+        server = server.lenient();
+    }
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
+    let served = runtime.block_on(async {
+        tokio::spawn(server::tick(server.handle()));
+        server.serve_stdio().await
+    });
+    runtime.shutdown_background();
+    served.map(|()| Exit::Clean).map_err(|closed| Failure::new(closed.to_string()))
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    text.parse().map_err(|error: barewire::proto::mcp::UnknownRevision| error.to_string())
+}

@@ -1,0 +1,142 @@
+//! The server itself: a little of everything, and an example to copy.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use barewire::Server;
+use barewire::proto::mcp::PromptMessage;
+use barewire::server::{
+    Call, Completing, Elicit, Handle, Progress, Prompt, Resource, Template, Tool, ToolError, image,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// All that it offers.
+pub(super) fn server() -> Server {
+    Server::new("barewire", env!("CARGO_PKG_VERSION"))
+        .title("barewire's own server")
+        .instructions("A server to try clients against. Every tool says what it does.")
+        .with(Tool::new("echo", "Says what it is told", echo).title("Echo").read_only())
+        .with(Tool::new("add", "Adds two numbers", add).title("Add").read_only())
+        .with(Tool::new("sleep", "Waits, reports progress, and stops when it is cancelled", sleep))
+        .with(Tool::new("fail", "Fails with a message", fail))
+        .with(Tool::new("greet", "Asks the user for a name, and greets them", greet))
+        .with(Tool::new("dot", "Draws a dot", || async { image(DOT, "image/png") }).read_only())
+        .with(
+            Resource::text("barewire://about", "about", ABOUT)
+                .title("About this server")
+                .description("What this server is for")
+                .mime_type("text/plain"),
+        )
+        .with(
+            Resource::new(CLOCK, "clock", || async { now() })
+                .description("Seconds since 1970. Changes every second: subscribe to it")
+                .mime_type("text/plain"),
+        )
+        .with(
+            Template::new("barewire://greeting/{name}", "greeting", |Named { name }| async move {
+                format!("Hello, {name}!")
+            })
+            .description("A greeting for anybody")
+            .mime_type("text/plain")
+            .complete("name", names),
+        )
+        .with(
+            Prompt::new("introduce", "Introduces somebody to the model", introduce)
+                .title("Introduce")
+                .complete("name", names),
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// What to say
+    text: String,
+}
+
+async fn echo(Echo { text }: Echo) -> String {
+    text
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    a: f64,
+    b: f64,
+}
+
+async fn add(Add { a, b }: Add) -> f64 {
+    a + b
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sleep {
+    /// For how long, in milliseconds
+    #[schemars(range(max = 3_600_000))]
+    ms: u32,
+}
+
+async fn sleep(call: Call, Sleep { ms }: Sleep) -> Result<String, ToolError> {
+    for step in 1..=STEPS {
+        tokio::time::sleep(Duration::from_millis(ms.into()) / STEPS).await;
+        call.progress(Progress::new(step.into()).of(STEPS.into()).saying("sleeping")).await?;
+    }
+    Ok(format!("slept for {ms} ms"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Fail {
+    /// What to fail with
+    message: String,
+}
+
+async fn fail(Fail { message }: Fail) -> Result<(), String> {
+    Err(message)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Named {
+    /// Somebody's name
+    name: String,
+}
+
+async fn greet(call: Call) -> Result<String, ToolError> {
+    let Named { name } = call.ask("user_name", Elicit::form("What is your name?")).await?;
+    Ok(format!("Hello, {name}!"))
+}
+
+async fn introduce(Named { name }: Named) -> PromptMessage {
+    PromptMessage::user(format!("My name is {name}. Greet me, and ask what I would like to do."))
+}
+
+/// The names that begin with what there is.
+async fn names(completing: Completing) -> Vec<String> {
+    let begins = completing.value.to_lowercase();
+    let fits = |name: &&&str| name.to_lowercase().starts_with(&begins);
+    NAMES.iter().filter(fits).map(|name| (*name).to_owned()).collect()
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().to_string()
+}
+
+/// Tells whoever is subscribed to the clock that it has gone on.
+pub(super) async fn tick(handle: Handle) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        seconds.tick().await;
+        handle.updated(CLOCK);
+    }
+}
+
+const CLOCK: &str = "barewire://clock";
+
+const ABOUT: &str =
+    "This is barewire's own server, to try clients against. Everything it offers is small and real.";
+
+const NAMES: &[&str] = &["Ada", "Alan", "Barbara", "Claude", "Grace", "Linus"];
+
+/// So often a sleep says how far it has come.
+const STEPS: u32 = 10;
+
+/// A red dot: 5 by 5 pixels.
+const DOT: &[u8] = include_bytes!("dot.png");

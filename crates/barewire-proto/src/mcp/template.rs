@@ -1,0 +1,410 @@
+//! URI templates: RFC 6570 up to level 3, from values to a URI and from a URI back to its values.
+//!
+//! What a value can be depends on the operator before its name:
+//!
+//! | | expands to | matches |
+//! |---|---|---|
+//! | `{a,b}` | `1,2` | anything but `/`, `?` and `#`, at least one character |
+//! | `{+a}` | `1` | anything, at least one character |
+//! | `{#a}` | `#1` | anything; may be absent |
+//! | `{.a,b}` | `.1.2` | anything but `/`, `?` and `#`; may be absent, the last ones first |
+//! | `{/a,b}` | `/1/2` | the same |
+//! | `{;a,b}` | `;a=1;b=2` | anything but `/`, `?`, `#` and `;`; each may be absent |
+//! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each may be absent |
+//! | `{&a,b}` | `&a=1&b=2` | the same |
+//!
+//! Where a URI could be split in several ways, the first value takes as much as it can. Values are percent-decoded, so
+//! they can hold any character, `/` and `..` as well: look at one before you take it for a path.
+
+use std::fmt;
+
+use super::matching::Program;
+
+/// A form of URIs with names for what differs between them.
+#[derive(Clone)]
+pub struct Template {
+    text: String,
+    parts: Vec<Part>,
+    program: Program,
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What stands in every URI.
+    Literal(String),
+    /// What is between braces.
+    Expression {
+        /// How values are written.
+        operator: Operator,
+        /// Their names; at least one.
+        names: Vec<String>,
+    },
+}
+
+/// How the values of an expression are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Simple,
+    Reserved,
+    Fragment,
+    Label,
+    Path,
+    Parameter,
+    Query,
+    Continuation,
+}
+
+impl Operator {
+    fn parse(first: u8) -> Option<Self> {
+        Some(match first {
+            b'+' => Self::Reserved,
+            b'#' => Self::Fragment,
+            b'.' => Self::Label,
+            b'/' => Self::Path,
+            b';' => Self::Parameter,
+            b'?' => Self::Query,
+            b'&' => Self::Continuation,
+            _ => return None,
+        })
+    }
+
+    /// What stands before the first value.
+    pub(super) fn first(self) -> &'static str {
+        match self {
+            Self::Simple | Self::Reserved => "",
+            Self::Fragment => "#",
+            Self::Label => ".",
+            Self::Path => "/",
+            Self::Parameter => ";",
+            Self::Query => "?",
+            Self::Continuation => "&",
+        }
+    }
+
+    /// What stands before the others.
+    pub(super) fn between(self) -> &'static str {
+        match self {
+            Self::Simple | Self::Reserved | Self::Fragment => ",",
+            Self::Label => ".",
+            Self::Path => "/",
+            Self::Parameter => ";",
+            Self::Query | Self::Continuation => "&",
+        }
+    }
+
+    /// Whether the name stands before its value.
+    pub(super) fn is_named(self) -> bool {
+        matches!(self, Self::Parameter | Self::Query | Self::Continuation)
+    }
+
+    /// Whether characters with a meaning in URIs are written as they are.
+    fn keeps_reserved(self) -> bool {
+        matches!(self, Self::Reserved | Self::Fragment)
+    }
+}
+
+impl Template {
+    /// The most names a template can have: the time to match a URI grows with them.
+    pub const MOST_NAMES: usize = 64;
+    /// The longest URI that is matched. RFC 9110 asks for 8000 octets; memory to match one grows with it.
+    pub const MOST_URI: usize = 64 << 10;
+
+    /// Reads a template.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let parts = parts(text)?;
+        let program = Program::new(&parts);
+        Ok(Self { text: text.to_owned(), parts, program })
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names in it, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        names(&self.parts)
+    }
+
+    /// The values that make this URI, with their names, in the order of the template. `None` if there are none that do,
+    /// or if one of them is not UTF-8.
+    ///
+    /// The time it takes is that of so many walks over the URI as the template has pieces, whatever the URI is.
+    ///
+    /// ```
+    /// use barewire_proto::mcp::Template;
+    ///
+    /// let notes = Template::parse("note://{folder}/{id}{?rev}").expect("a template");
+    /// assert_eq!(notes.matches("note://in%20box/7"), Some(vec![("folder", "in box".into()), ("id", "7".into())]));
+    /// assert_eq!(notes.matches("note://7"), None);
+    /// ```
+    pub fn matches(&self, uri: &str) -> Option<Vec<(&str, String)>> {
+        if uri.len() > Self::MOST_URI {
+            return None;
+        }
+        let found = self.program.run(uri)?;
+        let mut values = Vec::with_capacity(found.len());
+        let mut names = self.names().enumerate();
+        for (index, place) in found {
+            let (_, name) = names.find(|(at, _)| *at == index)?;
+            values.push((name, decoded(&uri[place])?));
+        }
+        Some(values)
+    }
+
+    /// The URI that these values make. A name without a value is left out.
+    ///
+    /// ```
+    /// use barewire_proto::mcp::Template;
+    ///
+    /// let notes = Template::parse("note://{id}{?rev}").expect("a template");
+    /// assert_eq!(notes.expand(|name| (name == "id").then_some("a b")), "note://a%20b");
+    /// ```
+    pub fn expand<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> String {
+        let mut uri = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => encode(&mut uri, text, true),
+                Part::Expression { operator, names } => {
+                    let mut before = operator.first();
+                    for (name, value) in names.iter().filter_map(|name| Some((name, value(name)?))) {
+                        uri.push_str(before);
+                        before = operator.between();
+                        if operator.is_named() {
+                            uri.push_str(name);
+                            // RFC 6570, 3.2.7: a parameter without a value has no "=" either.
+                            if !(value.is_empty() && *operator == Operator::Parameter) {
+                                uri.push('=');
+                            }
+                        }
+                        encode(&mut uri, value, operator.keeps_reserved());
+                    }
+                }
+            }
+        }
+        uri
+    }
+}
+
+#[cfg(test)]
+impl Template {
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+fn names(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().flat_map(|part| match part {
+        Part::Literal(_) => [].iter(),
+        Part::Expression { names, .. } => names.iter(),
+    }.map(String::as_str))
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Template {}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.text).finish()
+    }
+}
+
+impl std::str::FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
+        Self::parse(text)
+    }
+}
+
+/// A text that is no template, or one that is not supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TemplateError {
+    /// The byte where it goes wrong.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: TemplateFault,
+}
+
+/// What is wrong with a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TemplateFault {
+    /// A `{` that no `}` follows.
+    Unclosed,
+    /// A `}` that no `{` comes before.
+    Unopened,
+    /// A name is missing.
+    NoName,
+    /// A character that no name has.
+    InName(char),
+    /// `{name*}`, which stands for several values.
+    Explode,
+    /// `{name:3}`, which stands for the beginning of a value.
+    Prefix,
+    /// An operator that RFC 6570 keeps for later.
+    Operator(char),
+    /// A name that was there before.
+    Twice,
+    /// More names than [`Template::MOST_NAMES`].
+    TooMany,
+    /// A character that no URI has.
+    InLiteral(char),
+    /// A `%` without two hexadecimal digits.
+    Percent,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "URI template, byte {}: ", self.at)?;
+        match self.what {
+            TemplateFault::Unclosed => f.write_str("\"{\" without \"}\""),
+            TemplateFault::Unopened => f.write_str("\"}\" without \"{\""),
+            TemplateFault::NoName => f.write_str("a name is missing"),
+            TemplateFault::InName(c) => write!(f, "{c:?} in a name: use letters, digits, \"_\" and \".\""),
+            TemplateFault::Explode => f.write_str("lists (\"*\") are not supported"),
+            TemplateFault::Prefix => f.write_str("beginnings of values (\":\") are not supported"),
+            TemplateFault::Operator(c) => write!(f, "{c:?} is no operator"),
+            TemplateFault::Twice => f.write_str("the name was there before"),
+            TemplateFault::TooMany => write!(f, "more than {} names", Template::MOST_NAMES),
+            TemplateFault::InLiteral(c) => write!(f, "{c:?} cannot stand in a URI: percent-encode it"),
+            TemplateFault::Percent => f.write_str("\"%\" without two hexadecimal digits"),
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+/// Cuts a template into its parts.
+fn parts(text: &str) -> Result<Vec<Part>, TemplateError> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some(inner) = rest.strip_prefix('{') {
+            let Some(end) = inner.find('}') else {
+                return Err(TemplateError { at, what: TemplateFault::Unclosed });
+            };
+            let part = expression(&inner[..end], at + 1, &parts)?;
+            parts.push(part);
+            at += end + 2;
+        } else {
+            let literal = &rest[..rest.find('{').unwrap_or(rest.len())];
+            check_literal(literal, at)?;
+            parts.push(Part::Literal(literal.to_owned()));
+            at += literal.len();
+        }
+    }
+    Ok(parts)
+}
+
+/// What stands between braces, from byte `at` of the template.
+fn expression(inner: &str, at: usize, before: &[Part]) -> Result<Part, TemplateError> {
+    let fault = |at, what| Err(TemplateError { at, what });
+    let operator = inner.bytes().next().and_then(Operator::parse);
+    let list = &inner[usize::from(operator.is_some())..];
+    if let Some(c) = list.chars().next().filter(|c| "=,!@|".contains(*c) && operator.is_none()) {
+        return fault(at, TemplateFault::Operator(c));
+    }
+    let mut at = at + usize::from(operator.is_some());
+    let mut found: Vec<String> = Vec::new();
+    for name in list.split(',') {
+        check_name(name, at)?;
+        if found.iter().any(|other| other == name) || names(before).any(|other| other == name) {
+            return fault(at, TemplateFault::Twice);
+        }
+        found.push(name.to_owned());
+        if found.len() + names(before).count() > Template::MOST_NAMES {
+            return fault(at, TemplateFault::TooMany);
+        }
+        at += name.len() + 1;
+    }
+    Ok(Part::Expression { operator: operator.unwrap_or(Operator::Simple), names: found })
+}
+
+/// RFC 6570, 2.3: letters, digits, `_` and percent-encoded bytes, with dots between them.
+fn check_name(name: &str, at: usize) -> Result<(), TemplateError> {
+    let mut dot = true;
+    for (index, c) in name.char_indices() {
+        let what = match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => None,
+            '%' if triplet(name.as_bytes(), index).is_some() => None,
+            '%' => Some(TemplateFault::Percent),
+            '.' if !dot => None,
+            '*' => Some(TemplateFault::Explode),
+            ':' => Some(TemplateFault::Prefix),
+            other => Some(TemplateFault::InName(other)),
+        };
+        if let Some(what) = what {
+            return Err(TemplateError { at: at + index, what });
+        }
+        dot = c == '.';
+    }
+    // Nothing, or a dot with nothing behind it.
+    if dot { Err(TemplateError { at: at + name.len(), what: TemplateFault::NoName }) } else { Ok(()) }
+}
+
+/// RFC 6570, 2.1: what can stand outside of braces.
+fn check_literal(literal: &str, at: usize) -> Result<(), TemplateError> {
+    for (index, c) in literal.char_indices() {
+        let what = match c {
+            '}' => TemplateFault::Unopened,
+            '%' if triplet(literal.as_bytes(), index).is_none() => TemplateFault::Percent,
+            '\0'..=' ' | '\x7f' | '"' | '<' | '>' | '\\' | '^' | '`' | '|' => TemplateFault::InLiteral(c),
+            _ => continue,
+        };
+        return Err(TemplateError { at: at + index, what });
+    }
+    Ok(())
+}
+
+/// Adds a text to a URI. What has a meaning in URIs, and what is already encoded, is kept if `keep` says so.
+pub(super) fn encode(uri: &mut String, text: &str, keep: bool) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for (at, &byte) in text.as_bytes().iter().enumerate() {
+        let plain = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
+            b'%' => keep && triplet(text.as_bytes(), at).is_some(),
+            _ => keep && b":/?#[]@!$&'()*+,;=".contains(&byte),
+        };
+        if plain {
+            uri.push(char::from(byte));
+        } else {
+            uri.push('%');
+            uri.push(char::from(HEX[usize::from(byte >> 4)]));
+            uri.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+}
+
+/// A piece of a URI without its percent-encoding, if that is UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let (byte, long) = triplet(bytes, at).map_or((byte, 1), |byte| (byte, 3));
+        out.push(byte);
+        at += long;
+    }
+    String::from_utf8(out).ok()
+}
+
+/// The byte that `%` and two hexadecimal digits stand for, if they are there.
+pub(super) fn triplet(bytes: &[u8], at: usize) -> Option<u8> {
+    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    (bytes.get(at) == Some(&b'%')).then_some(())?;
+    Some(digit(at + 1)? << 4 | digit(at + 2)?)
+}

@@ -1,0 +1,267 @@
+//! A question to the user or the model behind the client: what is asked, what the client must be able to do, and how the
+//! answer is read.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use barewire_proto::mcp::{
+    ClientCapabilities, ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction,
+    ElicitResult, ListRootsResult, Revision, Root,
+};
+use barewire_proto::rpc::ErrorObject;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::{schema, seal};
+use crate::peer::CallError;
+
+/// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`Visit`], [`CreateMessageParams`] to ask the
+/// model, [`Roots`].
+pub trait Question: sealed::Asked {}
+
+impl<Q: sealed::Asked> Question for Q {}
+
+pub(super) mod sealed {
+    use super::*;
+
+    /// What the engine needs to know of a question.
+    pub trait Asked: Send {
+        /// What the answer is.
+        type Answer: Send;
+        /// The method that it is asked with.
+        fn method(&self) -> &'static str;
+        /// The params.
+        fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError>;
+        /// What a client must have declared.
+        fn needs(&self) -> ClientCapabilities;
+        /// Whether one with these capabilities has.
+        fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
+        /// Reads the answer.
+        fn read(&self, answer: &RawValue) -> Result<Self::Answer, AskError>;
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The user said no.
+    Declined,
+    /// The user went away without a choice.
+    Cancelled,
+    /// The client answered with an error.
+    Refused(ErrorObject),
+    /// The answer is not what was asked for.
+    Unreadable(String),
+    /// The question cannot be asked in this way.
+    Misuse(String),
+    /// There was no answer: the connection is over, or it took too long.
+    Unanswered(String),
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Declined => f.write_str("the user declined to answer"),
+            Self::Cancelled => f.write_str("the user dismissed the question"),
+            Self::Refused(error) => write!(f, "the client could not answer: {error}"),
+            Self::Unreadable(what) => write!(f, "the answer is not what was asked for: {what}"),
+            Self::Misuse(what) => write!(f, "this cannot be asked: {what}"),
+            Self::Unanswered(what) => write!(f, "no answer: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+impl From<CallError> for AskError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(error) => Self::Refused(error),
+            CallError::Fault(what) | CallError::Result(what) => Self::Unreadable(what),
+            other => Self::Unanswered(other.to_string()),
+        }
+    }
+}
+
+/// A form for the user to fill in: one field for each of `T`'s.
+#[derive(Debug, Clone)]
+pub struct Elicit<T> {
+    message: String,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T: JsonSchema + DeserializeOwned> Elicit<T> {
+    /// A form with this text above it.
+    pub fn form(message: impl Into<String>) -> Self {
+        Self { message: message.into(), answer: PhantomData }
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
+    type Answer = T;
+
+    fn method(&self) -> &'static str {
+        ELICIT
+    }
+
+    fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Form<'a> {
+            // The only mode there was has no name.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            mode: Option<&'static str>,
+            message: &'a str,
+            requested_schema: Box<RawValue>,
+        }
+        let requested_schema = schema::form_of::<T>().map_err(|error| AskError::Misuse(error.to_string()))?;
+        let mode = revision.has_url_elicitation().then_some("form");
+        raw(&Form { mode, message: &self.message, requested_schema })
+    }
+
+    fn needs(&self) -> ClientCapabilities {
+        ClientCapabilities::only(ClientCapability::ElicitationForm)
+    }
+
+    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+        revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
+    }
+
+    fn read(&self, answer: &RawValue) -> Result<T, AskError> {
+        let answer = elicited(answer)?;
+        let content = answer.content.unwrap_or_default();
+        serde_json::from_value(content.into()).map_err(unreadable)
+    }
+}
+
+/// A page for the user to visit. The answer says only that they are willing to; what they do there does not come this way.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    message: String,
+    url: String,
+}
+
+impl Visit {
+    /// The page at this address, and why.
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), url: url.into() }
+    }
+}
+
+impl sealed::Asked for Visit {
+    type Answer = ();
+
+    fn method(&self) -> &'static str {
+        ELICIT
+    }
+
+    fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Url<'a> {
+            mode: &'static str,
+            message: &'a str,
+            url: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            elicitation_id: Option<String>,
+        }
+        let elicitation_id = revision.has_elicitation_ids().then(seal::random_name).transpose();
+        let elicitation_id = elicitation_id.map_err(|error| AskError::Misuse(error.to_string()))?;
+        raw(&Url { mode: "url", message: &self.message, url: &self.url, elicitation_id })
+    }
+
+    fn needs(&self) -> ClientCapabilities {
+        ClientCapabilities::only(ClientCapability::ElicitationUrl)
+    }
+
+    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+        revision.has_url_elicitation() && client.has(ClientCapability::ElicitationUrl)
+    }
+
+    fn read(&self, answer: &RawValue) -> Result<(), AskError> {
+        elicited(answer).map(drop)
+    }
+}
+
+/// The model behind the client is asked.
+impl sealed::Asked for CreateMessageParams {
+    type Answer = CreateMessageResult;
+
+    fn method(&self) -> &'static str {
+        "sampling/createMessage"
+    }
+
+    fn params(&self, _: Revision) -> Result<Option<Box<RawValue>>, AskError> {
+        raw(self)
+    }
+
+    fn needs(&self) -> ClientCapabilities {
+        ClientCapabilities::only(match self.tools {
+            Some(_) => ClientCapability::SamplingTools,
+            None => ClientCapability::Sampling,
+        })
+    }
+
+    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+        match self.tools {
+            Some(_) => revision.has_sampling_tools() && client.has(ClientCapability::SamplingTools),
+            None => client.has(ClientCapability::Sampling),
+        }
+    }
+
+    fn read(&self, answer: &RawValue) -> Result<CreateMessageResult, AskError> {
+        serde_json::from_str(answer.get()).map_err(unreadable)
+    }
+}
+
+/// Which folders the client works in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Roots;
+
+impl sealed::Asked for Roots {
+    type Answer = Vec<Root>;
+
+    fn method(&self) -> &'static str {
+        "roots/list"
+    }
+
+    fn params(&self, _: Revision) -> Result<Option<Box<RawValue>>, AskError> {
+        Ok(None)
+    }
+
+    fn needs(&self) -> ClientCapabilities {
+        ClientCapabilities::only(ClientCapability::Roots)
+    }
+
+    fn may_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {
+        client.has(ClientCapability::Roots)
+    }
+
+    fn read(&self, answer: &RawValue) -> Result<Vec<Root>, AskError> {
+        let answer: ListRootsResult = serde_json::from_str(answer.get()).map_err(unreadable)?;
+        Ok(answer.roots)
+    }
+}
+
+/// What the user did with a form or a page.
+fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
+    let answer: ElicitResult = serde_json::from_str(answer.get()).map_err(unreadable)?;
+    match answer.action {
+        ElicitAction::Accept => Ok(answer),
+        ElicitAction::Decline => Err(AskError::Declined),
+        ElicitAction::Cancel => Err(AskError::Cancelled),
+    }
+}
+
+fn raw(params: &impl Serialize) -> Result<Option<Box<RawValue>>, AskError> {
+    serde_json::value::to_raw_value(params).map(Some).map_err(|error| AskError::Misuse(error.to_string()))
+}
+
+fn unreadable(error: serde_json::Error) -> AskError {
+    AskError::Unreadable(error.to_string())
+}
+
+const ELICIT: &str = "elicitation/create";

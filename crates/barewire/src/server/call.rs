@@ -1,0 +1,361 @@
+//! What a handler is given besides its arguments: the call, and the client behind it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{
+    ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern,
+};
+use barewire_proto::rpc::{Code, ErrorObject};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+
+use super::ask::{AskError, Question};
+use super::rounds::{Asked, Rounds};
+use super::seal::Binding;
+use super::session::Session;
+use super::{Calling, Shared};
+use crate::Failure;
+use crate::peer::{CallError, Cancellation, Context, Raw};
+
+/// One call of a tool, one reading of a resource or one getting of a prompt. Cheap to clone.
+#[derive(Clone)]
+pub struct Call(Arc<Inner>);
+
+struct Inner {
+    context: Context,
+    revision: Revision,
+    client: Client,
+    shared: Arc<Shared>,
+    /// `_meta` as it came.
+    meta: Option<Box<str>>,
+    subject: Subject,
+    rounds: Rounds,
+    /// How far it has come, as far as the client has been told. Held while it is told, so that two tasks cannot overtake
+    /// each other.
+    progress: Mutex<Option<f64>>,
+}
+
+/// What the call is about: what state is bound to.
+struct Subject {
+    name: Box<str>,
+    arguments: Option<Box<str>>,
+}
+
+/// The client behind a call.
+enum Client {
+    Legacy(Arc<Session>),
+    Modern { capabilities: OnceLock<ClientCapabilities>, log_level: Option<LoggingLevel> },
+}
+
+/// Who a call came from, as far as anybody can follow it: W3C trace context.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceContext {
+    /// The span that the call is made in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What tracing systems add to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+    /// What the caller wants to be passed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baggage: Option<String>,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// How much is done. More than was reported before, or nothing is reported.
+    pub progress: f64,
+    /// How much there is to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What is being done, for people. Since 2025-03-26.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Call {
+    pub(super) fn new(calling: &Calling<'_>) -> Result<Self, Failure> {
+        let Calling { context, params, revision, client, shared, .. } = calling;
+        let name = params.name.or(params.uri).and_then(Text::from_json).map(Text::to_name);
+        let name = name.as_deref().unwrap_or_default().into();
+        let arguments = params.arguments.map(|arguments| arguments.as_str().into());
+        let subject = Subject { name, arguments };
+        let (client, rounds) = match client {
+            super::Side::Legacy(session) => (Client::Legacy(Arc::clone(session)), Rounds::default()),
+            super::Side::Modern(Modern { log_level, .. }) => {
+                let rounds = rounds(calling, &subject)?;
+                (Client::Modern { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
+            }
+        };
+        Ok(Self(Arc::new(Inner {
+            context: context.clone(),
+            revision: *revision,
+            client,
+            shared: Arc::clone(shared),
+            meta: params.meta.json.map(|meta| meta.as_str().into()),
+            subject,
+            rounds,
+            progress: Mutex::new(None),
+        })))
+    }
+
+    pub(super) fn rounds(&self) -> &Rounds {
+        &self.0.rounds
+    }
+
+    /// The revision that the call is written in.
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// Who the client says it is. It may be anybody, so it is for people and logs only.
+    pub fn client_info(&self) -> Option<Implementation> {
+        match &self.0.client {
+            Client::Legacy(session) => session.info.clone(),
+            Client::Modern { .. } => self.meta().client_info.and_then(|info| info.to().ok()),
+        }
+    }
+
+    /// What the client can do.
+    pub fn client_capabilities(&self) -> &ClientCapabilities {
+        match &self.0.client {
+            Client::Legacy(session) => &session.capabilities,
+            Client::Modern { capabilities, .. } => capabilities.get_or_init(|| {
+                self.meta().client_capabilities.and_then(|json| json.to().ok()).unwrap_or_default()
+            }),
+        }
+    }
+
+    fn meta(&self) -> RequestMeta<'_> {
+        let meta = self.0.meta.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
+        meta.map(RequestMeta::read).unwrap_or_default()
+    }
+
+    /// The `_meta` of the request, as a type.
+    pub fn meta_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0.meta.as_deref().unwrap_or("{}"))
+    }
+
+    /// What ties this call to what caused it, to be passed on to whatever it causes.
+    pub fn trace_context(&self) -> TraceContext {
+        self.meta_as().unwrap_or_default()
+    }
+
+    /// Whether the client wants to know how far it has come.
+    pub fn wants_progress(&self) -> bool {
+        self.0.context.wants_progress()
+    }
+
+    /// Tells the client how far it has come, if it asked to be told. What is no more than before is not told.
+    pub async fn progress(&self, progress: impl Into<Progress>) -> Result<(), CallError> {
+        if !self.wants_progress() {
+            return Ok(());
+        }
+        let mut progress = progress.into();
+        let mut told = self.0.progress.lock().await;
+        let is_more = told.is_none_or(|told| progress.progress > told);
+        if !is_more || !progress.progress.is_finite() {
+            return Ok(());
+        }
+        if !self.0.revision.has_progress_message() {
+            progress.message = None;
+        }
+        progress.total = progress.total.filter(|total| total.is_finite());
+        *told = Some(progress.progress);
+        self.0.context.progress(progress).await
+    }
+
+    /// Sends a log message to the client, if it wants those of this level.
+    pub async fn log(&self, level: LoggingLevel, data: impl Serialize) -> Result<(), CallError> {
+        self.log_as(level, None, data).await
+    }
+
+    /// The same with the name of a logger.
+    pub async fn log_as(
+        &self,
+        level: LoggingLevel,
+        logger: Option<&str>,
+        data: impl Serialize,
+    ) -> Result<(), CallError> {
+        #[derive(Serialize)]
+        struct Params<'a, T> {
+            level: LoggingLevel,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            logger: Option<&'a str>,
+            data: T,
+        }
+        let wanted = match &self.0.client {
+            Client::Legacy(session) => Some(session.log_level()),
+            // MCP 2026-07-28, server/utilities/logging: none for a request that does not ask for it.
+            Client::Modern { log_level, .. } => *log_level,
+        };
+        if wanted.is_none_or(|wanted| level < wanted) {
+            return Ok(());
+        }
+        self.0.context.notify("notifications/message", Params { level, logger, data }).await
+    }
+
+    /// Whether the client still wants the result. A handler that is cancelled is dropped at its next `await`, so only what
+    /// goes on without it needs to look: threads, tasks, other programs.
+    pub fn cancellation(&self) -> Cancellation {
+        self.0.context.cancellation()
+    }
+
+    /// Asks the user or the model behind the client, in any era.
+    ///
+    /// A legacy client is asked, and the handler waits. A modern one is not: the call ends here with the question, the client
+    /// sends it again with the answer, and the handler runs anew from its beginning; then the same line gives the answer. So
+    /// what stands before it may run more than once: effects belong behind the last question, or into [`Self::once`]. What
+    /// is asked in one go, as in `join!`, goes out together.
+    ///
+    /// `key` is the question's name among those of this call. If the client has not said that it can be asked this, the call
+    /// ends with an error that says so.
+    pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
+        if !question.may_ask(self.client_capabilities(), self.0.revision) {
+            self.0.rounds.lack(question.needs());
+            return std::future::pending().await;
+        }
+        let params = question.params(self.0.revision)?;
+        if self.0.revision.has_server_requests() {
+            let params = self.with_trace(params);
+            let mut call = self.0.context.call::<Raw>(question.method(), params);
+            call = call.timeout(PATIENCE);
+            let answer = serde_json::value::to_raw_value(&call.await?)
+                .map_err(|error| AskError::Unreadable(error.to_string()))?;
+            return question.read(&answer);
+        }
+        let read = |answer: &RawValue| match question.read(answer) {
+            // What is none is asked for again: MCP 2026-07-28, basic/patterns/mrtr, "Error Handling".
+            Err(AskError::Unreadable(_)) => None,
+            read => Some(read),
+        };
+        if let Some(answer) = self.0.rounds.answer(key, read) {
+            return answer;
+        }
+        self.0.rounds.ask(key, Asked { method: question.method(), params });
+        std::future::pending().await
+    }
+
+    /// The params of a question, with trace context in their `_meta` if the call has one.
+    fn with_trace(&self, params: Option<Box<RawValue>>) -> Option<BTreeMap<String, Box<RawValue>>> {
+        let mut params: Option<BTreeMap<String, Box<RawValue>>> =
+            params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let trace = self.trace_context();
+        if trace != TraceContext::default()
+            && let Ok(meta) = serde_json::value::to_raw_value(&trace)
+        {
+            params.get_or_insert_default().entry("_meta".to_owned()).or_insert(meta);
+        }
+        params
+    }
+
+    /// Does something once, however often the handler runs: its result travels with the questions.
+    pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, serde_json::Error>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = T>,
+    {
+        if let Some(done) = self.0.rounds.done(key)? {
+            return Ok(done);
+        }
+        let result = work.await;
+        self.0.rounds.do_not_repeat(key, &result)?;
+        Ok(result)
+    }
+
+    /// What [`Self::keep`] kept under this key, in this round or an earlier one.
+    pub fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
+        self.0.rounds.state(key)
+    }
+
+    /// Keeps something for the rounds to come. It travels with the questions, sealed.
+    pub fn keep(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
+        self.0.rounds.keep(key, value)
+    }
+
+    /// Seals what travels through the client.
+    pub(super) fn seal(&self, plain: &[u8]) -> Result<String, Failure> {
+        let inner = &*self.0;
+        let bound_to = inner.subject.binding(inner.context.method());
+        inner
+            .shared
+            .sealer()?
+            .seal(plain, &bound_to, SystemTime::now(), inner.shared.settings.state_lifetime)
+            .map_err(|error| Failure::internal("State", error.to_string()))
+    }
+}
+
+/// What a modern request has brought of earlier rounds.
+fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
+    let Calling { context, params, shared, .. } = calling;
+    let invalid =
+        |what: &str| Failure::from(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")));
+    let answers = match params.input_responses {
+        None => BTreeMap::new(),
+        Some(answers) => answers.to().map_err(|_| invalid("inputResponses must be an object"))?,
+    };
+    let kept = match params.request_state {
+        None => None,
+        Some(state) => {
+            let state = Text::from_json(state).and_then(Text::to_str);
+            let state = state.ok_or_else(|| invalid("requestState must be a string"))?;
+            let bound_to = subject.binding(context.method());
+            let opened = shared.sealer()?.open(&state, &bound_to, SystemTime::now());
+            Some(opened.map_err(|_| invalid("state expired, start again"))?)
+        }
+    };
+    Rounds::new(answers, kept.as_deref()).map_err(|_| invalid("state expired, start again"))
+}
+
+impl Subject {
+    fn binding(&self, method: &str) -> Binding {
+        let arguments = self.arguments.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
+        Binding::new(method, &self.name, arguments, None)
+    }
+}
+
+impl Progress {
+    /// So much is done.
+    pub fn new(progress: f64) -> Self {
+        Self { progress, ..Self::default() }
+    }
+
+    /// Of so much.
+    #[must_use]
+    pub fn of(mut self, total: f64) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    /// And this is what is being done.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}
+
+impl From<f64> for Progress {
+    fn from(progress: f64) -> Self {
+        Self::new(progress)
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("revision", &self.revision())
+            .field("context", &self.0.context)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A person has to read the question and think about it; a model may have to wait for one.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);

@@ -1,0 +1,241 @@
+//! One connection of a server: what comes -> which era it is of, whether it may be served, and who serves it.
+
+use std::sync::Arc;
+
+use barewire_proto::json::{Json, Kind as JsonKind, Text};
+use barewire_proto::mcp::legacy::{Effect, Event, Policy};
+use barewire_proto::mcp::modern::{self, Modern};
+use barewire_proto::mcp::{
+    InitializeParams, InitializeResult, Legacy, RequestParams, Revision, ServerCapability, SetLevelParams,
+    key,
+};
+use barewire_proto::rpc::{Notification, Params};
+use tracing::Span;
+
+use super::registry::Offer;
+use super::serving::{Empty, Style, ready};
+use super::session::Session;
+use super::{Cache, Shared, Tool, listen, methods};
+use crate::Failure;
+use crate::peer::{BoxedWork, Context, Service};
+
+/// What serves one connection.
+pub(super) struct Connected {
+    shared: Arc<Shared>,
+    legacy: Legacy,
+    /// What a legacy client has said of itself.
+    session: Option<Arc<Session>>,
+    /// What was offered when it was last looked at.
+    offer: Arc<Offer>,
+    version: u64,
+    /// The tool that was called last: it is often the next as well.
+    last: Option<(Box<str>, Arc<Tool>)>,
+}
+
+/// A request that is about to be handled.
+pub(super) struct Calling<'a> {
+    pub(super) context: Context,
+    pub(super) params: RequestParams<'a>,
+    pub(super) revision: Revision,
+    pub(super) client: Side<'a>,
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) offer: &'a Offer,
+}
+
+/// The client, as its era has it.
+pub(super) enum Side<'a> {
+    Legacy(&'a Arc<Session>),
+    Modern(Modern<'a>),
+}
+
+impl Connected {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let (version, offer) = (shared.registry.version(), shared.registry.offer());
+        Self { shared, legacy: Legacy::default(), session: None, offer, version, last: None }
+    }
+
+    fn policy(shared: &Shared) -> Policy<'_> {
+        Policy { supported: &shared.settings.revisions, lenient: shared.settings.lenient }
+    }
+
+    /// Looks again if something has changed.
+    #[inline]
+    fn refresh(&mut self) {
+        let version = self.shared.registry.version();
+        if version != self.version {
+            (self.version, self.offer, self.last) = (version, self.shared.registry.offer(), None);
+        }
+    }
+
+    /// The one request that changes what a connection is.
+    fn initialize(&mut self, context: &Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+        let asked: InitializeParams = crate::params::read(params)?;
+        let event = Event::Initialize(&asked.protocol_version);
+        let revision = self.step(event)?;
+        let session = Session::new(Some(asked.client_info), asked.capabilities);
+        self.session = Some(Arc::new(session));
+        let capabilities = self.shared.capabilities(&self.offer, revision);
+        let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
+        result.instructions.clone_from(&self.shared.settings.instructions);
+        let _ = context;
+        Ok(ready(result, Style { revision, shared: Arc::clone(&self.shared), cache: None }))
+    }
+
+    /// What the handshake says of something that came: the revision it is served in.
+    #[inline]
+    fn step(&mut self, event: Event<'_>) -> Result<Revision, Failure> {
+        match self.legacy.step(event, Self::policy(&self.shared)) {
+            Effect::Serve(revision) => Ok(revision),
+            Effect::Refuse(rule) => Err(rule.error(&self.shared.settings.revisions).into()),
+            Effect::Ignore => Err(Failure::method_not_found()),
+        }
+    }
+
+    /// A notification whose turn it is.
+    fn notified(&self, context: &Context) -> Result<BoxedWork, Failure> {
+        if context.method() == INITIALIZED
+            && self.shared.registry.is_open()
+            && let Some(session) = &self.session
+        {
+            self.shared.registry.watch(&session.watch);
+            tokio::spawn(listen::announce(Arc::clone(&session.watch), context.clone()));
+        }
+        // The others are told to the engine, or to nobody.
+        Err(Failure::method_not_found())
+    }
+}
+
+impl Service for Connected {
+    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+        if context.id().is_none() {
+            return self.notified(&context);
+        }
+        self.refresh();
+        let read = RequestParams::read(params);
+        trace(&read);
+        let supported = &self.shared.settings.revisions;
+        let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
+        let (revision, event) = match (&judged, context.method()) {
+            (Some(modern), _) => (Some(modern.revision), Event::Request),
+            (None, "initialize") => return self.initialize(&context, params),
+            (None, "ping") => (None, Event::Ping),
+            (None, _) => (None, Event::Request),
+        };
+        let revision = match revision {
+            Some(revision) => revision,
+            None => self.step(event)?,
+        };
+        let session;
+        let client = match judged {
+            Some(modern) => Side::Modern(modern),
+            None => {
+                // Only a client that is served before it has introduced itself has none.
+                session =
+                    self.session.get_or_insert_with(|| Arc::new(Session::new(None, Default::default())));
+                Side::Legacy(session)
+            }
+        };
+        let calling =
+            Calling { context, params: read, revision, client, shared: &self.shared, offer: &self.offer };
+        if calling.context.method() == "tools/call" {
+            return calling.call_tool(&mut self.last);
+        }
+        methods::serve_method(&calling, params)
+    }
+
+    /// Now, and not when its turn comes: what follows it may be served.
+    fn arrived(&mut self, notification: &Notification<'_>) {
+        if notification.method == INITIALIZED {
+            // Nobody is answered, so nobody is told if it came too early.
+            let _ = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
+        }
+    }
+
+    fn batch(&self, most: Option<usize>) -> Option<usize> {
+        most.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
+    }
+}
+
+impl Calling<'_> {
+    /// How the result is written.
+    #[inline]
+    pub(super) fn style(&self, cache: Option<Cache>) -> Style {
+        Style { revision: self.revision, shared: Arc::clone(self.shared), cache }
+    }
+
+    /// The arguments, if there are any: an object.
+    #[inline]
+    pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
+        match self.params.arguments {
+            Some(arguments) if arguments.kind() != JsonKind::Object => {
+                Err(Failure::invalid_params("arguments must be an object"))
+            }
+            arguments => Ok(arguments),
+        }
+    }
+
+    /// A member that must be there, and a string.
+    pub(super) fn text(
+        &self,
+        name: &str,
+        member: Option<Json<'_>>,
+    ) -> Result<std::borrow::Cow<'_, str>, Failure> {
+        let text = member.and_then(Text::from_json).and_then(Text::to_str);
+        text.map(|text| text.into_owned().into())
+            .ok_or_else(|| Failure::invalid_params(format!("{name} must be there, and a string")))
+    }
+
+    /// Calls a tool.
+    #[inline]
+    fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedWork, Failure> {
+        if !self.offers(ServerCapability::Tools) {
+            return Err(Failure::method_not_found());
+        }
+        let name = self.params.name.and_then(Text::from_json).and_then(Text::to_str);
+        let name = name.ok_or_else(|| Failure::invalid_params("name must be there, and a string"))?;
+        if let Some((known, tool)) = last
+            && **known == *name
+        {
+            return tool.start(self);
+        }
+        let Some(tool) = self.offer.tools.find(&name) else {
+            return Err(Failure::invalid_params(format!("Unknown tool: {name}")));
+        };
+        *last = Some((name.into(), Arc::clone(tool)));
+        tool.start(self)
+    }
+
+    /// Whether this has been declared.
+    pub(super) fn offers(&self, capability: ServerCapability) -> bool {
+        self.shared.offers(self.offer, capability)
+    }
+}
+
+/// Puts the caller's trace context on the span.
+#[inline]
+fn trace(params: &RequestParams<'_>) {
+    let meta = &params.meta;
+    if meta.traceparent.is_none() && meta.tracestate.is_none() && meta.baggage.is_none() {
+        return;
+    }
+    let span = Span::current();
+    let members = [
+        (key::TRACEPARENT, meta.traceparent),
+        (key::TRACESTATE, meta.tracestate),
+        (key::BAGGAGE, meta.baggage),
+    ];
+    for (name, value) in members {
+        if let Some(text) = value.and_then(Text::from_json).and_then(Text::to_str) {
+            span.record(name, &*text);
+        }
+    }
+}
+
+/// What a legacy client asks to be told of.
+pub(super) fn set_level(session: &Session, params: Option<Params<'_>>) -> Result<Empty, Failure> {
+    let SetLevelParams { level, .. } = crate::params::read(params)?;
+    session.set_log_level(level);
+    Ok(Empty::default())
+}
+
+const INITIALIZED: &str = "notifications/initialized";

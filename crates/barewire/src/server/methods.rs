@@ -1,0 +1,155 @@
+//! A request that may be served -> its result: everything but `initialize` and `tools/call`.
+
+use std::sync::Arc;
+
+use barewire_proto::mcp::{
+    CompleteParams, CompleteReference, CompleteResult, Completion, DiscoverResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ServerCapability, code,
+};
+use barewire_proto::rpc::{Code, ErrorObject, Params};
+use serde::Serialize;
+
+use super::completion::Completing;
+use super::connection::{Calling, Side, set_level};
+use super::registry::List;
+use super::serving::{Empty, ready, serve};
+use super::{listen, page};
+use crate::Failure;
+use crate::peer::BoxedWork;
+
+/// Serves a request. What the revision does not have, or the server does not offer, is not found.
+pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    use ServerCapability::{Completions, Logging, Prompts, Resources, ResourcesSubscribe, Tools};
+    let offers = |capability| calling.offers(capability);
+    let cache = Some(calling.shared.settings.cache);
+    match (calling.context.method(), &calling.client) {
+        ("tools/list", _) if offers(Tools) => {
+            let (tools, next_cursor) =
+                list(calling, "tools", &calling.offer.tools, |tool| tool.listed(calling.revision))?;
+            Ok(ready(ListToolsResult { tools, next_cursor, ..Default::default() }, calling.style(cache)))
+        }
+        ("prompts/list", _) if offers(Prompts) => {
+            let (prompts, next_cursor) =
+                list(calling, "prompts", &calling.offer.prompts, |prompt| prompt.listed(calling.revision))?;
+            Ok(ready(ListPromptsResult { prompts, next_cursor, ..Default::default() }, calling.style(cache)))
+        }
+        ("resources/list", _) if offers(Resources) => {
+            let (resources, next_cursor) =
+                list(calling, "resources", &calling.offer.resources, |resource| {
+                    resource.listed(calling.revision)
+                })?;
+            Ok(ready(
+                ListResourcesResult { resources, next_cursor, ..Default::default() },
+                calling.style(cache),
+            ))
+        }
+        ("resources/templates/list", _) if offers(Resources) => {
+            let (resource_templates, next_cursor) =
+                list(calling, "templates", &calling.offer.templates, |template| {
+                    template.listed(calling.revision)
+                })?;
+            let result =
+                ListResourceTemplatesResult { resource_templates, next_cursor, ..Default::default() };
+            Ok(ready(result, calling.style(cache)))
+        }
+        ("prompts/get", _) if offers(Prompts) => {
+            let name = calling.text("name", calling.params.name)?;
+            match calling.offer.prompts.find(&name) {
+                Some(prompt) => prompt.get(calling),
+                None => Err(Failure::invalid_params(format!("Unknown prompt: {name}"))),
+            }
+        }
+        ("resources/read", _) if offers(Resources) => read(calling),
+        ("completion/complete", _) if offers(Completions) => complete(calling, params),
+        ("ping", Side::Legacy(_)) => Ok(ready(Empty::default(), calling.style(None))),
+        ("logging/setLevel", Side::Legacy(session)) if offers(Logging) => {
+            Ok(ready(set_level(session, params)?, calling.style(None)))
+        }
+        ("resources/subscribe", Side::Legacy(session)) if offers(ResourcesSubscribe) => {
+            let uri = calling.text("uri", calling.params.uri)?;
+            if !session.watch.subscribe(&uri) {
+                return Err(Failure::invalid_params("this client is subscribed to too much already"));
+            }
+            Ok(ready(Empty::default(), calling.style(None)))
+        }
+        ("resources/unsubscribe", Side::Legacy(session)) if offers(ResourcesSubscribe) => {
+            session.watch.unsubscribe(&calling.text("uri", calling.params.uri)?);
+            Ok(ready(Empty::default(), calling.style(None)))
+        }
+        ("server/discover", Side::Modern(_)) => Ok(ready(discover(calling), calling.style(cache))),
+        ("subscriptions/listen", Side::Modern(_)) => listen::start(calling, params),
+        _ => Err(Failure::method_not_found()),
+    }
+}
+
+/// One page of a list, and where the next begins.
+fn list<T, L>(
+    calling: &Calling<'_>,
+    name: &str,
+    list: &List<T>,
+    listed: impl Fn(&T) -> L,
+) -> Result<(Vec<L>, Option<String>), Failure> {
+    let behind = page::behind(name, calling.params.cursor)?;
+    let (page, next) = list.page(behind, calling.shared.settings.page_size);
+    Ok((page.into_iter().map(|entry| listed(entry)).collect(), next.map(|next| page::cursor(name, next))))
+}
+
+/// Reads a resource: the one at the URI, or else the first template that fits.
+fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        uri: &'a str,
+    }
+    let uri = calling.text("uri", calling.params.uri)?;
+    if let Some(resource) = calling.offer.resources.find(&uri) {
+        return resource.read(calling, &uri);
+    }
+    let mut templates = calling.offer.templates.iter();
+    if let Some(work) = templates.find_map(|template| template.read(calling, &uri)) {
+        return work;
+    }
+    let code = if calling.revision.has_resource_not_found() {
+        code::RESOURCE_NOT_FOUND
+    } else {
+        Code::INVALID_PARAMS
+    };
+    Err(ErrorObject::new(code, format!("Resource not found: {uri}")).with_data(&Data { uri: &uri }).into())
+}
+
+fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    let CompleteParams { reference, argument, context, .. } = crate::params::read(params)?;
+    let completers = match &reference {
+        CompleteReference::Prompt { name, .. } => {
+            let prompt = calling.offer.prompts.find(name);
+            &prompt.ok_or_else(|| Failure::invalid_params(format!("Unknown prompt: {name}")))?.completers
+        }
+        CompleteReference::Resource { uri } => match calling.offer.templates.find(uri) {
+            Some(template) => &template.completers,
+            // A resource that is none of many has nothing to complete.
+            None if calling.offer.resources.find(uri).is_some() => {
+                return Ok(ready(CompleteResult::default(), calling.style(None)));
+            }
+            None => return Err(Failure::invalid_params(format!("Unknown resource template: {uri}"))),
+        },
+    };
+    let arguments = context.map(|context| context.arguments).unwrap_or_default();
+    let Some(completed) =
+        completers.complete(&argument.name, Completing { value: argument.value, arguments })
+    else {
+        return Ok(ready(CompleteResult::default(), calling.style(None)));
+    };
+    let outcome =
+        async move { Ok(CompleteResult { completion: Completion::new(completed.await), meta: None }) };
+    Ok(serve(outcome, None, calling.style(None)))
+}
+
+fn discover(calling: &Calling<'_>) -> DiscoverResult {
+    let shared: &Arc<_> = calling.shared;
+    let modern = shared.settings.revisions.iter().filter(|revision| revision.is_modern());
+    DiscoverResult {
+        supported_versions: modern.map(|revision| revision.as_str().to_owned()).collect(),
+        capabilities: shared.capabilities(calling.offer, calling.revision),
+        instructions: shared.settings.instructions.clone(),
+        ..DiscoverResult::default()
+    }
+}

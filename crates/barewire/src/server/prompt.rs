@@ -1,0 +1,259 @@
+//! A prompt: what is listed, and the handler that makes messages of its arguments.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::mcp::{self, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage, Revision};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::completion::{Completers, Completing};
+use super::handler::sealed::FromCalling;
+use super::serving::serve;
+use super::{BadEntry, Calling, Handler, schema, words};
+use crate::Failure;
+use crate::peer::BoxedWork;
+
+/// A prompt: what the client is told of it, and a handler.
+///
+/// ```
+/// use barewire::server::{Prompt, Server};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Review {
+///     /// The code to look at.
+///     code: String,
+///     language: Option<String>,
+/// }
+///
+/// let review = Prompt::new("review", "Asks for a code review", |Review { code, language }| async move {
+///     format!("Review this {} code:\n{code}", language.unwrap_or_default())
+/// });
+/// let languages = |prefix: String| {
+///     ["c", "rust"].into_iter().filter(|it| it.starts_with(&prefix)).map(str::to_owned).collect()
+/// };
+/// let review = review.complete("language", move |it| std::future::ready(languages(it.value)));
+/// let server = Server::new("reviews", "1.0").with(review);
+/// ```
+#[derive(Clone)]
+pub struct Prompt {
+    pub(super) definition: mcp::Prompt,
+    handler: Arc<dyn Get>,
+    pub(super) completers: Completers,
+}
+
+/// What a prompt can be: text of the user's, messages, or a whole [`GetPromptResult`]; or a `Result` of any of these.
+pub trait IntoPrompt {
+    /// Turns it into the result.
+    fn into_prompt(self) -> Result<GetPromptResult, Failure>;
+}
+
+/// A handler of any type.
+trait Get: Send + Sync {
+    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
+}
+
+struct Typed<H, M> {
+    handler: H,
+    kind: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<H, M> Get for Typed<H, M>
+where
+    H: Handler<M>,
+    H::Arguments: DeserializeOwned,
+    H::Output: IntoPrompt,
+{
+    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
+        let arguments = texts(calling.arguments()?)?;
+        let arguments = words::read(arguments).map_err(|error| Failure::invalid_params(error.to_string()))?;
+        let told = H::Told::from_calling(calling)?;
+        let call = told.call();
+        let future = self.handler.start(told, arguments);
+        let description = description.map(str::to_owned);
+        let outcome = async move {
+            let mut prompt = future.await.into_prompt()?;
+            if prompt.description.is_none() {
+                prompt.description = description;
+            }
+            Ok(prompt)
+        };
+        Ok(serve(outcome, call, calling.style(None)))
+    }
+}
+
+/// The arguments, which are text, by name.
+fn texts(arguments: Option<Json<'_>>) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, Failure> {
+    let Some(arguments) = arguments else { return Ok(Vec::new()) };
+    let text = |value: Json<'_>| value.kind() == Kind::String;
+    let members =
+        arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
+            Some(value) if text(member.value) => Ok((member.name.to_name(), value)),
+            _ => Err(Failure::invalid_params(format!("argument {} must be a string", member.name.raw()))),
+        });
+    members.collect()
+}
+
+impl Prompt {
+    /// A prompt whose arguments are a type: what it says of its fields is listed.
+    ///
+    /// # Panics
+    /// If there is no schema of an object for the type.
+    #[track_caller]
+    pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned + JsonSchema,
+        H::Output: IntoPrompt,
+    {
+        let name = name.into();
+        match Self::try_new(&name, description, handler) {
+            Ok(prompt) => prompt,
+            Err(error) => panic!("prompt {name:?}: {error}"),
+        }
+    }
+
+    /// The same, for types that are not known to be good.
+    pub fn try_new<M, H>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+    ) -> Result<Self, BadEntry>
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned + JsonSchema,
+        H::Output: IntoPrompt,
+    {
+        let schema = schema::input_of::<H::Arguments>().map_err(|error| BadEntry(error.to_string()))?;
+        let mut definition = mcp::Prompt::new(name);
+        definition.description = Some(description.into());
+        let arguments = arguments(schema.get());
+        definition.arguments = (!arguments.is_empty()).then_some(arguments);
+        let handler = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        Ok(Self { definition, handler, completers: Completers::default() })
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// What else is said of it.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// Proposes values for an argument.
+    #[must_use]
+    pub fn complete<F>(
+        mut self,
+        argument: impl Into<String>,
+        complete: impl Fn(Completing) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completers.add(argument.into(), complete);
+        self
+    }
+
+    /// As a revision has it.
+    pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {
+        let mut prompt = self.definition.clone();
+        if !revision.has_titles() {
+            prompt.title = None;
+            for argument in prompt.arguments.iter_mut().flatten() {
+                argument.title = None;
+            }
+        }
+        if !revision.has_item_meta() {
+            prompt.meta = None;
+        }
+        if !revision.has_icons() {
+            prompt.icons = None;
+        }
+        prompt
+    }
+
+    pub(super) fn get(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+        self.handler.get(calling, self.definition.description.as_deref())
+    }
+}
+
+/// The properties of a schema as arguments.
+fn arguments(schema: &str) -> Vec<PromptArgument> {
+    #[derive(serde::Deserialize)]
+    struct Schema {
+        #[serde(default)]
+        properties: serde_json::Map<String, serde_json::Value>,
+        #[serde(default)]
+        required: Vec<String>,
+    }
+    let Ok(Schema { properties, required }) = serde_json::from_str(schema) else { return Vec::new() };
+    let argument = |(name, property): (String, serde_json::Value)| {
+        let text = |member: &str| property.get(member).and_then(|it| it.as_str()).map(str::to_owned);
+        let required = required.contains(&name);
+        PromptArgument { title: text("title"), description: text("description"), required, name }
+    };
+    properties.into_iter().map(argument).collect()
+}
+
+impl IntoPrompt for String {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        PromptMessage::user(self).into_prompt()
+    }
+}
+
+impl IntoPrompt for &'static str {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        PromptMessage::user(self).into_prompt()
+    }
+}
+
+impl IntoPrompt for PromptMessage {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        Ok(GetPromptResult::new(vec![self]))
+    }
+}
+
+impl IntoPrompt for Vec<PromptMessage> {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPrompt for GetPromptResult {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoPrompt, E: Into<Failure>> IntoPrompt for Result<T, E> {
+    fn into_prompt(self) -> Result<GetPromptResult, Failure> {
+        self.map_err(Into::into)?.into_prompt()
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,352 @@
+//! A resource, or a template of many: what is listed, and the handler that a reading runs.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use barewire_proto::mcp::template::Template as UriTemplate;
+use barewire_proto::mcp::{self, Annotations, Icon, Meta, ReadResourceResult, ResourceContents, Revision};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::DeserializeOwned;
+
+use super::completion::{Completers, Completing};
+use super::handler::sealed::FromCalling;
+use super::serving::serve;
+use super::{BadEntry, Cache, Calling, Handler, words};
+use crate::Failure;
+use crate::peer::BoxedWork;
+
+/// A resource at a URI: what the client is told of it, and its contents, or a handler that gives them.
+///
+/// ```
+/// use barewire::server::{Resource, Server};
+///
+/// let server = Server::new("notes", "1.0")
+///     .with(Resource::text("note://hello", "hello", "Hello, world!").mime_type("text/plain"))
+///     .with(Resource::new("note://time", "time", || async {
+///         format!("{:?}", std::time::SystemTime::now())
+///     }));
+/// ```
+#[derive(Clone)]
+pub struct Resource {
+    pub(super) definition: mcp::Resource,
+    reader: Arc<dyn Read>,
+    cache: Option<Cache>,
+}
+
+/// Resources at all URIs of a form, as `note://{id}`: RFC 6570.
+///
+/// ```
+/// use barewire::server::{Server, Template};
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize)]
+/// struct Note { id: u32 }
+///
+/// let note = Template::new("note://{id}", "note", |Note { id }| async move { format!("Note {id}") });
+/// let server = Server::new("notes", "1.0").with(note.description("A note by its number"));
+/// ```
+#[derive(Clone)]
+pub struct Template {
+    pub(super) definition: mcp::ResourceTemplate,
+    template: UriTemplate,
+    reader: Arc<dyn Read>,
+    pub(super) completers: Completers,
+    cache: Option<Cache>,
+}
+
+/// What a resource can be read as: text, bytes, [`ResourceContents`], several of them, or a whole
+/// [`ReadResourceResult`]; or a `Result` of any of these.
+pub trait IntoContents {
+    /// Turns it into the result for this URI.
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure>;
+}
+
+/// A text for a URI, or for the variables in it.
+type Variables<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+/// A handler of any type.
+trait Read: Send + Sync {
+    fn read(&self, reading: Reading<'_>, variables: Variables<'_>) -> Result<BoxedWork, Failure>;
+}
+
+/// What is read.
+struct Reading<'a> {
+    calling: &'a Calling<'a>,
+    uri: &'a str,
+    mime_type: Option<&'a str>,
+    cache: Option<Cache>,
+}
+
+struct Typed<H, M> {
+    handler: H,
+    kind: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<H, M> Read for Typed<H, M>
+where
+    H: Handler<M>,
+    H::Arguments: DeserializeOwned,
+    H::Output: IntoContents,
+{
+    fn read(&self, reading: Reading<'_>, variables: Variables<'_>) -> Result<BoxedWork, Failure> {
+        let Reading { calling, uri, mime_type, cache } = reading;
+        let arguments = words::read(variables)
+            .map_err(|error| Failure::invalid_params(format!("the URI does not fit: {error}")))?;
+        let told = H::Told::from_calling(calling)?;
+        let call = told.call();
+        let future = self.handler.start(told, arguments);
+        let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
+        let outcome = async move { future.await.into_contents(&uri, mime_type.as_deref()) };
+        Ok(serve(outcome, call, calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)))))
+    }
+}
+
+macro_rules! described {
+    () => {
+        /// The name for people.
+        #[must_use]
+        pub fn title(mut self, title: impl Into<String>) -> Self {
+            self.definition.title = Some(title.into());
+            self
+        }
+
+        /// What it is, for the model.
+        #[must_use]
+        pub fn description(mut self, description: impl Into<String>) -> Self {
+            self.definition.description = Some(description.into());
+            self
+        }
+
+        /// What its bytes are, as `text/plain`.
+        #[must_use]
+        pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+            self.definition.mime_type = Some(mime_type.into());
+            self
+        }
+
+        /// A picture of it.
+        #[must_use]
+        pub fn icon(mut self, icon: Icon) -> Self {
+            self.definition.icons.get_or_insert_default().push(icon);
+            self
+        }
+
+        /// For whom it is and how much it matters.
+        #[must_use]
+        pub fn annotations(mut self, annotations: Annotations) -> Self {
+            self.definition.annotations = Some(annotations);
+            self
+        }
+
+        /// What else is said of it.
+        #[must_use]
+        pub fn meta(mut self, meta: Meta) -> Self {
+            self.definition.meta = Some(meta);
+            self
+        }
+
+        /// For how long its contents may be kept, instead of what the server says of all.
+        #[must_use]
+        pub fn cache(mut self, cache: Cache) -> Self {
+            self.cache = Some(cache);
+            self
+        }
+    };
+}
+
+impl Resource {
+    /// A resource whose contents a handler gives each time it is read.
+    pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M, Arguments = ()>,
+        H::Output: IntoContents,
+    {
+        let reader = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        Self { definition: mcp::Resource::new(uri, name), reader, cache: None }
+    }
+
+    /// A resource that is this text.
+    pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text: Arc<str> = text.into().into();
+        let size = u64::try_from(text.len()).ok();
+        let mut resource = Self::new(uri, name, move || std::future::ready(text.to_string()));
+        resource.definition.size = size;
+        resource
+    }
+
+    /// A resource that is these bytes.
+    pub fn bytes(uri: impl Into<String>, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes: Arc<[u8]> = bytes.into().into();
+        let size = u64::try_from(bytes.len()).ok();
+        let mut resource = Self::new(uri, name, move || std::future::ready(bytes.to_vec()));
+        resource.definition.size = size;
+        resource
+    }
+
+    described!();
+
+    /// As a revision has it.
+    pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
+        let mut resource = self.definition.clone();
+        if !revision.has_titles() {
+            resource.title = None;
+        }
+        if !revision.has_item_meta() {
+            resource.meta = None;
+        }
+        if !revision.has_icons() {
+            resource.icons = None;
+        }
+        resource
+    }
+
+    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Result<BoxedWork, Failure> {
+        let mime_type = self.definition.mime_type.as_deref();
+        self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, Vec::new())
+    }
+}
+
+impl Template {
+    /// Resources whose contents a handler gives; its arguments are the variables of the URI.
+    ///
+    /// # Panics
+    /// If the template is none.
+    #[track_caller]
+    pub fn new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned,
+        H::Output: IntoContents,
+    {
+        let template = template.into();
+        match Self::try_new(&template, name, handler) {
+            Ok(template) => template,
+            Err(error) => panic!("template {template:?}: {error}"),
+        }
+    }
+
+    /// The same, for templates that are not known to be good.
+    pub fn try_new<M, H>(
+        template: impl Into<String>,
+        name: impl Into<String>,
+        handler: H,
+    ) -> Result<Self, BadEntry>
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned,
+        H::Output: IntoContents,
+    {
+        let definition = mcp::ResourceTemplate::new(template, name);
+        let template =
+            UriTemplate::parse(&definition.uri_template).map_err(|error| BadEntry(error.to_string()))?;
+        let reader = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        Ok(Self { definition, template, reader, completers: Completers::default(), cache: None })
+    }
+
+    described!();
+
+    /// Proposes values for a variable.
+    #[must_use]
+    pub fn complete<F>(
+        mut self,
+        variable: impl Into<String>,
+        complete: impl Fn(Completing) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completers.add(variable.into(), complete);
+        self
+    }
+
+    /// As a revision has it.
+    pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
+        let mut template = self.definition.clone();
+        if !revision.has_titles() {
+            template.title = None;
+        }
+        if !revision.has_item_meta() {
+            template.meta = None;
+        }
+        if !revision.has_icons() {
+            template.icons = None;
+        }
+        template
+    }
+
+    /// Reads the resource at this URI, if it is one of these.
+    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+        let variables = self.template.matches(uri)?;
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let mime_type = self.definition.mime_type.as_deref();
+        Some(self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables))
+    }
+}
+
+fn typed(contents: ResourceContents, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+    let contents = match mime_type {
+        Some(mime_type) => contents.with_mime_type(mime_type),
+        None => contents,
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+impl IntoContents for String {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        typed(ResourceContents::text(uri, self), mime_type)
+    }
+}
+
+impl IntoContents for &'static str {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        self.to_owned().into_contents(uri, mime_type)
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        typed(ResourceContents::blob(uri, BASE64_STANDARD.encode(self)), mime_type)
+    }
+}
+
+impl IntoContents for ResourceContents {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        Ok(ReadResourceResult::new(vec![self]))
+    }
+}
+
+impl IntoContents for Vec<ResourceContents> {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        Ok(ReadResourceResult::new(self))
+    }
+}
+
+impl IntoContents for ReadResourceResult {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoContents, E: Into<Failure>> IntoContents for Result<T, E> {
+    fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+        self.map_err(Into::into)?.into_contents(uri, mime_type)
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}

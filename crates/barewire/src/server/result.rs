@@ -1,0 +1,253 @@
+//! What a tool's handler returns -> the result of `tools/call`; and the two ways in which it can fail.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::{self, Display};
+
+use barewire_proto::mcp::{CallToolResult, Content, Revision};
+use barewire_proto::rpc::{Code, ErrorObject, Reserved};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::schema;
+use crate::Failure;
+
+/// What a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole [`CallToolResult`], nothing, or a
+/// `Result` of any of these.
+///
+/// An `Err` is a result too, with `isError`: the model reads it and may try again. Only an `Err` of [`ProtocolError`] is an
+/// error of the protocol, which most hosts do not show to a model.
+pub trait IntoToolResult {
+    /// Turns it into the result.
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError>;
+
+    /// The schema of its structured content, if it has some.
+    fn output_schema() -> Option<Box<RawValue>> {
+        None
+    }
+}
+
+/// Structured content: JSON of a type, and its schema in the tool's definition.
+///
+/// Clients that know no structured content get the same as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Structured<T>(pub T);
+
+/// Why a tool failed, for the model to read. Any error turns into one by `?`.
+///
+/// It has no code: it is part of the result.
+pub struct ToolError(String);
+
+/// The request itself cannot be served: an error of the protocol, with a code.
+///
+/// It is no [`Error`] and is not made from one by `?`, so that a tool that merely fails is not taken for it.
+#[derive(Debug)]
+pub struct ProtocolError(pub(super) Failure);
+
+impl ToolError {
+    /// With this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl<E: Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self(text)
+    }
+}
+
+impl Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ProtocolError {
+    /// The request does not make sense: -32602.
+    pub fn invalid_params(what: impl Into<String>) -> Self {
+        Self(Failure::invalid_params(what))
+    }
+
+    /// Something failed in here: -32603. The caller is told `exception`, the log gets `what`.
+    pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
+        Self(Failure::internal(exception, what))
+    }
+
+    /// With a code of the application's own, outside the range that is reserved.
+    pub fn application(code: i64, message: impl Into<String>) -> Result<Self, Reserved> {
+        Ok(Self(ErrorObject::new(Code::application(code)?, message).into()))
+    }
+}
+
+impl From<ProtocolError> for Failure {
+    fn from(error: ProtocolError) -> Self {
+        error.0
+    }
+}
+
+/// A picture of these bytes.
+pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Content {
+    Content::image(BASE64_STANDARD.encode(bytes), mime_type)
+}
+
+/// Sound of these bytes.
+pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Content {
+    Content::audio(BASE64_STANDARD.encode(bytes), mime_type)
+}
+
+/// As text, and if wanted as what it is.
+fn structured(value: &impl Serialize, as_it_is: bool) -> Result<CallToolResult, ProtocolError> {
+    let raw = serde_json::value::to_raw_value(value);
+    let raw = raw.map_err(|error| ProtocolError(Failure::unserializable(&error)))?;
+    let text = CallToolResult::text(raw.get());
+    Ok(CallToolResult { structured_content: as_it_is.then_some(raw), ..text })
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        Ok(CallToolResult::new(Vec::new()))
+    }
+}
+
+impl IntoToolResult for Content {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        Ok(CallToolResult::new(vec![self]))
+    }
+}
+
+impl IntoToolResult for Vec<Content> {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        Ok(CallToolResult::new(self))
+    }
+}
+
+impl<const N: usize> IntoToolResult for [Content; N] {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        Ok(CallToolResult::new(self.into()))
+    }
+}
+
+impl IntoToolResult for Cow<'static, str> {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        self.into_owned().into_tool_result()
+    }
+}
+
+/// As text, and as structured content where that is an object: there is no schema that it could break.
+impl IntoToolResult for Value {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        structured(&self, self.is_object())
+    }
+}
+
+macro_rules! as_text {
+    ($($text:ty)*) => {$(
+        impl IntoToolResult for $text {
+            #[inline]
+            fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+                Ok(CallToolResult::new(vec![Content::text(self)]))
+            }
+        }
+    )*};
+}
+
+macro_rules! as_its_text {
+    ($($value:ty)*) => {$(
+        impl IntoToolResult for $value {
+            #[inline]
+            fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+                Ok(CallToolResult::new(vec![Content::text(self.to_string())]))
+            }
+        }
+    )*};
+}
+
+as_text!(String &'static str);
+as_its_text!(bool char u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Structured<T> {
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        structured(&self.0, true)
+    }
+
+    fn output_schema() -> Option<Box<RawValue>> {
+        Some(schema::output_of::<T>())
+    }
+}
+
+impl<T: IntoToolResult, E: Display> IntoToolResult for Result<T, E> {
+    #[inline]
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => Ok(CallToolResult::error(error.to_string())),
+        }
+    }
+
+    fn output_schema() -> Option<Box<RawValue>> {
+        T::output_schema()
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for Result<T, ProtocolError> {
+    #[inline]
+    fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
+        self?.into_tool_result()
+    }
+
+    fn output_schema() -> Option<Box<RawValue>> {
+        T::output_schema()
+    }
+}
+
+/// Leaves out of a result what a revision does not have.
+pub(super) fn fit(result: &mut CallToolResult, revision: Revision) {
+    if let Some(content) = &result.structured_content
+        && !(revision.has_structured_scalars()
+            || revision.has_structured_content() && content.get().starts_with('{'))
+    {
+        result.structured_content = None;
+    }
+    if revision < Revision::V2025_06_18 {
+        for content in &mut result.content {
+            fit_content(content, revision);
+        }
+    }
+}
+
+/// Says in text what a revision has no type for.
+pub(super) fn fit_content(content: &mut Content, revision: Revision) {
+    match content {
+        Content::Audio(audio) if !revision.has_audio() => {
+            *content = Content::text(format!("[audio: {}]", audio.mime_type));
+        }
+        Content::ResourceLink(link) if !revision.has_resource_links() => {
+            *content = Content::text(format!("[{}]({})", link.name, link.uri));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,361 @@
+//! State of ours <-> text that passes through the client (`requestState`): unreadable to it, and worthless when it is changed,
+//! late, or brought along with another request.
+//!
+//! ```text
+//! version, nonce, XChaCha20-Poly1305(expiry, state), tag     in Base64 for URLs; what it is bound to is associated data
+//! ```
+
+use std::error::Error;
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use barewire_proto::json::Json;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+
+use super::canonical;
+
+/// The key that only we have.
+pub(crate) struct Sealer {
+    cipher: XChaCha20Poly1305,
+}
+
+impl Sealer {
+    /// A key of this process: what it seals is worthless after it ends, and to every other process.
+    pub(crate) fn random() -> Result<Self, NotSealed> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|_| NotSealed::NoRandomness)?;
+        Ok(Self::with_key(key))
+    }
+
+    /// A key that several processes share, or that outlives one.
+    pub(crate) fn with_key(key: [u8; 32]) -> Self {
+        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+    }
+
+    /// Makes `plain` a text that can be opened for `lifetime` from `now` on, with the same binding.
+    pub(crate) fn seal(
+        &self,
+        plain: &[u8],
+        bound_to: &Binding,
+        now: SystemTime,
+        lifetime: Duration,
+    ) -> Result<String, NotSealed> {
+        if plain.len() > MAX_PLAIN {
+            return Err(NotSealed::TooLong { limit: MAX_PLAIN });
+        }
+        // 24 random bytes do not meet again, however many are drawn and whoever shares the key.
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(|_| NotSealed::NoRandomness)?;
+        let mut inside = Vec::with_capacity(EXPIRY + plain.len());
+        inside.extend_from_slice(&seconds(now).saturating_add(lifetime.as_secs()).to_be_bytes());
+        inside.extend_from_slice(plain);
+
+        let payload = Payload { msg: &inside, aad: &bound_to.associated };
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .expect("64 KiB are within what the cipher takes");
+        let mut bytes = Vec::with_capacity(HEAD + sealed.len());
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&nonce);
+        bytes.extend_from_slice(&sealed);
+        Ok(BASE64.encode(bytes))
+    }
+
+    /// The state in `text`, if we sealed it with this binding and `now` is in its time.
+    pub(crate) fn open(&self, text: &str, bound_to: &Binding, now: SystemTime) -> Result<Vec<u8>, Unsealed> {
+        if text.len() > MAX_TEXT {
+            return Err(Unsealed::Unreadable);
+        }
+        let bytes = BASE64.decode(text).map_err(|_| Unsealed::Unreadable)?;
+        let Some((&[VERSION, ref nonce @ ..], sealed)) = bytes.split_first_chunk::<HEAD>() else {
+            return Err(Unsealed::Unreadable);
+        };
+        let payload = Payload { msg: sealed, aad: &bound_to.associated };
+        let mut inside = self.cipher.decrypt(nonce.into(), payload).map_err(|_| Unsealed::Unreadable)?;
+        let (expiry, _) = inside.split_first_chunk().expect("what we sealed begins with its expiry");
+        if seconds(now) > u64::from_be_bytes(*expiry) {
+            return Err(Unsealed::Expired);
+        }
+        inside.drain(..EXPIRY);
+        Ok(inside)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer").finish_non_exhaustive()
+    }
+}
+
+/// A name that nobody else has, and that nobody can guess.
+pub(crate) fn random_name() -> Result<String, NotSealed> {
+    let mut name = [0; 16];
+    getrandom::fill(&mut name).map_err(|_| NotSealed::NoRandomness)?;
+    Ok(BASE64.encode(name))
+}
+
+/// The request that a state belongs to, by value: the same request, written otherwise, is the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binding {
+    associated: Vec<u8>,
+}
+
+impl Binding {
+    /// Binds to a method, the name or URI it is about, its arguments, and who asks, if that is known. Arguments that are
+    /// absent are an object without members.
+    pub(crate) fn new(
+        method: &str,
+        name_or_uri: &str,
+        arguments: Option<Json<'_>>,
+        principal: Option<&str>,
+    ) -> Self {
+        let mut associated = vec![VERSION];
+        canonical::push_bytes(&mut associated, method.as_bytes());
+        canonical::push_bytes(&mut associated, name_or_uri.as_bytes());
+        match principal {
+            Some(principal) => {
+                associated.push(b'+');
+                canonical::push_bytes(&mut associated, principal.as_bytes());
+            }
+            None => associated.push(b'-'),
+        }
+        match arguments {
+            Some(arguments) => canonical::push(&mut associated, arguments),
+            None => canonical::push(&mut associated, Json::parse(b"{}").expect("an object is JSON")),
+        }
+        Self { associated }
+    }
+}
+
+/// Why a state could not be sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotSealed {
+    /// It is longer than a client should have to carry.
+    TooLong { limit: usize },
+    /// The system gives no random bytes.
+    NoRandomness,
+}
+
+impl fmt::Display for NotSealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { limit } => write!(f, "state longer than {limit} bytes"),
+            Self::NoRandomness => f.write_str("the system gives no random bytes"),
+        }
+    }
+}
+
+impl Error for NotSealed {}
+
+/// Why a text was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsealed {
+    /// It is ours, and its time is over.
+    Expired,
+    /// It is not ours, or was changed, or belongs to another request: nothing tells these apart.
+    Unreadable,
+}
+
+impl fmt::Display for Unsealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "state expired",
+            Self::Unreadable => "state that is not ours or not of this request",
+        })
+    }
+}
+
+impl Error for Unsealed {}
+
+fn seconds(time: SystemTime) -> u64 {
+    // A clock before 1970 is a clock that was never set.
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The first byte, so that another form can be told from this one.
+const VERSION: u8 = 1;
+const NONCE: usize = 24;
+const HEAD: usize = 1 + NONCE;
+const EXPIRY: usize = 8;
+const TAG: usize = 16;
+
+/// A client sends the state back with every retry, and a host may keep it: what is larger belongs into a store of the server.
+const MAX_PLAIN: usize = 64 * 1024;
+
+/// The longest text that we make; what is longer is not ours and is not decoded.
+const MAX_TEXT: usize = (HEAD + EXPIRY + MAX_PLAIN + TAG).div_ceil(3) * 4;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIFETIME: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn binding(arguments: &str) -> Binding {
+        let json = Json::parse(arguments.as_bytes()).expect("JSON");
+        Binding::new("tools/call", "deploy", Some(json), None)
+    }
+
+    fn sealer() -> Sealer {
+        Sealer::with_key([7; 32])
+    }
+
+    #[test]
+    fn what_was_sealed_is_opened_by_the_same_request_written_otherwise() {
+        let sealed =
+            sealer().seal(b"state", &binding(r#"{"a":1,"b":2.0}"#), at(1000), LIFETIME).expect("sealed");
+        assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{sealed}");
+        for same in [r#"{"a":1,"b":2.0}"#, r#"{"b":2,"a":1.0}"#, r#" {"\u0062" : 20e-1, "a":1} "#] {
+            assert_eq!(
+                sealer().open(&sealed, &binding(same), at(1001)).as_deref(),
+                Ok(&b"state"[..]),
+                "{same}"
+            );
+        }
+        for other in
+            ["{}", r#"{"a":1,"b":2.1}"#, r#"{"a":1}"#, r#"{"a":1,"b":"2"}"#, r#"{"a":1,"b":2,"c":3}"#]
+        {
+            assert_eq!(
+                sealer().open(&sealed, &binding(other), at(1001)),
+                Err(Unsealed::Unreadable),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn method_name_and_principal_are_bound_and_cannot_slide_into_each_other() {
+        let bindings = [
+            Binding::new("tools/call", "a", None, None),
+            Binding::new("prompts/get", "a", None, None),
+            Binding::new("tools/call", "b", None, None),
+            Binding::new("tools/cal", "la", None, None),
+            Binding::new("tools/call", "a", None, Some("")),
+            Binding::new("tools/call", "a", None, Some("eve")),
+            Binding::new("tools/call", "a", None, Some("bob")),
+        ];
+        let sealer = Sealer::random().expect("randomness");
+        for (i, sealing) in bindings.iter().enumerate() {
+            let sealed = sealer.seal(b"x", sealing, at(0), LIFETIME).expect("sealed");
+            for (j, opening) in bindings.iter().enumerate() {
+                assert_eq!(sealer.open(&sealed, opening, at(0)).is_ok(), i == j, "{i} {j}");
+            }
+        }
+        let empty = Json::parse(b"{ }").expect("JSON");
+        assert_eq!(bindings[0], Binding::new("tools/call", "a", Some(empty), None));
+    }
+
+    #[test]
+    fn a_state_lasts_for_its_lifetime() {
+        let sealed = sealer().seal(b"x", &binding("{}"), at(1000), LIFETIME).expect("sealed");
+        for now in [0, 1000, 1060] {
+            assert!(sealer().open(&sealed, &binding("{}"), at(now)).is_ok(), "{now}");
+        }
+        for now in [1061, u64::from(u32::MAX)] {
+            assert_eq!(sealer().open(&sealed, &binding("{}"), at(now)), Err(Unsealed::Expired), "{now}");
+        }
+        // Late and of another request: only the one who may know it is told that it is late.
+        assert_eq!(sealer().open(&sealed, &binding("[]"), at(2000)), Err(Unsealed::Unreadable));
+        let forever = sealer().seal(b"x", &binding("{}"), at(1000), Duration::MAX).expect("sealed");
+        assert!(sealer().open(&forever, &binding("{}"), at(1 << 40)).is_ok());
+    }
+
+    #[test]
+    fn every_changed_character_and_every_cut_is_seen() {
+        for plain in [&b""[..], b"a", b"ab", b"state of some length"] {
+            let sealed = sealer().seal(plain, &binding("{}"), at(0), LIFETIME).expect("sealed");
+            assert_eq!(sealer().open(&sealed, &binding("{}"), at(0)).as_deref(), Ok(plain));
+            let refused = |text: &str| {
+                assert_eq!(sealer().open(text, &binding("{}"), at(0)), Err(Unsealed::Unreadable), "{text}");
+            };
+            for place in 0..sealed.len() {
+                refused(&sealed[..place]);
+                for other in ["A", "B", "-", "_", "z", "=", "+", " ", "é"] {
+                    if &sealed[place..=place] != other {
+                        refused(&format!("{}{other}{}", &sealed[..place], &sealed[place + 1..]));
+                    }
+                }
+            }
+            for added in ["A", "=", "==", "-TAMPERED", "\n"] {
+                refused(&format!("{sealed}{added}"));
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_is_seen() {
+        let sealed = sealer().seal(b"state", &binding("{}"), at(0), LIFETIME).expect("sealed");
+        let bytes = BASE64.decode(&sealed).expect("Base64");
+        assert_eq!(bytes.len(), HEAD + EXPIRY + b"state".len() + TAG);
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let text = BASE64.encode(changed);
+            assert_eq!(sealer().open(&text, &binding("{}"), at(0)), Err(Unsealed::Unreadable), "{bit}");
+        }
+    }
+
+    #[test]
+    fn another_key_opens_nothing_and_no_two_texts_are_alike() {
+        let binding = binding("{}");
+        let sealed = sealer().seal(b"x", &binding, at(0), LIFETIME).expect("sealed");
+        assert_ne!(sealed, sealer().seal(b"x", &binding, at(0), LIFETIME).expect("sealed"));
+        let random = Sealer::random().expect("randomness");
+        assert_eq!(random.open(&sealed, &binding, at(0)), Err(Unsealed::Unreadable));
+        assert!(!format!("{:?}", sealer()).contains('7'));
+    }
+
+    #[test]
+    fn the_longest_state_is_sealed_and_opened_and_no_longer_one() {
+        let binding = binding("{}");
+        let longest = vec![b'x'; MAX_PLAIN];
+        let sealed = sealer().seal(&longest, &binding, at(0), LIFETIME).expect("sealed");
+        assert!(sealed.len() <= MAX_TEXT);
+        assert_eq!(sealer().open(&sealed, &binding, at(0)), Ok(longest));
+        let too_long = sealer().seal(&vec![0; MAX_PLAIN + 1], &binding, at(0), LIFETIME);
+        assert_eq!(too_long, Err(NotSealed::TooLong { limit: MAX_PLAIN }));
+        assert_eq!(sealer().open(&"A".repeat(MAX_TEXT + 1), &binding, at(0)), Err(Unsealed::Unreadable));
+    }
+
+    /// The answer of another implementation (draft-irtf-cfrg-xchacha-03, A.3.1): we use the cipher that we name.
+    #[test]
+    fn the_cipher_is_xchacha20_poly1305() {
+        let key: [u8; 32] = std::array::from_fn(|i| 0x80 + u8::try_from(i).expect("below 32"));
+        let nonce: [u8; 24] = std::array::from_fn(|i| 0x40 + u8::try_from(i).expect("below 24"));
+        let aad = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
+        let msg = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.";
+        let payload = Payload { msg: &msg[..], aad: &aad };
+        let sealed = Sealer::with_key(key).cipher.encrypt(&XNonce::from(nonce), payload).expect("sealed");
+        assert_eq!(sealed[..8], [0xbd, 0x6d, 0x17, 0x9d, 0x3e, 0x83, 0xd4, 0x3b]);
+        let tag =
+            [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
+        assert_eq!(sealed[sealed.len() - TAG..], tag);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn anything_comes_back(plain in prop::collection::vec(any::<u8>(), 0..300), now in 0..1u64 << 40) {
+            let binding = binding("{}");
+            let sealed = sealer().seal(&plain, &binding, at(now), LIFETIME).expect("sealed");
+            prop_assert_eq!(sealer().open(&sealed, &binding, at(now)), Ok(plain));
+        }
+
+        #[test]
+        fn nothing_else_is_opened(text in "[A-Za-z0-9_-]{0,120}", garbage in "\\PC{0,40}") {
+            prop_assert_eq!(sealer().open(&text, &binding("{}"), at(0)), Err(Unsealed::Unreadable));
+            prop_assert_eq!(sealer().open(&garbage, &binding("{}"), at(0)), Err(Unsealed::Unreadable));
+        }
+    }
+}

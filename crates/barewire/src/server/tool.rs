@@ -1,0 +1,277 @@
+//! A tool: its definition, and the handler that a call runs.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use barewire_proto::json::Json;
+use barewire_proto::mcp::{self, CallToolResult, Icon, Meta, Revision, ToolAnnotations};
+use barewire_proto::rpc::{Code, ErrorObject};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::arguments::{Arguments, BadArguments};
+use super::handler::sealed::FromCalling;
+use super::serving::{Style, ready, serve};
+use super::{BadEntry, Call, Calling, Handler, IntoToolResult, schema, thread};
+use crate::Failure;
+use crate::peer::BoxedWork;
+
+/// A tool: what the client is told of it, and a handler.
+///
+/// ```
+/// use barewire::server::{Server, Tool};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Half {
+///     /// What to halve. Must be even.
+///     #[schemars(range(min = 0))]
+///     of: i64,
+/// }
+///
+/// let half = Tool::new("half", "Halves a number", |Half { of }| async move {
+///     if of % 2 == 0 { Ok(of / 2) } else { Err(format!("{of} is odd")) }
+/// });
+/// let server = Server::new("halves", "1.0").with(half.title("Half").read_only());
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    pub(super) definition: mcp::Tool,
+    handler: Arc<dyn Start>,
+    on_thread: bool,
+}
+
+impl Tool {
+    /// A tool whose arguments are a type: its schema comes from there, and so do the rules that arguments are checked by.
+    ///
+    /// # Panics
+    /// If there is no schema of an object for the type, or it has a pattern that is no regular expression.
+    #[track_caller]
+    pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned + JsonSchema + Send + 'static,
+        H::Output: IntoToolResult,
+    {
+        let (name, description) = (name.into(), description.into());
+        match Self::try_new(&name, description, handler) {
+            Ok(tool) => tool,
+            Err(error) => panic!("tool {name:?}: {error}"),
+        }
+    }
+
+    /// The same, for names and types that are not known to be good.
+    pub fn try_new<M, H>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+    ) -> Result<Self, BadEntry>
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Arguments: DeserializeOwned + JsonSchema + Send + 'static,
+        H::Output: IntoToolResult,
+    {
+        let input = schema::input_of::<H::Arguments>().map_err(|error| BadEntry(error.to_string()))?;
+        let arguments = Arguments::of(&input).map_err(|error| BadEntry(error.to_string()))?;
+        let mut definition = mcp::Tool::new(name, input);
+        definition.description = Some(description.into());
+        definition.output_schema = H::Output::output_schema();
+        let handler = Arc::new(Typed { handler, arguments, kind: std::marker::PhantomData });
+        Ok(Self { definition, handler, on_thread: false })
+    }
+
+    /// A tool whose definition is given, with its schemas as they are written there. The arguments are handed over as they
+    /// come: the handler checks them.
+    pub fn unchecked<M, H>(definition: mcp::Tool, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M, Arguments = Box<RawValue>>,
+        H::Output: IntoToolResult,
+    {
+        let handler = Arc::new(Raw { handler, check: None, kind: std::marker::PhantomData });
+        Self { definition, handler, on_thread: false }
+    }
+
+    /// The same, with arguments that are checked against the definition's input schema. References in it are only followed
+    /// inside it.
+    #[cfg(feature = "jsonschema")]
+    pub fn checked<M, H>(definition: mcp::Tool, handler: H) -> Result<Self, BadEntry>
+    where
+        M: 'static,
+        H: Handler<M, Arguments = Box<RawValue>>,
+        H::Output: IntoToolResult,
+    {
+        let validator = super::validator::Validator::new(&definition.input_schema).map_err(BadEntry)?;
+        let check: Check = Box::new(move |arguments| validator.check(arguments));
+        let handler = Arc::new(Raw { handler, check: Some(check), kind: std::marker::PhantomData });
+        Ok(Self { definition, handler, on_thread: false })
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// A picture of it.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// What it does to the world. Clients do not have to believe it.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// It changes nothing.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.definition.annotations.get_or_insert_default().read_only_hint = Some(true);
+        self
+    }
+
+    /// What else is said of it.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// Runs on a thread of its own: for handlers that compute or block, and would keep everything else on their connection
+    /// waiting.
+    #[must_use]
+    pub fn blocking(mut self) -> Self {
+        self.on_thread = true;
+        self
+    }
+
+    /// The definition as a revision has it.
+    pub(super) fn listed(&self, revision: Revision) -> mcp::Tool {
+        let mut tool = self.definition.clone();
+        if !revision.has_titles() {
+            tool.title = None;
+        }
+        if !revision.has_item_meta() {
+            tool.meta = None;
+        }
+        if !revision.has_annotations() {
+            tool.annotations = None;
+        }
+        if !revision.has_icons() {
+            tool.icons = None;
+        }
+        if !revision.has_tasks() {
+            tool.execution = None;
+        }
+        // Before any JSON could be structured content, only an object could.
+        let is_allowed = |schema: &RawValue| {
+            revision.has_structured_scalars()
+                || revision.has_structured_content() && schema::is_of_object(schema)
+        };
+        tool.output_schema = tool.output_schema.filter(|schema| is_allowed(schema));
+        tool
+    }
+
+    /// Starts a call.
+    #[inline]
+    pub(super) fn start(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+        self.handler.start(calling, self.on_thread)
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+/// A handler of any type.
+trait Start: Send + Sync {
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
+}
+
+/// A handler whose arguments are a type.
+struct Typed<H: Handler<M>, M> {
+    handler: H,
+    arguments: Arguments<H::Arguments>,
+    kind: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<H, M> Start for Typed<H, M>
+where
+    H: Handler<M>,
+    H::Arguments: DeserializeOwned + Send + 'static,
+    H::Output: IntoToolResult,
+{
+    #[inline]
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+        let given = calling.arguments()?;
+        let arguments = match self.arguments.read(given) {
+            Ok(arguments) => arguments,
+            Err(bad) => return refused(&bad, calling),
+        };
+        let told = H::Told::from_calling(calling)?;
+        let call = told.call();
+        run(self.handler.start(told, arguments), call, calling.style(None), on_thread)
+    }
+}
+
+type Check = Box<dyn Fn(Json<'_>) -> Result<(), BadArguments> + Send + Sync>;
+
+/// A handler that takes its arguments as they come.
+struct Raw<H, M> {
+    handler: H,
+    check: Option<Check>,
+    kind: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<H, M> Start for Raw<H, M>
+where
+    H: Handler<M, Arguments = Box<RawValue>>,
+    H::Output: IntoToolResult,
+{
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+        let given = match calling.arguments()? {
+            Some(given) => given,
+            None => Json::parse(b"{}").expect("an object without members is JSON"),
+        };
+        if let Some(check) = &self.check
+            && let Err(bad) = check(given)
+        {
+            return refused(&bad, calling);
+        }
+        let told = H::Told::from_calling(calling)?;
+        let arguments = RawValue::from_string(given.as_str().to_owned()).expect("a Json is JSON");
+        let call = told.call();
+        run(self.handler.start(told, arguments), call, calling.style(None), on_thread)
+    }
+}
+
+/// Arguments that break the schema: an error of the protocol, or a result from which the model learns, as the revision has
+/// it.
+fn refused(bad: &BadArguments, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+    if calling.revision.bad_arguments_are_tool_errors() {
+        return Ok(ready(CallToolResult::error(format!("Invalid arguments: {bad}")), calling.style(None)));
+    }
+    Err(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {bad}")).into())
+}
+
+#[inline]
+fn run<F>(future: F, call: Option<Call>, style: Style, on_thread: bool) -> Result<BoxedWork, Failure>
+where
+    F: Future + Send + 'static,
+    F::Output: IntoToolResult,
+{
+    let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
+    Ok(if on_thread { serve(thread::run(outcome), call, style) } else { serve(outcome, call, style) })
+}

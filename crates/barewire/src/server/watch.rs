@@ -1,0 +1,117 @@
+//! Changes of what a server offers -> notifications to those who want to know, no more than one of a kind at a time.
+//!
+//! A change is only marked where it happens; whoever watches takes all marks at once. So a client that reads slowly is told
+//! once of a hundred changes, and costs no more memory than what it asked to be told of.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use barewire_proto::mcp::SubscriptionFilter;
+use tokio::sync::Notify;
+
+use super::registry::Kind;
+
+/// What one client, or one listen of it, wants to be told and has not been told yet.
+#[derive(Debug)]
+pub(super) struct Watch {
+    inner: Mutex<Inner>,
+    told: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    wants: SubscriptionFilter,
+    news: News,
+}
+
+/// What has changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+    pub(super) updated: BTreeSet<String>,
+}
+
+impl Watch {
+    /// Watches for what `wants` says.
+    pub(super) fn new(wants: SubscriptionFilter) -> Self {
+        Self { inner: Mutex::new(Inner { wants, news: News::default() }), told: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn list_changed(&self, kind: Kind) {
+        let mut inner = self.lock();
+        let Inner { wants, news } = &mut *inner;
+        let (wanted, mark) = match kind {
+            Kind::Tools => (wants.tools_list_changed, &mut news.tools),
+            Kind::Prompts => (wants.prompts_list_changed, &mut news.prompts),
+            Kind::Resources => (wants.resources_list_changed, &mut news.resources),
+        };
+        if wanted {
+            *mark = true;
+            self.told.notify_one();
+        }
+    }
+
+    pub(super) fn updated(&self, uri: &str) {
+        let mut inner = self.lock();
+        let Inner { wants, news } = &mut *inner;
+        if wants.resource_subscriptions.iter().any(|wanted| wanted == uri) {
+            news.updated.insert(uri.to_owned());
+            self.told.notify_one();
+        }
+    }
+
+    /// Wants to be told of this resource too; `false` if it wants too much.
+    pub(super) fn subscribe(&self, uri: &str) -> bool {
+        let mut inner = self.lock();
+        let uris = &mut inner.wants.resource_subscriptions;
+        if uris.iter().any(|known| known == uri) {
+            return true;
+        }
+        let fits = uris.len() < MOST;
+        if fits {
+            uris.push(uri.to_owned());
+        }
+        fits
+    }
+
+    /// No longer wants to be told of this resource.
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        let mut inner = self.lock();
+        inner.wants.resource_subscriptions.retain(|known| known != uri);
+        inner.news.updated.remove(uri);
+    }
+
+    /// Waits for something to have changed, and takes it.
+    pub(super) async fn news(&self) -> News {
+        loop {
+            let news = std::mem::take(&mut self.lock().news);
+            if news != News::default() {
+                return news;
+            }
+            self.told.notified().await;
+        }
+    }
+}
+
+impl News {
+    /// The notifications that tell of it: the method, and the resource it is about.
+    pub(super) fn notifications(self) -> impl Iterator<Item = (&'static str, Option<String>)> {
+        let lists = [
+            (self.tools, "notifications/tools/list_changed"),
+            (self.prompts, "notifications/prompts/list_changed"),
+            (self.resources, "notifications/resources/list_changed"),
+        ];
+        let lists = lists.into_iter().filter(|(changed, _)| *changed).map(|(_, method)| (method, None));
+        let updated = self.updated.into_iter().map(|uri| ("notifications/resources/updated", Some(uri)));
+        lists.chain(updated)
+    }
+}
+
+/// So many resources one client may subscribe to: more than any shows, and each is looked at with each update.
+pub(super) const MOST: usize = 1000;
