@@ -171,3 +171,77 @@ struct RuleData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     supported: Option<&'a [Revision]>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: Revision = Revision::V2025_06_18;
+    const STATES: [Legacy; 3] = [Legacy::Fresh, Legacy::Initializing(OLD), Legacy::Ready(OLD)];
+
+    fn step(state: Legacy, event: Event<'_>, lenient: bool) -> (Legacy, Effect) {
+        let mut state = state;
+        let effect = state.step(event, Policy { supported: &Revision::ALL, lenient });
+        (state, effect)
+    }
+
+    #[test]
+    fn all_of_the_table() {
+        use Effect::{Ignore, Refuse, Serve};
+        let latest = Revision::LATEST_LEGACY;
+        let [fresh, initializing, ready] = STATES;
+        for (state, event, next, effect) in [
+            (fresh, Event::Ping, fresh, Serve(latest)),
+            (fresh, Event::Request, fresh, Refuse(Rule::BeforeInitialize)),
+            (fresh, Event::Initialized, fresh, Ignore),
+            (fresh, Event::Initialize("2025-06-18"), initializing, Serve(OLD)),
+            (initializing, Event::Ping, initializing, Serve(OLD)),
+            (initializing, Event::Request, initializing, Refuse(Rule::BeforeInitialized)),
+            (initializing, Event::Initialized, ready, Serve(OLD)),
+            (initializing, Event::Initialize("2025-06-18"), initializing, Refuse(Rule::SecondInitialize)),
+            (ready, Event::Ping, ready, Serve(OLD)),
+            (ready, Event::Request, ready, Serve(OLD)),
+            (ready, Event::Initialized, ready, Ignore),
+            (ready, Event::Initialize("2024-11-05"), ready, Refuse(Rule::SecondInitialize)),
+        ] {
+            assert_eq!(step(state, event, false), (next, effect), "{state:?} {event:?}");
+            // Who is lenient serves requests earlier, and changes nothing else.
+            let effect = match (state, event) {
+                (Legacy::Fresh, Event::Request) => Serve(latest),
+                (Legacy::Initializing(_), Event::Request) => Serve(OLD),
+                _ => effect,
+            };
+            assert_eq!(step(state, event, true), (next, effect), "lenient: {state:?} {event:?}");
+        }
+    }
+
+    #[test]
+    fn the_revision_is_what_was_asked_for_or_the_latest_there_is() {
+        let agreed = |supported: &[Revision], asked: &str| {
+            let mut state = Legacy::Fresh;
+            state.step(Event::Initialize(asked), Policy { supported, lenient: false });
+            state.revision()
+        };
+        for revision in Revision::ALL {
+            let expected = if revision.is_modern() { Revision::LATEST_LEGACY } else { revision };
+            assert_eq!(agreed(&Revision::ALL, revision.as_str()), Some(expected));
+        }
+        for unknown in ["", "1900-01-01", "2099-01-01", "2025-06-18 "] {
+            assert_eq!(agreed(&Revision::ALL, unknown), Some(Revision::LATEST_LEGACY));
+        }
+        assert_eq!(agreed(&[Revision::V2024_11_05, OLD], "2025-11-25"), Some(OLD));
+        assert_eq!(agreed(&[Revision::V2026_07_28], "2025-11-25"), None);
+    }
+
+    #[test]
+    fn without_a_handshake_the_refusal_says_what_there_is() {
+        let mut state = Legacy::Fresh;
+        let policy = Policy { supported: &[Revision::V2026_07_28], lenient: true };
+        for event in [Event::Initialize("2025-11-25"), Event::Ping, Event::Request] {
+            assert_eq!(state.step(event, policy), Effect::Refuse(Rule::NoHandshake));
+        }
+        let error = Rule::NoHandshake.error(policy.supported);
+        let data = error.data.expect("data");
+        assert_eq!(data.get(), r#"{"rule":"no-handshake","supported":["2026-07-28"]}"#);
+    }
+}

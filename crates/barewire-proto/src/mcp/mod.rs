@@ -31,7 +31,7 @@ mod revision;
 mod roots;
 mod sampling;
 mod subscription;
-pub mod template;
+mod template;
 mod tool;
 
 pub use cache::CacheScope;
@@ -69,6 +69,7 @@ pub use sampling::{
     SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
 };
 pub use subscription::{SubscriptionFilter, SubscriptionParams};
+pub use template::{Template, TemplateError, TemplateFault};
 pub use tool::{CallToolResult, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution};
 
 /// An object whose members are not known here.

@@ -102,3 +102,63 @@ struct Unsupported<'a> {
     supported: &'a [Revision],
     requested: &'a str,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(method: &str, meta: &str) -> Result<Option<Revision>, BadMeta> {
+        let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
+        judge(method, &meta, &Revision::ALL).map(|modern| modern.map(|modern| modern.revision))
+    }
+
+    const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion""#;
+    const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities""#;
+
+    #[test]
+    fn all_of_the_table() {
+        let modern = Ok(Some(Revision::V2026_07_28));
+        let unsupported = |requested: &str| {
+            let supported = vec![Revision::V2026_07_28];
+            Err(BadMeta::Unsupported { requested: requested.to_owned(), supported })
+        };
+        for (meta, expected) in [
+            ("{}".to_owned(), Ok(None)),
+            ("7".to_owned(), Ok(None)),
+            (r#"{"progressToken":1}"#.to_owned(), Ok(None)),
+            (format!("{{{CAPABILITIES}:{{}}}}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION))),
+            (format!("{{{VERSION}:7,{CAPABILITIES}:{{}}}}"), Err(BadMeta::Wrong(key::PROTOCOL_VERSION, "a string"))),
+            (format!("{{{VERSION}:\"v9\",{CAPABILITIES}:{{}}}}"), unsupported("v9")),
+            (format!("{{{VERSION}:\"2025-11-25\",{CAPABILITIES}:{{}}}}"), unsupported("2025-11-25")),
+            (format!("{{{VERSION}:\"v9\"}}"), unsupported("v9")),
+            (format!("{{{VERSION}:\"2026-07-28\"}}"), Err(BadMeta::Missing(key::CLIENT_CAPABILITIES))),
+            (
+                format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:[]}}"),
+                Err(BadMeta::Wrong(key::CLIENT_CAPABILITIES, "an object")),
+            ),
+            (format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}"), modern.clone()),
+            (format!("{{{VERSION}:\"2026-07-2\\u0038\",{CAPABILITIES}:{{\"x\":{{}}}}}}"), modern),
+        ] {
+            assert_eq!(judged("tools/list", &meta), expected, "{meta}");
+        }
+    }
+
+    #[test]
+    fn a_method_of_the_modern_era_needs_its_metadata() {
+        for method in ["server/discover", "subscriptions/listen"] {
+            assert_eq!(judged(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
+        }
+    }
+
+    #[test]
+    fn a_log_level_must_be_one() {
+        let with = |level: &str| {
+            let level = format!("\"io.modelcontextprotocol/logLevel\":{level}");
+            judged("tools/list", &format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}},{level}}}"))
+        };
+        assert_eq!(with("\"warning\""), Ok(Some(Revision::V2026_07_28)));
+        for bad in ["\"loud\"", "7", "null"] {
+            assert_eq!(with(bad), Err(BadMeta::Wrong(key::LOG_LEVEL, "a log level")), "{bad}");
+        }
+    }
+}

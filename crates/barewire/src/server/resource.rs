@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use barewire_proto::mcp::template::Template as UriTemplate;
+use barewire_proto::mcp::Template as UriTemplate;
 use barewire_proto::mcp::{self, Annotations, Icon, Meta, ReadResourceResult, ResourceContents, Revision};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
