@@ -18,8 +18,8 @@ pub(super) struct Program {
 enum Step {
     /// These bytes must follow. `borders` is for [`occurrences`].
     Literal { bytes: Vec<u8>, borders: Vec<usize> },
-    /// A value follows.
-    Value { index: usize, allowed: Allowed, empty: bool },
+    /// A value follows, of what is allowed and not this one byte.
+    Value { index: usize, allowed: Allowed, except: Option<u8>, empty: bool },
     /// Goes on with the next step, or with that one if the next does not fit.
     Or(usize),
     /// Goes on with that step.
@@ -93,7 +93,7 @@ impl Program {
             if at > 0 {
                 self.bytes(operator.between());
             }
-            self.value(index + at, operator, false);
+            self.value(index + at, operator, at + 1 < names.len(), false);
         }
     }
 
@@ -103,7 +103,7 @@ impl Program {
         for at in 0..names.len() {
             holes.push(self.hole());
             self.bytes(if at == 0 { operator.first() } else { operator.between() });
-            self.value(index + at, operator, true);
+            self.value(index + at, operator, at + 1 < names.len(), true);
         }
         for hole in holes {
             self.steps[hole] = Step::Or(self.steps.len());
@@ -137,14 +137,14 @@ impl Program {
         self.bytes(&format!("{before}{name}"));
         if operator != Operator::Parameter {
             self.bytes("=");
-            return self.value(index, operator, true);
+            return self.value(index, operator, false, true);
         }
         let or = self.hole();
         self.bytes("=");
-        self.value(index, operator, true);
+        self.value(index, operator, false, true);
         let then = self.hole();
         self.steps[or] = Step::Or(self.steps.len());
-        self.steps.push(Step::Value { index, allowed: Allowed::Nothing, empty: true });
+        self.steps.push(Step::Value { index, allowed: Allowed::Nothing, except: None, empty: true });
         self.steps[then] = Step::Then(self.steps.len());
     }
 
@@ -153,14 +153,16 @@ impl Program {
         self.steps.push(Step::Literal { borders: borders(&bytes), bytes });
     }
 
-    fn value(&mut self, index: usize, operator: Operator, empty: bool) {
+    /// If others follow in its list, a value ends where the next one begins.
+    fn value(&mut self, index: usize, operator: Operator, others: bool, empty: bool) {
         let allowed = match operator {
             Operator::Reserved | Operator::Fragment => Allowed::Anything,
             Operator::Simple | Operator::Label | Operator::Path => Allowed::Segment,
             Operator::Parameter => Allowed::Parameter,
             Operator::Query | Operator::Continuation => Allowed::Query,
         };
-        self.steps.push(Step::Value { index, allowed, empty });
+        let except = operator.between().bytes().next().filter(|_| others);
+        self.steps.push(Step::Value { index, allowed, except, empty });
     }
 
     /// A step that is known later.
@@ -197,11 +199,11 @@ impl Program {
                     }
                 }
                 Step::Then(other) => step = *other,
-                Step::Value { index, allowed, empty } => {
+                Step::Value { index, allowed, except, empty } => {
                     let start = at;
                     let mut end = *empty && fits.get(step, at);
                     let mut last = at;
-                    while let Some(next) = unit(uri.as_bytes(), last, *allowed) {
+                    while let Some(next) = unit(uri.as_bytes(), last, *allowed, *except) {
                         count();
                         last = next;
                         if fits.is_edge(last) && fits.get(step, last) {
@@ -219,18 +221,18 @@ impl Program {
 }
 
 /// The end of the character or percent-encoded byte at this place, if a value can hold it.
-fn unit(uri: &[u8], at: usize, allowed: Allowed) -> Option<usize> {
+fn unit(uri: &[u8], at: usize, allowed: Allowed, except: Option<u8>) -> Option<usize> {
     let byte = *uri.get(at)?;
     match byte {
         b'%' => (triplet(uri, at).is_some() && !matches!(allowed, Allowed::Nothing)).then_some(at + 3),
-        _ => allowed.has(byte).then_some(at + 1),
+        _ => (allowed.has(byte) && except != Some(byte)).then_some(at + 1),
     }
 }
 
 /// At which places of a URI each step can begin so that all the rest fits.
 struct Fits {
     /// For each step and one more, which is the end: a bit for each place and one more. The last row of all is that of
-    /// the edges: the places where a value can begin or end, which are not inside of a character or a `%41`.
+    /// the edges: the places where a value can begin or end, which are not inside of a character, encoded or not.
     bits: Vec<u64>,
     words: usize,
     edges: usize,
@@ -252,7 +254,9 @@ impl Fits {
                         }
                     });
                 }
-                Step::Value { allowed, empty, .. } => fits.value(step, uri.as_bytes(), *allowed, *empty),
+                Step::Value { allowed, except, empty, .. } => {
+                    fits.value(step, uri.as_bytes(), *empty, |at| unit(uri.as_bytes(), at, *allowed, *except));
+                }
                 Step::Or(other) => {
                     for word in 0..words {
                         fits.bits[step * words + word] =
@@ -271,11 +275,12 @@ impl Fits {
         let mut at = 0;
         while at < uri.len() {
             count();
-            self.set(self.edges, at);
-            at += 1;
-            if triplet(uri.as_bytes(), at - 1).is_some() {
-                at += 2;
+            let encoded = triplet(uri.as_bytes(), at);
+            // What goes on in `%A9` has begun in another one.
+            if encoded.is_none_or(|byte| byte & 0xc0 != 0x80) {
+                self.set(self.edges, at);
             }
+            at += if encoded.is_some() { 3 } else { 1 };
             while !uri.is_char_boundary(at) {
                 at += 1;
             }
@@ -284,7 +289,7 @@ impl Fits {
     }
 
     /// Where a value can begin: where it can also end, and before whatever it can hold and be longer by.
-    fn value(&mut self, step: usize, uri: &[u8], allowed: Allowed, empty: bool) {
+    fn value(&mut self, step: usize, uri: &[u8], empty: bool, unit: impl Fn(usize) -> Option<usize>) {
         // Of the edge behind: whether a value that goes on there comes to an end.
         let mut goes_on = false;
         for at in (0..=uri.len()).rev() {
@@ -292,7 +297,7 @@ impl Fits {
             if !self.is_edge(at) {
                 continue;
             }
-            let longer = goes_on && unit(uri, at, allowed).is_some();
+            let longer = goes_on && unit(at).is_some();
             let ends = self.get(step + 1, at);
             if longer || (empty && ends) {
                 self.set(step, at);
@@ -363,7 +368,7 @@ fn count() {}
 mod tests {
     use std::cell::Cell;
 
-    use super::super::Template;
+    use crate::mcp::Template;
 
     thread_local! {
         pub(super) static TURNS: Cell<usize> = const { Cell::new(0) };
@@ -379,7 +384,7 @@ mod tests {
     /// Templates that can be fitted in many ways, and URIs that fit in none, for which a matcher that tries them takes
     /// years.
     #[test]
-    fn a_url_is_walked_over_so_often_as_the_template_has_pieces_and_no_more() {
+    fn a_uri_is_walked_over_so_often_as_the_template_has_pieces_and_no_more() {
         let templates = [
             ("{a}-{b}-{c}", "-", "/"),
             ("{a}{b}{c}{d}", "x", "/"),
@@ -403,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_over_the_limit_is_not_walked_over_at_all() {
+    fn a_uri_over_the_limit_is_not_walked_over_at_all() {
         assert_eq!(turns("{+a}", &"a".repeat(Template::MOST_URI + 1)), 0);
         assert!(turns("{+a}", &"a".repeat(Template::MOST_URI)) > 0);
         assert_eq!(turns("file:///{a}", &"a".repeat(1000)), 0, "its beginning tells");

@@ -3,7 +3,7 @@
 //! [`legacy`] has the handshake as one table, [`modern`] the judgement of a request by its `_meta`.
 //!
 //! [`Revision`] says which protocol is spoken and what of it there is, [`METHODS`] and [`CODES`] who may say what and
-//! when. The types are owned and are read and written with serde. Members that a type does not have are ignored when
+//! when. [`Template`] goes from a URI to what differs in it and back. The types are owned and are read and written with serde. Members that a type does not have are ignored when
 //! it is read; what an optional member does not say is left out when it is written. Schemas and other JSON of unknown
 //! shape stay text ([`RawValue`](serde_json::value::RawValue)) until somebody asks for more.
 

@@ -13,7 +13,8 @@
 //! | `{?a,b}` | `?a=1&b=2` | anything but `&` and `#`; each may be absent |
 //! | `{&a,b}` | `&a=1&b=2` | the same |
 //!
-//! Where a URI could be split in several ways, the first value takes as much as it can. Values are percent-decoded, so
+//! In a list every value but the last ends where the next one begins: at the first `,`, or `.`. Where a URI could be split
+//! in several ways all the same, the first value takes as much as it can. Values are percent-decoded, so
 //! they can hold any character, `/` and `..` as well: look at one before you take it for a path.
 
 use std::fmt;
