@@ -44,3 +44,8 @@ pub use barewire_proto as proto;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So does that in the guide.
+#[cfg(all(doctest, feature = "tokio"))]
+#[doc = include_str!("../../../docs/servers.md")]
+struct Servers;
