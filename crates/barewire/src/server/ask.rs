@@ -66,7 +66,8 @@ impl fmt::Display for AskError {
         match self {
             Self::Declined => f.write_str("the user declined to answer"),
             Self::Cancelled => f.write_str("the user dismissed the question"),
-            Self::Refused(error) => write!(f, "the client could not answer: {error}"),
+            // Without its code: this is read by a model.
+            Self::Refused(error) => write!(f, "the client could not answer: {}", error.message),
             Self::Unreadable(what) => write!(f, "the answer is not what was asked for: {what}"),
             Self::Misuse(what) => write!(f, "this cannot be asked: {what}"),
             Self::Unanswered(what) => write!(f, "no answer: {what}"),

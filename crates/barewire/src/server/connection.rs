@@ -17,6 +17,7 @@ use super::serving::{Empty, Style, ready};
 use super::session::Session;
 use super::{Cache, Shared, Tool, listen, methods};
 use crate::Failure;
+use crate::log::quoted;
 use crate::peer::{BoxedWork, Context, Service};
 
 /// What serves one connection.
@@ -68,7 +69,7 @@ impl Connected {
     }
 
     /// The one request that changes what a connection is.
-    fn initialize(&mut self, context: &Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
         let asked: InitializeParams = crate::params::read(params)?;
         let event = Event::Initialize(&asked.protocol_version);
         let revision = self.step(event)?;
@@ -77,7 +78,6 @@ impl Connected {
         let capabilities = self.shared.capabilities(&self.offer, revision);
         let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
         result.instructions.clone_from(&self.shared.settings.instructions);
-        let _ = context;
         Ok(ready(result, Style { revision, shared: Arc::clone(&self.shared), cache: None }))
     }
 
@@ -117,7 +117,7 @@ impl Service for Connected {
         let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
         let (revision, event) = match (&judged, context.method()) {
             (Some(modern), _) => (Some(modern.revision), Event::Request),
-            (None, "initialize") => return self.initialize(&context, params),
+            (None, "initialize") => return self.initialize(params),
             (None, "ping") => (None, Event::Ping),
             (None, _) => (None, Event::Request),
         };
@@ -199,7 +199,7 @@ impl Calling<'_> {
             return tool.start(self);
         }
         let Some(tool) = self.offer.tools.find(&name) else {
-            return Err(Failure::invalid_params(format!("Unknown tool: {name}")));
+            return Err(Failure::invalid_params(format!("Unknown tool: {}", quoted(name.as_bytes()))));
         };
         *last = Some((name.into(), Arc::clone(tool)));
         tool.start(self)

@@ -15,6 +15,7 @@ use super::registry::List;
 use super::serving::{Empty, ready, serve};
 use super::{listen, page};
 use crate::Failure;
+use crate::log::quoted;
 use crate::peer::BoxedWork;
 
 /// Serves a request. What the revision does not have, or the server does not offer, is not found.
@@ -56,7 +57,7 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
             let name = calling.text("name", calling.params.name)?;
             match calling.offer.prompts.find(&name) {
                 Some(prompt) => prompt.get(calling),
-                None => Err(Failure::invalid_params(format!("Unknown prompt: {name}"))),
+                None => Err(Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes())))),
             }
         }
         ("resources/read", _) if offers(Resources) => read(calling),
@@ -113,7 +114,9 @@ fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
     } else {
         Code::INVALID_PARAMS
     };
-    Err(ErrorObject::new(code, format!("Resource not found: {uri}")).with_data(&Data { uri: &uri }).into())
+    Err(ErrorObject::new(code, format!("Resource not found: {}", quoted(uri.as_bytes())))
+        .with_data(&Data { uri: &uri })
+        .into())
 }
 
 fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
@@ -121,7 +124,11 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
     let completers = match &reference {
         CompleteReference::Prompt { name, .. } => {
             let prompt = calling.offer.prompts.find(name);
-            &prompt.ok_or_else(|| Failure::invalid_params(format!("Unknown prompt: {name}")))?.completers
+            &prompt
+                .ok_or_else(|| {
+                    Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes())))
+                })?
+                .completers
         }
         CompleteReference::Resource { uri } => match calling.offer.templates.find(uri) {
             Some(template) => &template.completers,
@@ -129,7 +136,12 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
             None if calling.offer.resources.find(uri).is_some() => {
                 return Ok(ready(CompleteResult::default(), calling.style(None)));
             }
-            None => return Err(Failure::invalid_params(format!("Unknown resource template: {uri}"))),
+            None => {
+                return Err(Failure::invalid_params(format!(
+                    "Unknown resource template: {}",
+                    quoted(uri.as_bytes())
+                )));
+            }
         },
     };
     let arguments = context.map(|context| context.arguments).unwrap_or_default();

@@ -1,0 +1,316 @@
+//! What transcripts cannot show of a server: what it lets go of, what it shares, what it costs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use barewire::Server;
+use barewire::proto::mcp;
+use barewire::server::{Call, Elicit, Resource, Structured, Tool, ToolError};
+use barewire::transport::{Memory, memory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// Counts how many are alive.
+struct Alive(Arc<AtomicUsize>);
+
+impl Alive {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The client's end of a connection to a server.
+struct Wire(Memory);
+
+impl Wire {
+    fn to(server: &Server) -> Self {
+        let (here, there) = memory(64 * 1024);
+        tokio::spawn(server.serve(there));
+        Self(here)
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.0.send_line(&message.to_string()).await.expect("sent");
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = tokio::time::timeout(Duration::from_secs(10), self.0.recv_line()).await;
+        let line = line.expect("in time").expect("read").expect("a line");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    async fn ask(&mut self, message: Value) -> Value {
+        self.send(message).await;
+        self.next().await
+    }
+
+    async fn initialize(&mut self, capabilities: Value) {
+        let info = json!({"name": "test", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
+        let answer =
+            self.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+        self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    }
+}
+
+/// A modern call of a tool.
+fn modern(id: u32, tool: &str, more: Value) -> Value {
+    let mut params = json!({
+        "name": tool,
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        },
+    });
+    let more = more.as_object().cloned().unwrap_or_default();
+    params.as_object_mut().expect("an object").extend(more);
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never: {what}");
+}
+
+#[tokio::test]
+async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&alive);
+    let ask = move |call: Call| {
+        let count = Arc::clone(&count);
+        async move {
+            let _alive = Alive::new(&count);
+            let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+            Ok::<_, ToolError>(name)
+        }
+    };
+    let server = Server::new("test", "1").with(Tool::new("ask", "Asks", ask).blocking());
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "input_required");
+    until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada");
+}
+
+#[tokio::test]
+async fn a_question_from_another_task_ends_the_round() {
+    let ask = |call: Call| async move {
+        let asked = tokio::spawn(async move {
+            let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
+            answer.map(|answer| answer.name)
+        });
+        asked.await.map_err(ToolError::from)?.map_err(ToolError::from)
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["inputRequests"]["name"]["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn a_cancelled_handler_is_dropped() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&alive);
+    let wait = move || {
+        let alive = Alive::new(&count);
+        async move {
+            let _alive = alive;
+            std::future::pending::<()>().await;
+        }
+    };
+    let server = Server::new("test", "1").tool("wait", "Waits", wait);
+    let mut wire = Wire::to(&server);
+    wire.send(modern(1, "wait", json!({}))).await;
+    until("it runs", || alive.load(Ordering::SeqCst) == 1).await;
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
+    until("it is dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    // Nothing was said about it: the next line is the answer to something else.
+    let answer = wire.ask(modern(2, "no such tool", json!({}))).await;
+    assert_eq!(answer["id"], 2);
+}
+
+#[tokio::test]
+async fn a_client_may_come_back_over_another_connection_of_the_same_server_only() {
+    let ask = |call: Call| async move {
+        call.keep("seen", &7)?;
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, ToolError>(format!("{name} {:?}", call.state::<u32>("seen")?))
+    };
+    let server = |key: Option<[u8; 32]>| {
+        let server = Server::new("test", "1").tool("ask", "Asks", ask);
+        match key {
+            Some(key) => server.state_key(key),
+            None => server,
+        }
+    };
+    let first = server(None);
+    let answer = Wire::to(&first).ask(modern(1, "ask", json!({}))).await;
+    let state = answer["result"]["requestState"].as_str().expect("state").to_owned();
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let again = json!({"inputResponses": responses, "requestState": state});
+    let answer = Wire::to(&first).ask(modern(2, "ask", again.clone())).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada Some(7)");
+    let answer = Wire::to(&server(None)).ask(modern(3, "ask", again)).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    assert!(answer["error"]["message"].as_str().is_some_and(|it| it.contains("start again")), "{answer}");
+
+    let (one, other) = (server(Some([7; 32])), server(Some([7; 32])));
+    let answer = Wire::to(&one).ask(modern(1, "ask", json!({}))).await;
+    let state = answer["result"]["requestState"].clone();
+    let again = json!({"inputResponses": {"name": {"action": "decline"}}, "requestState": state});
+    let answer = Wire::to(&other).ask(modern(2, "ask", again)).await;
+    assert_eq!(answer["result"]["isError"], true);
+}
+
+#[tokio::test]
+async fn trace_context_is_passed_on() {
+    let ask = |call: Call| async move {
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, ToolError>(format!("{name} {}", call.trace_context().tracestate.unwrap_or_default()))
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({"elicitation": {}})).await;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let meta = json!({"traceparent": parent, "tracestate": "a=b", "other": 1});
+    let asked = wire
+        .ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}))
+        .await;
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_eq!(asked["params"]["_meta"], json!({"traceparent": parent, "tracestate": "a=b"}));
+    let result = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = wire.ask(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada a=b");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
+    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
+    let handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a://b"}});
+    assert_eq!(wire.ask(subscribe).await["result"], json!({}));
+    for round in 0..10_000 {
+        handle.updated("a://b");
+        handle.updated("a://c");
+        handle.add(Tool::new(format!("tool{}", round % 7), "One of many", || async {}));
+    }
+    wire.send(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+    let mut told = Vec::new();
+    loop {
+        let message = wire.next().await;
+        if message["id"] == 2 {
+            break;
+        }
+        told.push(message["method"].as_str().unwrap_or_default().to_owned());
+    }
+    // It may be told while the changes are made, but not of each.
+    assert!(told.len() < 100, "{}", told.len());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    wire.send(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+    loop {
+        let message = wire.next().await;
+        if message["id"] == 3 {
+            break;
+        }
+        told.push(message["method"].as_str().unwrap_or_default().to_owned());
+    }
+    for method in ["notifications/resources/updated", "notifications/tools/list_changed"] {
+        assert!(told.iter().any(|it| it == method), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
+    let schema = r#"{"type":"object", "properties":{"z":{"type":"integer"},"a":{}},"x-mine":1.50}"#;
+    let mut definition = mcp::Tool::new("raw", serde_json::from_str(schema).expect("JSON"));
+    definition.output_schema = Some(serde_json::from_str(r#"{ "type" : "object" }"#).expect("JSON"));
+    let handler = |arguments: Box<serde_json::value::RawValue>| async move { arguments.get().to_owned() };
+    let server = Server::new("test", "1").with(Tool::unchecked(definition, handler));
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    wire.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert!(line.contains(&format!(r#""inputSchema":{schema}"#)), "{line}");
+    assert!(line.contains(r#""outputSchema":{ "type" : "object" }"#), "{line}");
+    let call =
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"z": 1.0 }}}"#;
+    wire.0.send_line(call).await.expect("sent");
+    assert_eq!(wire.next().await["result"]["content"][0]["text"], r#"{"z": 1.0 }"#);
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Weather {
+    degrees: f64,
+}
+
+#[tokio::test]
+async fn structured_content_has_a_schema_and_is_text_as_well() {
+    let server = Server::new("test", "1")
+        .tool("weather", "The weather", || async { Structured(Weather { degrees: 21.5 }) })
+        .tool("list", "A list", || async { Structured(vec![1, 2]) });
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    let listed = wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let tools = &listed["result"]["tools"];
+    assert_eq!(tools[0]["outputSchema"]["properties"]["degrees"]["type"], "number");
+    // Before 2026-07-28 structured content is an object.
+    assert_eq!(tools[1].get("outputSchema"), None);
+    let call = |id: u32, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    let answer = wire.ask(call(2, "weather")).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"degrees": 21.5}));
+    assert_eq!(answer["result"]["content"][0]["text"], r#"{"degrees":21.5}"#);
+    let answer = wire.ask(call(3, "list")).await;
+    assert_eq!(answer["result"].get("structuredContent"), None);
+    assert_eq!(answer["result"]["content"][0]["text"], "[1,2]");
+    let answer = wire.ask(modern(4, "list", json!({}))).await;
+    assert_eq!(answer["result"]["structuredContent"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn a_panic_costs_one_answer() {
+    #[expect(clippy::panic, reason = "that is the test")]
+    let server = Server::new("test", "1").tool("panic", "Panics", || async {
+        if true {
+            panic!("with a secret");
+        }
+    });
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "panic", json!({}))).await;
+    assert_eq!(answer["error"]["code"], -32603);
+    assert!(!answer.to_string().contains("secret"));
+    let answer = wire.ask(modern(2, "panic", json!({}))).await;
+    assert_eq!(answer["id"], 2);
+}
+
+#[test]
+#[should_panic(expected = "tool \"list\"")]
+fn arguments_that_are_no_object_are_refused_when_the_tool_is_made() {
+    let _ = Server::new("test", "1").tool("list", "Takes a list", |_: Vec<u32>| async {});
+}
