@@ -1,112 +1,234 @@
-//! The methods of MCP, and in which revisions they are. One table.
+//! A method of MCP as text: what the protocol's table knows of it, and what stands in its messages.
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use barewire_proto::mcp::method::TASKS;
+use barewire_proto::mcp::{Capability, Kind, Method, Revision, Sent, Side};
+use serde_json::{Value, json};
 
+use super::wrapped;
 use crate::output::{Output, Tone};
 
-/// A method of the protocol.
-pub(super) struct Method {
-    pub(super) name: &'static str,
-    pub(super) what: &'static str,
-    kind: Kind,
-    from: From,
-    /// The first revision that has it and the last.
-    since: &'static str,
-    until: &'static str,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Request,
-    Notification,
-}
-
-#[derive(Clone, Copy)]
-enum From {
-    Client,
-    Server,
-    Either,
-}
-
-impl Method {
-    pub(super) fn show(&self, output: &mut Output, as_json: bool) -> io::Result<()> {
-        let Self { name, what, kind, from, since, until } = self;
-        let kind = match kind {
-            Kind::Request => "request",
-            Kind::Notification => "notification",
-        };
-        let from = match from {
-            From::Client => "the client",
-            From::Server => "the server",
-            From::Either => "either side",
-        };
-        if as_json {
-            let value = json!({"name": name, "what": what, "kind": kind, "from": from, "since": since, "until": until});
-            return writeln!(output, "{value}");
+pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::Result<()> {
+    if as_json {
+        return writeln!(output, "{}", value(method));
+    }
+    let Members { params, result, note, .. } = members(method.name);
+    let kind = kind(method);
+    let head = output.paint(Tone::Strong, format_args!("{}: a {kind} of MCP", method.name));
+    writeln!(output, "{head}\n")?;
+    wrapped(output, "", method.summary)?;
+    if !note.is_empty() {
+        writeln!(output)?;
+        wrapped(output, "", note)?;
+    }
+    writeln!(output)?;
+    wrapped(output, "Params:     ", params)?;
+    if method.kind == Kind::Request {
+        wrapped(output, "Result:     ", result)?;
+    }
+    for (from, sent, needs) in senders(method) {
+        wrapped(output, "Sent by:    ", &format!("{from}, {}", span(sent.since, sent.until)))?;
+        if let Some(needs) = needs {
+            wrapped(output, "Needs:      ", &needs)?;
         }
-        let head = output.paint(Tone::Strong, format_args!("{name}: a {kind} of MCP"));
-        writeln!(output, "{head}\n\n{what}\n")?;
-        writeln!(output, "Sent by: {from}")?;
-        let revisions = if since == until { (*since).to_owned() } else { format!("{since} to {until}") };
-        writeln!(output, "Revisions: {revisions}")?;
-        writeln!(output, "Shape: barewire explain {kind}")
+    }
+    if let Some(from) = method.extension {
+        let text = format!("in the extension {TASKS}, sent by {}", side(from));
+        wrapped(output, "2026-07-28: ", &text)?;
+    } else if let Some(instead) = method.instead {
+        wrapped(output, "2026-07-28: ", instead)?;
+    }
+    if let Some(deprecated) = method.deprecated {
+        wrapped(output, "Deprecated: ", &format!("since 2026-07-28: {deprecated}"))?;
+    }
+    wrapped(output, "Shape:      ", &format!("barewire explain {kind}"))
+}
+
+fn value(method: &Method) -> Value {
+    let Members { params, result, note, .. } = members(method.name);
+    let needs = |capability: Capability| match capability {
+        Capability::Client(it) => json!({"side": "client", "capability": it.as_str()}),
+        Capability::Server(it) => json!({"side": "server", "capability": it.as_str()}),
+    };
+    let sent = |from: &str, sent: Option<Sent>| {
+        let Sent { since, until, needs: declared } = sent?;
+        Some(json!({"from": from, "since": since, "until": until, "needs": declared.map(needs)}))
+    };
+    let sent = [sent("client", method.by_client), sent("server", method.by_server)];
+    json!({
+        "name": method.name,
+        "what": method.summary,
+        "note": note,
+        "kind": kind(method),
+        "params": params,
+        "result": (method.kind == Kind::Request).then_some(result),
+        "from": sender(method),
+        "since": method.since(),
+        "until": method.until(),
+        "sent": sent.into_iter().flatten().collect::<Vec<_>>(),
+        "instead": method.instead,
+        "deprecated": method.deprecated,
+        "extension": method.extension.map(|from| json!({"name": TASKS, "from": side(from)})),
+    })
+}
+
+/// From one revision to another, or only the one.
+pub(super) fn span(since: Revision, until: Revision) -> String {
+    if since == until { since.to_string() } else { format!("{since} to {until}") }
+}
+
+pub(super) fn kind(method: &Method) -> &'static str {
+    match method.kind {
+        Kind::Request => "request",
+        Kind::Notification => "notification",
     }
 }
 
-use Kind::{Notification, Request};
-
-const V2024: &str = "2024-11-05";
-const V2025_JUNE: &str = "2025-06-18";
-const V2025_NOVEMBER: &str = "2025-11-25";
-const V2026: &str = "2026-07-28";
-
-const fn method(
-    name: &'static str,
-    kind: Kind,
-    from: From,
-    since: &'static str,
-    until: &'static str,
-    what: &'static str,
-) -> Method {
-    Method { name, what, kind, from, since, until }
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "the client",
+        Side::Server => "the server",
+    }
 }
 
+/// Who sends it, whenever that is.
+fn sender(method: &Method) -> &'static str {
+    match (method.by_client, method.by_server, method.extension) {
+        (Some(_), Some(_), _) => "either side",
+        (Some(_), None, _) | (None, None, Some(Side::Client)) => "the client",
+        (None, Some(_), _) | (None, None, Some(Side::Server)) => "the server",
+        (None, None, None) => "nobody",
+    }
+}
+
+/// Who sends it, when, and what must have been declared; both sides at once if it is the same for them.
+fn senders(method: &Method) -> Vec<(&'static str, Sent, Option<String>)> {
+    let (by_client, by_server) = (method.by_client, method.by_server);
+    if let (Some(client), Some(server)) = (by_client, by_server)
+        && (client.since, client.until) == (server.since, server.until)
+    {
+        let whose = match (client.needs, server.needs) {
+            (None, None) => return vec![("either side", client, None)],
+            (Some(Capability::Server(_)), Some(Capability::Client(_))) => Some("the receiver's"),
+            (Some(Capability::Client(_)), Some(Capability::Server(_))) => Some("the sender's"),
+            _ => None,
+        };
+        if let (Some(whose), Some(needs)) = (whose, client.needs) {
+            return vec![("either side", client, Some(format!("{whose} capability {}", needs.as_str())))];
+        }
+    }
+    let each = [("the client", by_client), ("the server", by_server)];
+    each.into_iter()
+        .filter_map(|(from, sent)| {
+            sent.map(|sent| (from, sent, sent.needs.map(|needs| declared(&sent, needs))))
+        })
+        .collect()
+}
+
+fn declared(sent: &Sent, needs: Capability) -> String {
+    let whose = match needs {
+        Capability::Client(_) => "client",
+        Capability::Server(_) => "server",
+    };
+    let name = needs.as_str();
+    let first = Revision::ALL.into_iter().find(|revision| needs.is_in(*revision));
+    match first.filter(|first| *first > sent.since) {
+        None => format!("the {whose}'s capability {name}"),
+        Some(first) => format!("the {whose}'s capability {name}, from {first} on"),
+    }
+}
+
+/// What stands in the messages of a method, and what is often got wrong. A `?` is behind what may be left out.
+struct Members {
+    name: &'static str,
+    params: &'static str,
+    result: &'static str,
+    note: &'static str,
+}
+
+fn members(method: &str) -> &'static Members {
+    MEMBERS.iter().find(|members| members.name == method).expect("a test looks for each of them")
+}
+
+const fn request(
+    name: &'static str,
+    params: &'static str,
+    result: &'static str,
+    note: &'static str,
+) -> Members {
+    Members { name, params, result, note }
+}
+
+const fn notification(name: &'static str, params: &'static str, note: &'static str) -> Members {
+    Members { name, params, result: "", note }
+}
+
+const NONE: &str = "none";
+const EMPTY: &str = "{}";
+const PAGES: &str = "As long as the result has a nextCursor, also an empty one, there is another page: ask again with it as cursor. From 2026-07-28 on it has ttlMs and cacheScope too.";
+const CHANGED: &str =
+    "Ask for the list again. From 2026-07-28 on it comes only to a subscriptions/listen that wanted it.";
+
 #[rustfmt::skip]
-pub(super) const METHODS: &[Method] = &[
-    method("initialize", Request, From::Client, V2024, V2025_NOVEMBER, "opens a connection: the revision, the capabilities and the names of both sides"),
-    method("notifications/initialized", Notification, From::Client, V2024, V2025_NOVEMBER, "the client is ready: normal work may begin"),
-    method("ping", Request, From::Either, V2024, V2025_NOVEMBER, "asks whether the other side is there; the result is {}"),
-    method("server/discover", Request, From::Client, V2026, V2026, "asks for the server's versions, capabilities and instructions"),
-    method("tools/list", Request, From::Client, V2024, V2026, "the tools there are, with the schemas of their arguments"),
-    method("tools/call", Request, From::Client, V2024, V2026, "runs a tool; that the tool failed is a result with isError"),
-    method("resources/list", Request, From::Client, V2024, V2026, "the resources there are"),
-    method("resources/templates/list", Request, From::Client, V2024, V2026, "the URI templates of resources"),
-    method("resources/read", Request, From::Client, V2024, V2026, "the contents of a resource"),
-    method("resources/subscribe", Request, From::Client, V2024, V2025_NOVEMBER, "asks to be told when a resource changes"),
-    method("resources/unsubscribe", Request, From::Client, V2024, V2025_NOVEMBER, "ends a subscription to a resource"),
-    method("prompts/list", Request, From::Client, V2024, V2026, "the prompts there are"),
-    method("prompts/get", Request, From::Client, V2024, V2026, "the messages of a prompt, with its arguments filled in"),
-    method("completion/complete", Request, From::Client, V2024, V2026, "proposals for an argument of a prompt or template"),
-    method("logging/setLevel", Request, From::Client, V2024, V2025_NOVEMBER, "which log messages the server should send"),
-    method("subscriptions/listen", Request, From::Client, V2026, V2026, "opens a stream of change notifications"),
-    method("sampling/createMessage", Request, From::Server, V2024, V2025_NOVEMBER, "asks the client's model for a completion; from 2026-07-28 an entry of inputRequests"),
-    method("roots/list", Request, From::Server, V2024, V2025_NOVEMBER, "asks for the folders the client works in; from 2026-07-28 an entry of inputRequests"),
-    method("elicitation/create", Request, From::Server, V2025_JUNE, V2025_NOVEMBER, "asks the user for input; from 2026-07-28 an entry of inputRequests"),
-    method("tasks/get", Request, From::Either, V2025_NOVEMBER, V2025_NOVEMBER, "the state of a long-running task; an extension from 2026-07-28"),
-    method("tasks/result", Request, From::Either, V2025_NOVEMBER, V2025_NOVEMBER, "waits for the result of a task"),
-    method("tasks/list", Request, From::Either, V2025_NOVEMBER, V2025_NOVEMBER, "the tasks there are"),
-    method("tasks/cancel", Request, From::Either, V2025_NOVEMBER, V2025_NOVEMBER, "ends a task; an extension from 2026-07-28"),
-    method("notifications/cancelled", Notification, From::Either, V2024, V2026, "the sender no longer wants the answer to one of its requests"),
-    method("notifications/progress", Notification, From::Either, V2024, V2026, "how far a request has come; only with the progressToken it was given"),
-    method("notifications/message", Notification, From::Server, V2024, V2026, "a log message"),
-    method("notifications/tools/list_changed", Notification, From::Server, V2024, V2026, "the list of tools has changed"),
-    method("notifications/prompts/list_changed", Notification, From::Server, V2024, V2026, "the list of prompts has changed"),
-    method("notifications/resources/list_changed", Notification, From::Server, V2024, V2026, "the list of resources has changed"),
-    method("notifications/resources/updated", Notification, From::Server, V2024, V2026, "a resource that was subscribed to has changed"),
-    method("notifications/roots/list_changed", Notification, From::Client, V2024, V2025_NOVEMBER, "the client's folders have changed"),
-    method("notifications/elicitation/complete", Notification, From::Server, V2025_NOVEMBER, V2025_NOVEMBER, "an elicitation by URL is done"),
-    method("notifications/tasks/status", Notification, From::Either, V2025_NOVEMBER, V2025_NOVEMBER, "the state of a task has changed"),
-    method("notifications/subscriptions/acknowledged", Notification, From::Server, V2026, V2026, "the first message of a listen: what of it the server honours"),
+const MEMBERS: &[Members] = &[
+    request("initialize", "protocolVersion, capabilities, clientInfo", "protocolVersion, capabilities, serverInfo, instructions?", "The first request of a connection, once. A server that does not speak the revision asked for answers with one that it speaks; a client that does not speak that one goes away. It cannot be cancelled, and never stands in a batch."),
+    notification("notifications/initialized", NONE, "Sent once, when the result of initialize has come. Until then a server should ask nothing but ping."),
+    request("ping", NONE, EMPTY, "Any side may ask at any time, and is answered at once."),
+    request("server/discover", NONE, "supportedVersions, capabilities, instructions?, ttlMs, cacheScope", "Every modern server has it, and no client has to ask. Legacy servers do not know it, so it also tells the two apart."),
+    request("tools/list", "cursor?", "tools, nextCursor?", PAGES),
+    request("tools/call", "name, arguments?", "content, structuredContent?, isError?", "An unknown tool is the error -32602. So are bad arguments up to 2025-06-18; from 2025-11-25 on they are a result with isError, so that the model sees them and can do better."),
+    request("resources/list", "cursor?", "resources, nextCursor?", PAGES),
+    request("resources/templates/list", "cursor?", "resourceTemplates, nextCursor?", "Templates are those of RFC 6570, as note://{id}. As long as the result has a nextCursor there is another page."),
+    request("resources/read", "uri", "contents", "Each of the contents has text, or a blob in Base64. A resource that is not there is the error -32002, and from 2026-07-28 on -32602 with data.uri; never empty contents."),
+    request("resources/subscribe", "uri", EMPTY, "From then on the server sends notifications/resources/updated."),
+    request("resources/unsubscribe", "uri", EMPTY, ""),
+    request("prompts/list", "cursor?", "prompts, nextCursor?", PAGES),
+    request("prompts/get", "name, arguments?", "messages, description?", "Arguments are strings. An unknown prompt, or an argument that is missing, is the error -32602."),
+    request("completion/complete", "ref, argument, context?", "completion: values, total?, hasMore?", "ref is {\"type\":\"ref/prompt\",\"name\":…} or {\"type\":\"ref/resource\",\"uri\":…}. At most 100 values. context has the arguments that are already there, since 2025-06-18."),
+    request("logging/setLevel", "level", EMPTY, "From the mildest: debug, info, notice, warning, error, critical, alert, emergency."),
+    request("subscriptions/listen", "notifications: toolsListChanged?, promptsListChanged?, resourcesListChanged?, resourceSubscriptions?", "{}, when the server ends it", "The first message is notifications/subscriptions/acknowledged. It and all that follow carry the id of this request in their _meta, as io.modelcontextprotocol/subscriptionId. What is listened to cannot be changed: open another one, then end this one. Nothing survives a connection."),
+    request("sampling/createMessage", "messages, maxTokens, modelPreferences?, systemPrompt?, includeContext?, temperature?, stopSequences?, metadata?, tools?, toolChoice?", "role, content, model, stopReason?", "The user should see what is asked and may refuse it. tools, toolChoice and content that is an array are there since 2025-11-25 and need the capability sampling.tools."),
+    request("roots/list", NONE, "roots", "Roots are file: URIs. They say where the user works; they keep nobody out."),
+    request("elicitation/create", "message, requestedSchema; or mode \"url\", message, url, elicitationId (only in 2025-11-25)", "action, content?", "action is accept, decline or cancel. The schema is a flat object of strings, numbers, booleans and enums. Secrets must not be asked for in a form: send the user to a page, which there is since 2025-11-25."),
+    request("tasks/get", "taskId", "taskId, status, ttl, createdAt, lastUpdatedAt, pollInterval?, statusMessage?", "status is working, input_required, completed, failed or cancelled. In the extension the times are ttlMs and pollIntervalMs, and what came of the task, or what it asks for, stands in the same result."),
+    request("tasks/result", "taskId", "what the request itself would have given", "Waits until the task has come to an end."),
+    request("tasks/list", "cursor?", "tasks, nextCursor?", ""),
+    request("tasks/cancel", "taskId", "the task; {} in the extension", "A task that is over cannot be cancelled: -32602. In the extension it may be asked again. notifications/cancelled is not for tasks."),
+    request("tasks/update", "taskId, inputResponses", EMPTY, "Answers what a task of status input_required asks for in the inputRequests of tasks/get, by the same keys."),
+    notification("notifications/cancelled", "requestId, reason?", "The receiver stops and sends no answer; one that was already on its way is ignored. Only for a request of the sender's own that is in flight, and never for initialize. From 2026-07-28 on a client sends it on stdio only, since over HTTP it closes the stream, and a server only to end a subscriptions/listen."),
+    notification("notifications/progress", "progressToken, progress, total?, message?", "progress grows with each message and stops with the answer. message is there since 2025-03-26. From 2026-07-28 on only servers send it, on the stream of the request."),
+    notification("notifications/message", "level, data, logger?", "From 2026-07-28 on only for a request that has io.modelcontextprotocol/logLevel in its _meta, and on its stream."),
+    notification("notifications/tools/list_changed", NONE, CHANGED),
+    notification("notifications/prompts/list_changed", NONE, CHANGED),
+    notification("notifications/resources/list_changed", NONE, CHANGED),
+    notification("notifications/resources/updated", "uri", "It says that the resource has changed, not how: read it. From 2026-07-28 on it comes only to a subscriptions/listen that named the uri."),
+    notification("notifications/roots/list_changed", NONE, "The server should ask roots/list again."),
+    notification("notifications/elicitation/complete", "elicitationId", "The client may send again what had failed with -32042."),
+    notification("notifications/tasks/status", "the task, as tasks/get has it", "Nobody has to send it, so nobody should wait for it: ask tasks/get."),
+    notification("notifications/tasks", "the task, as tasks/get has it", "Comes only to a subscriptions/listen that has the task in taskIds."),
+    notification("notifications/subscriptions/acknowledged", "notifications", "A server leaves out what it cannot do. Until this has come nothing else does."),
 ];
+
+#[cfg(test)]
+mod tests {
+    use barewire_proto::mcp::METHODS;
+
+    use super::*;
+
+    #[test]
+    fn every_method_of_the_protocol_is_described_and_no_other() {
+        let described: Vec<&str> = MEMBERS.iter().map(|members| members.name).collect();
+        let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+        assert_eq!(described, known);
+        for method in METHODS {
+            assert_eq!(
+                members(method.name).result.is_empty(),
+                method.kind == Kind::Notification,
+                "{}",
+                method.name
+            );
+            assert_ne!(sender(method), "nobody", "{}", method.name);
+        }
+    }
+}

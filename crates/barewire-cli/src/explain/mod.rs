@@ -1,23 +1,25 @@
-//! `barewire explain`: what a code, a shape, a rule or a method means, who is at fault, and how to fix it.
+//! `barewire explain`: what a code, a shape, a rule, a method or a revision means, who is at fault, and how to fix it.
 
 mod methods;
+mod revisions;
 mod topics;
 
 use std::io::{self, Write};
 
+use barewire_proto::mcp::{METHODS, Method, Revision, code};
+use barewire_proto::rpc::Code;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::{Output, Tone, shown};
 use crate::{Exit, Failure};
-use methods::METHODS;
 use topics::{RANGES, TOPICS, Topic};
 
-/// Explain an error code, a message shape, a rule or a method.
+/// Explain an error code, a message shape, a rule, a method or a revision.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An error code, a shape, a rule that `barewire read` names, or a method
+    /// An error code, a shape, a rule that `barewire read` names, a method, or a revision
     #[arg(value_name = "CODE|METHOD|SHAPE", allow_hyphen_values = true, required_unless_present = "list")]
     what: Option<String>,
     /// List everything that can be explained
@@ -34,6 +36,7 @@ Examples:
   barewire explain notification   a shape of message
   barewire explain null-id        a rule, as barewire read names it
   barewire explain tools/call     a method of MCP
+  barewire explain 2026-07-28     a revision of MCP
   barewire explain --list         everything there is";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 
 /// What a method is for, in a line.
 pub(crate) fn in_a_line(method: &str) -> Option<&'static str> {
-    METHODS.iter().find(|known| known.name == method).map(|known| known.what)
+    Method::find(method).map(|known| known.summary)
 }
 
 fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure> {
@@ -56,8 +59,12 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
         show(output, topic.names[0], topic, json)?;
         return Ok(Exit::Clean);
     }
-    if let Some(method) = METHODS.iter().find(|method| method.name == wanted) {
-        method.show(output, json)?;
+    if let Some(method) = Method::find(wanted) {
+        methods::show(method, output, json)?;
+        return Ok(Exit::Clean);
+    }
+    if let Some(revision) = Revision::parse(wanted) {
+        revisions::show(revision, output, json)?;
         return Ok(Exit::Clean);
     }
     if let Ok(code) = wanted.parse::<i64>() {
@@ -75,9 +82,14 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
 
 fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Result<()> {
     let Topic { title, what, fault, fix, see, .. } = topic;
+    let known = name.parse().ok().and_then(|number| code::find(Code::received(number)));
     if json {
-        let value =
+        let mut value =
             json!({"name": name, "title": title, "what": what, "fault": fault, "fix": fix, "see": see});
+        if let Some(known) = known {
+            value["since"] = json!(known.since);
+            value["until"] = json!(known.until);
+        }
         return writeln!(output, "{value}");
     }
     let head = output.paint(Tone::Strong, format_args!("{name}: {title}"));
@@ -88,6 +100,9 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
     writeln!(output)?;
     for (label, text) in [("At fault: ", fault), ("Fix:      ", fix), ("See:      ", see)] {
         wrapped(output, label, text)?;
+    }
+    if let Some(known) = known {
+        wrapped(output, "In MCP:   ", &methods::span(known.since, known.until))?;
     }
     Ok(())
 }
@@ -120,14 +135,21 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
         if json {
             writeln!(output, "{}", json!({"name": name, "title": topic.title}))?;
         } else {
-            writeln!(output, "{name:<34} {}", topic.title)?;
+            writeln!(output, "{name:<40} {}", topic.title)?;
         }
     }
     for method in METHODS {
         if json {
-            writeln!(output, "{}", json!({"name": method.name, "title": method.what}))?;
+            writeln!(output, "{}", json!({"name": method.name, "title": method.summary}))?;
         } else {
-            writeln!(output, "{:<34} {}", method.name, method.what)?;
+            writeln!(output, "{:<40} {}", method.name, method.summary)?;
+        }
+    }
+    for revision in Revision::ALL {
+        if json {
+            writeln!(output, "{}", json!({"name": revision, "title": revisions::what(revision)}))?;
+        } else {
+            writeln!(output, "{revision:<40} a revision of MCP")?;
         }
     }
     Ok(Exit::Clean)
@@ -135,8 +157,9 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
 
 /// The name that differs in the fewest letters, if it is few.
 fn nearest(wanted: &str) -> Option<&'static str> {
+    let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
     let names =
-        TOPICS.iter().flat_map(|topic| topic.names.iter().copied()).chain(METHODS.iter().map(|m| m.name));
+        topics.chain(METHODS.iter().map(|method| method.name)).chain(Revision::ALL.map(Revision::as_str));
     let wanted = wanted.to_lowercase();
     if wanted.len() > 64 {
         return None;
@@ -176,6 +199,14 @@ mod tests {
             [i64::MIN, -32769, -32768, -32701, -32604, -32100, -32099, -32000, -31999, -1, 0, 1, i64::MAX]
         {
             assert!(RANGES.iter().any(|(range, _)| range.contains(&code)), "{code}");
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_protocol_has_an_entry() {
+        for known in code::CODES {
+            let name = known.code.to_string();
+            assert!(TOPICS.iter().any(|topic| topic.names[0] == name), "{name}");
         }
     }
 

@@ -116,7 +116,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1",
     },
     Topic {
-        names: &["-32002"],
+        names: &["-32002", "resource-not-found"],
         title: "Resource not found (MCP up to 2025-11-25)",
         what: "The uri of a resources/read names nothing. From 2026-07-28 on it is -32602 with \
                    data.uri.",
@@ -125,7 +125,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2025-11-25, server resources, error handling",
     },
     Topic {
-        names: &["-32020"],
+        names: &["-32020", "header-mismatch"],
         title: "Header mismatch (MCP 2026-07-28)",
         what: "An HTTP header that mirrors the body is missing, cannot be read, or says something else \
                    than the body.",
@@ -134,7 +134,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, transports, Streamable HTTP",
     },
     Topic {
-        names: &["-32021"],
+        names: &["-32021", "missing-client-capability"],
         title: "Missing required client capability (MCP 2026-07-28)",
         what: "The server needs something of the client that this request did not declare: see \
                    data.requiredCapabilities.",
@@ -143,7 +143,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, lifecycle",
     },
     Topic {
-        names: &["-32022"],
+        names: &["-32022", "unsupported-protocol-version"],
         title: "Unsupported protocol version (MCP 2026-07-28)",
         what: "The server does not speak the revision the request asks for. data.supported lists those \
                    it speaks.",
@@ -152,12 +152,21 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, versioning",
     },
     Topic {
-        names: &["-32042"],
+        names: &["-32042", "url-elicitation-required"],
         title: "URL elicitation required (MCP 2025-11-25)",
         what: "The user has to open the URLs in data.elicitations before the request can succeed.",
         fault: "nobody",
         fix: "let the user open them, then send the request again",
         see: "MCP 2025-11-25, client elicitation",
+    },
+    Topic {
+        names: &["-1", "user-rejected"],
+        title: "User rejected sampling request (MCP up to 2025-11-25)",
+        what: "The user, or the client for them, does not want the model to be asked. The specification has it \
+                   as an example, so others may use another code, or this one for something else.",
+        fault: "nobody: a user may say no",
+        fix: "go on without the model, or fail with a result that says so",
+        see: "MCP 2025-11-25, client sampling, error handling",
     },
     Topic {
         names: &["-32800"],

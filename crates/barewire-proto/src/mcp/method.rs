@@ -17,6 +17,8 @@ pub struct Method {
     pub by_server: Option<Sent>,
     /// Where it has gone after the last revision that has it, or who does its work there.
     pub instead: Option<&'static str>,
+    /// What to do in place of it, if it is there in 2026-07-28 but should not be taken up any more.
+    pub deprecated: Option<&'static str>,
     /// Who may send it from 2026-07-28 on if both sides have declared the extension [`TASKS`].
     pub extension: Option<Side>,
 }
@@ -121,6 +123,7 @@ const fn request(name: &'static str, summary: &'static str) -> Method {
         by_client: None,
         by_server: None,
         instead: None,
+        deprecated: None,
         extension: None,
     }
 }
@@ -151,6 +154,10 @@ impl Method {
 
     const fn instead(self, instead: &'static str) -> Self {
         Self { instead: Some(instead), ..self }
+    }
+
+    const fn deprecated(self, deprecated: &'static str) -> Self {
+        Self { deprecated: Some(deprecated), ..self }
     }
 
     const fn extension(self, side: Side) -> Self {
@@ -192,8 +199,8 @@ pub const METHODS: &[Method] = &[
     request("completion/complete", "proposals for an argument of a prompt or template").client(ALL.needs(OfServer(S::Completions))),
     request("logging/setLevel", "which log messages the server should send").client(LEGACY.needs(OfServer(S::Logging))).instead("io.modelcontextprotocol/logLevel in the _meta of a request"),
     request("subscriptions/listen", "opens a stream of change notifications").client(MODERN),
-    request("sampling/createMessage", "asks the client's model for a completion").server(LEGACY.needs(OfClient(C::Sampling))).instead(INPUT),
-    request("roots/list", "asks for the folders the client works in").server(LEGACY.needs(OfClient(C::Roots))).instead(INPUT),
+    request("sampling/createMessage", "asks the client's model for a completion").server(LEGACY.needs(OfClient(C::Sampling))).instead(INPUT).deprecated("ask the provider of a model directly"),
+    request("roots/list", "asks for the folders the client works in").server(LEGACY.needs(OfClient(C::Roots))).instead(INPUT).deprecated("take folders and files as arguments of tools, as URIs of resources or from a configuration"),
     request("elicitation/create", "asks the user for input").server(JUNE_2025.needs(OfClient(C::Elicitation))).instead(INPUT),
     request("tasks/get", "the state of a long-running task").client(NOVEMBER_2025.needs(OfServer(S::Tasks))).server(NOVEMBER_2025.needs(OfClient(C::Tasks))).instead(EXTENSION).extension(Side::Client),
     request("tasks/result", "waits for the result of a task").client(NOVEMBER_2025.needs(OfServer(S::Tasks))).server(NOVEMBER_2025.needs(OfClient(C::Tasks))).instead("tasks/get, whose result holds it, in the extension io.modelcontextprotocol/tasks"),
@@ -202,7 +209,7 @@ pub const METHODS: &[Method] = &[
     request("tasks/update", "gives a task the input that it waits for").extension(Side::Client),
     notification("notifications/cancelled", "the sender no longer wants the answer to one of its requests").client(ALL).server(ALL),
     notification("notifications/progress", "how far a request has come; only with the progressToken it was given").client(LEGACY).server(ALL),
-    notification("notifications/message", "a log message").server(ALL.needs(OfServer(S::Logging))),
+    notification("notifications/message", "a log message").server(ALL.needs(OfServer(S::Logging))).deprecated("log to stderr on stdio, or use OpenTelemetry"),
     notification("notifications/tools/list_changed", "the list of tools has changed").server(ALL.needs(OfServer(S::ToolsListChanged))),
     notification("notifications/prompts/list_changed", "the list of prompts has changed").server(ALL.needs(OfServer(S::PromptsListChanged))),
     notification("notifications/resources/list_changed", "the list of resources has changed").server(ALL.needs(OfServer(S::ResourcesListChanged))),
