@@ -25,13 +25,16 @@ pub struct Call<R> {
     params: io::Result<Option<String>>,
     patience: Patience,
     progress: Option<OnProgress>,
+    quiet: bool,
+    id: Arc<OnceLock<CallId>>,
     result: PhantomData<fn() -> R>,
 }
 
 impl<R> Call<R> {
     pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
         let patience = Patience { timeout: Some(DEFAULT_TIMEOUT), ..Patience::default() };
-        Self { queue, method, params, patience, progress: None, result: PhantomData }
+        let id = Arc::new(OnceLock::new());
+        Self { queue, method, params, patience, progress: None, quiet: false, id, result: PhantomData }
     }
 
     /// Waits this long for the answer instead of 60 seconds. The other side is told when it is over.
@@ -61,15 +64,25 @@ impl<R> Call<R> {
         self
     }
 
+    /// Does not tell the other side when it is given up: some calls must not be cancelled.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// Holds the call's id from the moment it is about to be written.
+    pub(crate) fn id(&self) -> Arc<OnceLock<CallId>> {
+        Arc::clone(&self.id)
+    }
+
     /// What the queue is told, and what waits for the outcome.
     pub(super) fn prepare(self) -> Result<(Ask, Waiting), CallError> {
-        let Self { queue, method, params, patience, progress, .. } = self;
+        let Self { queue, method, params, patience, progress, quiet, id, .. } = self;
         let params = params.map_err(|error| CallError::Params(error.to_string()))?;
         let params = queue.traced(&method, params);
         let (answer, outcome) = oneshot::channel();
-        let id = Arc::new(OnceLock::new());
         let waiting = Waiting { queue, id: Arc::clone(&id), outcome, over: false };
-        Ok((Ask { method, params, patience, progress, id, answer }, waiting))
+        Ok((Ask { method, params, patience, progress, quiet, id, answer }, waiting))
     }
 }
 
@@ -152,6 +165,8 @@ pub enum CallError {
     Missing,
     /// It took too long. The other side has been told.
     TimedOut,
+    /// The other side has ended it without an answer.
+    Cancelled,
     /// The parameters cannot be sent.
     Params(String),
     /// The connection is over.
@@ -173,6 +188,7 @@ impl fmt::Display for CallError {
             Self::Result(what) => write!(f, "the result is not what was expected: {what}"),
             Self::Missing => f.write_str("the answer to the batch has none for this call"),
             Self::TimedOut => f.write_str("no answer in time"),
+            Self::Cancelled => f.write_str("the other side ended the call without an answer"),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Closed(closed) => fmt::Display::fmt(closed, f),
         }

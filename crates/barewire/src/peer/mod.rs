@@ -55,5 +55,4 @@ pub use limits::Limits;
 pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::Service;
-
-pub(crate) use work::{BoxedWork, Work};
+pub(crate) use work::{BoxedWork, Typed, Work};

@@ -71,6 +71,8 @@ pub(super) struct Ask {
     pub(super) params: Option<String>,
     pub(super) patience: Patience,
     pub(super) progress: Option<OnProgress>,
+    /// The other side is not told when nobody waits for it any more.
+    pub(super) quiet: bool,
     /// Is told the id, so that the call can be forgotten.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,

@@ -23,7 +23,7 @@ impl Raw {
         Self { text: Some(json.as_str().into()) }
     }
 
-    pub(super) fn from_params(params: Option<Params<'_>>) -> Self {
+    pub(crate) fn from_params(params: Option<Params<'_>>) -> Self {
         Self { text: params.map(|params| params.json().as_str().into()) }
     }
 

@@ -1,6 +1,7 @@
 //! Who decides what becomes of what the other side sends: a table of methods, or a protocol that has one.
 
 use barewire_proto::rpc::{Notification, Params};
+use barewire_proto::session::CallId;
 
 use super::Context;
 use super::work::BoxedWork;
@@ -20,6 +21,12 @@ pub(crate) trait Service: Send {
     /// arrays.
     fn batch(&self, most: Option<usize>) -> Option<usize> {
         most
+    }
+
+    /// Whether the other side may end this call of ours: then its cancellation means that, and none of its own requests.
+    fn ends(&self, call: CallId) -> bool {
+        let _ = call;
+        false
     }
 
     /// Whether the other side may ask at all. If not, what it asks is reported and not answered.

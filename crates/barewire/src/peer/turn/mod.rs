@@ -92,6 +92,8 @@ pub(super) enum Wants {
 struct Caller {
     answer: oneshot::Sender<Result<Raw, CallError>>,
     progress: Option<OnProgress>,
+    /// The other side is not told when it is given up.
+    quiet: bool,
 }
 
 struct Running {

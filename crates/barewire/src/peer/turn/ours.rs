@@ -61,8 +61,7 @@ impl<C: Codec> Turn<C> {
                 if let Some(call) = id.get()
                     && let Effect::Tell(call) = self.session.step(Event::Forget(*call))
                 {
-                    self.callers.remove(&call);
-                    self.tell(call);
+                    self.given_up(call, None);
                 }
             }
             Command::Shutdown => {
@@ -86,7 +85,7 @@ impl<C: Codec> Turn<C> {
 
     /// Enters a request of ours; `None` if it is not to be sent.
     fn ask(&mut self, ask: Ask, batch: Option<BatchId>) -> Option<Asked> {
-        let Ask { method, params, patience, progress, id, answer } = ask;
+        let Ask { method, params, patience, progress, quiet, id, answer } = ask;
         if answer.is_closed() {
             return None;
         }
@@ -110,7 +109,7 @@ impl<C: Codec> Turn<C> {
             .or(params),
             None => params,
         };
-        self.callers.insert(call, Caller { answer, progress });
+        self.callers.insert(call, Caller { answer, progress, quiet });
         Some(Asked { id, method, params })
     }
 
@@ -140,18 +139,23 @@ impl<C: Codec> Turn<C> {
         Some(array)
     }
 
-    /// Tells the other side that we no longer wait for this one.
-    fn tell(&mut self, call: CallId) {
-        let cancel = self.conventions.cancel;
-        self.send(None, |out| cancel.write(out, call));
+    /// We no longer wait for this one: tells its caller why, and the other side.
+    fn given_up(&mut self, call: CallId, why: Option<CallError>) {
+        let Some(caller) = self.callers.remove(&call) else { return };
+        if let Some(why) = why {
+            let _ = caller.answer.send(Err(why));
+        }
+        if !caller.quiet {
+            let cancel = self.conventions.cancel;
+            self.send(None, |out| cancel.write(out, call));
+        }
     }
 
     /// Ends the calls that have waited long enough.
     pub(in crate::peer) fn tick(&mut self) {
         let now = self.now();
         while let Effect::TimedOut(call) = self.session.step(Event::Tick(now)) {
-            self.settle(call, Err(CallError::TimedOut));
-            self.tell(call);
+            self.given_up(call, Some(CallError::TimedOut));
         }
     }
 

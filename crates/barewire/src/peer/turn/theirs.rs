@@ -99,7 +99,8 @@ impl<C: Codec> Turn<C> {
 
     pub(super) fn judge(&mut self, invalid: &Invalid<'_>, group: Option<u64>) {
         match self.session.step(Event::Invalid(invalid)) {
-            Effect::Reject => {
+            // Where nothing may be asked of us, nobody waits for an answer.
+            Effect::Reject if self.service.is_asked() => {
                 if let Some(reply) = invalid.reply() {
                     self.send(group, |out| reply.error(out, &invalid.error()));
                 }
@@ -146,7 +147,10 @@ impl<C: Codec> Turn<C> {
     pub(super) fn notification(&mut self, notification: Notification<'_>, frame: Frame<'_>) -> bool {
         match self.conventions.signal(&notification) {
             Signal::Cancel(id) => {
-                self.cancelled(&id);
+                match CallId::from_id(&id).filter(|call| self.service.ends(*call)) {
+                    Some(call) => self.ended(call),
+                    None => self.cancelled(&id),
+                }
                 return true;
             }
             Signal::Stray => {
@@ -192,6 +196,12 @@ impl<C: Codec> Turn<C> {
                 self.log.failed(self.conventions.progress.method, &panic);
             }
         }
+    }
+
+    /// They have ended a call of ours, and will not answer it.
+    fn ended(&mut self, call: CallId) {
+        self.session.step(Event::Forget(call));
+        self.settle(call, Err(CallError::Cancelled));
     }
 
     /// They no longer want an answer: the session forgets the id, then the handler is told, then it is dropped.

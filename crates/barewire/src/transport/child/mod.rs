@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{self, Command};
 use std::sync::Arc;
@@ -197,6 +197,34 @@ impl Child {
         let leash = Arc::new(supervisor.start(stderr, &self.stderr)?);
         let reader = ProcessReader { pipe, cut: Some(is_cut), _leash: Arc::clone(&leash) };
         Ok(Process { reader, writer, leash, exit, pid, framing: self.framing })
+    }
+}
+
+/// The program of this name, without arguments.
+impl From<&str> for Child {
+    fn from(program: &str) -> Self {
+        Self::new(program)
+    }
+}
+
+/// The program of this name, without arguments.
+impl From<String> for Child {
+    fn from(program: String) -> Self {
+        Self::new(program)
+    }
+}
+
+/// The program at this path, without arguments.
+impl From<&Path> for Child {
+    fn from(program: &Path) -> Self {
+        Self::new(program)
+    }
+}
+
+/// The program at this path, without arguments.
+impl From<PathBuf> for Child {
+    fn from(program: PathBuf) -> Self {
+        Self::new(program)
     }
 }
 
