@@ -24,6 +24,8 @@
 
 pub mod blocking;
 #[cfg(feature = "tokio")]
+pub mod client;
+#[cfg(feature = "tokio")]
 pub mod peer;
 #[cfg(feature = "tokio")]
 pub mod server;
@@ -33,10 +35,14 @@ pub mod transport;
 mod failure;
 mod log;
 mod params;
+mod trace;
 
+#[cfg(feature = "tokio")]
+pub use client::{Client, ClientError};
 pub use failure::Failure;
 #[cfg(feature = "tokio")]
 pub use server::Server;
+pub use trace::TraceContext;
 
 pub use barewire_proto as proto;
 

@@ -10,8 +10,8 @@ use barewire_proto::mcp::{
     ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern,
 };
 use barewire_proto::rpc::{Code, ErrorObject};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
@@ -20,8 +20,8 @@ use super::rounds::{Asked, Rounds};
 use super::seal::Binding;
 use super::session::Session;
 use super::{Calling, Shared};
-use crate::Failure;
 use crate::peer::{CallError, Cancellation, Context, Raw};
+use crate::{Failure, TraceContext};
 
 /// One call of a tool, one reading of a resource or one getting of a prompt. Cheap to clone.
 #[derive(Clone)]
@@ -51,20 +51,6 @@ struct Subject {
 enum Client {
     Legacy(Arc<Session>),
     Modern { capabilities: OnceLock<ClientCapabilities>, log_level: Option<LoggingLevel> },
-}
-
-/// Who a call came from, as far as anybody can follow it: W3C trace context.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TraceContext {
-    /// The span that the call is made in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
-    /// What tracing systems add to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tracestate: Option<String>,
-    /// What the caller wants to be passed on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baggage: Option<String>,
 }
 
 /// How far a call has come.

@@ -62,7 +62,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 pub use ask::{AskError, Elicit, Question, Roots, Visit};
-pub use call::{Call, Progress, TraceContext};
+pub use call::{Call, Progress};
 pub use completion::Completing;
 pub use handler::{Handler, OfArguments, OfBoth, OfCall, OfNothing, Told};
 pub use prompt::{IntoPrompt, Prompt};

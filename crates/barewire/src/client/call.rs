@@ -1,0 +1,242 @@
+//! A call of the server: asked when it is awaited, cancelled when it is dropped.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barewire_proto::mcp::{LoggingLevel, ProgressParams};
+use serde::Serialize;
+
+use super::link::Link;
+use super::params::{self, Members, Params, introduction, raw};
+use super::progress::{Progress, Told};
+use super::{Client, ClientError, Shared, rounds};
+use crate::TraceContext;
+use crate::peer::{FromResult, Raw};
+
+/// A question to the server that is asked by awaiting it.
+///
+/// Dropping it while it waits cancels it, and tells the server so. What the server asks back in between is answered by the
+/// closures that the client was built with.
+#[must_use = "nothing is asked until it is awaited"]
+pub struct Call<R> {
+    pub(super) client: Client,
+    pub(super) method: Cow<'static, str>,
+    pub(super) params: Result<Params, String>,
+    pub(super) options: Options,
+    result: PhantomData<fn() -> R>,
+}
+
+/// How a call is made.
+#[derive(Clone, Default)]
+pub(super) struct Options {
+    patience: Patience,
+    at_most: Option<Duration>,
+    told: Option<Told>,
+    meta: Members,
+    log_level: Option<LoggingLevel>,
+    /// What is wrong with all this.
+    wrong: Option<String>,
+    as_it_comes: bool,
+}
+
+/// How long an answer is waited for.
+#[derive(Debug, Clone, Copy, Default)]
+enum Patience {
+    /// As the client was built.
+    #[default]
+    Usual,
+    For(Duration),
+    Ever,
+}
+
+impl<R> Call<R> {
+    pub(super) fn new(
+        client: &Client,
+        method: impl Into<Cow<'static, str>>,
+        params: Result<Params, String>,
+    ) -> Self {
+        let options = Options::default();
+        Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
+    }
+
+    /// Waits this long for the server's answer instead of what the client was built with. If the server asks back, each of
+    /// its answers may take as long; the time that our own answers take does not count.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout(timeout);
+        self
+    }
+
+    /// Waits for ever.
+    pub fn no_timeout(mut self) -> Self {
+        self.options.patience = Patience::Ever;
+        self
+    }
+
+    /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
+    pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
+        self.options.at_most = Some(at_most);
+        self
+    }
+
+    /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
+    pub fn on_progress(mut self, tell: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.options.told = Some(Told::new(tell));
+        self
+    }
+
+    /// Asks to be told of progress, and gives a stream of it. To be read while the call is awaited.
+    ///
+    /// ```no_run
+    /// # async fn example(client: barewire::Client) -> Result<(), barewire::ClientError> {
+    /// let (call, mut progress) = client.call_tool("index", ()).with_progress();
+    /// let show = async {
+    ///     while let Some(step) = progress.next().await {
+    ///         tracing::info!(done = step.progress, message = step.message);
+    ///     }
+    /// };
+    /// let (result, ()) = tokio::join!(call.into_future(), show);
+    /// # result.map(drop) }
+    /// ```
+    pub fn with_progress(mut self) -> (Self, Progress) {
+        let (told, progress) = Told::stream();
+        self.options.told = Some(told);
+        (self, progress)
+    }
+
+    /// Adds members to `_meta`: anything that is written as an object.
+    pub fn meta(mut self, meta: impl Serialize) -> Self {
+        self.options.add_meta(&meta);
+        self
+    }
+
+    /// Says in `_meta` what caused this call.
+    pub fn trace(mut self, context: TraceContext) -> Self {
+        self.options.add_meta(&context);
+        self
+    }
+
+    /// Asks for log messages from this level on, about this call alone. In the legacy era there is one level for all calls,
+    /// [`Client::set_log_level`], and this changes nothing.
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
+        self.options.log_level = Some(level);
+        self
+    }
+}
+
+impl Call<Raw> {
+    /// Gives the result as it comes, without a look at its `resultType`: also if it says that input is required.
+    pub fn as_it_comes(mut self) -> Self {
+        self.options.as_it_comes = true;
+        self
+    }
+}
+
+impl Options {
+    pub(super) fn timeout(&mut self, timeout: Duration) {
+        self.patience = Patience::For(timeout);
+    }
+
+    pub(super) fn add_meta(&mut self, meta: &impl Serialize) {
+        match params::meta(meta) {
+            Ok(meta) => self.meta.extend(meta),
+            Err(wrong) => self.wrong = Some(wrong),
+        }
+    }
+
+    pub(super) fn is_as_it_comes(&self) -> bool {
+        self.as_it_comes
+    }
+}
+
+impl<R: FromResult> IntoFuture for Call<R> {
+    type Output = Result<R, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { client, method, params, options, .. } = self;
+            let params = params.map_err(ClientError::Params)?;
+            if let Some(wrong) = options.wrong {
+                return Err(ClientError::Params(wrong));
+            }
+            let link = client.0.allowed(&method).await?;
+            let asking = Asking { shared: &client.0, link, method: &method, params, options };
+            let result = rounds::run(&asking).await?;
+            R::from_result(result).map_err(|error| {
+                ClientError::fault(&method, format!("its result is not what was expected: {error}"))
+            })
+        })
+    }
+}
+
+/// A call that is being made.
+pub(super) struct Asking<'a> {
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) link: Arc<Link>,
+    pub(super) method: &'a str,
+    params: Params,
+    pub(super) options: Options,
+}
+
+impl Asking<'_> {
+    /// Sends the request, with `more` members in its params, and waits for the answer.
+    pub(super) async fn ask(&self, more: Members) -> Result<Raw, ClientError> {
+        let options = &self.options;
+        let meta = self.shared.meta(&self.link, options.log_level, &options.meta);
+        let params = self.params.with(more, meta).map_err(ClientError::Params)?;
+        let mut call = self.link.peer.call::<Raw>(self.method, params);
+        let timeout = match options.patience {
+            Patience::Usual => self.shared.settings.timeout,
+            Patience::For(timeout) => Some(timeout),
+            Patience::Ever => None,
+        };
+        call = match timeout {
+            Some(timeout) => call.timeout(timeout),
+            None => call.no_timeout(),
+        };
+        if let Some(at_most) = options.at_most {
+            call = call.reset_by_progress(at_most);
+        }
+        if let Some(told) = options.told.clone() {
+            call = call.on_progress(move |progress| told.tell(&progress));
+        }
+        // With two limits nobody can say which it was.
+        let after = timeout.filter(|_| options.at_most.is_none());
+        call.await.map_err(|error| ClientError::of(self.method, after, error))
+    }
+}
+
+impl Shared {
+    /// The connection, if this may be asked over it.
+    pub(super) async fn allowed(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
+        let link = self.link().await?;
+        if !self.settings.lenient {
+            link.allows(method)?;
+        }
+        Ok(link)
+    }
+
+    /// What stands in the `_meta` of a request: what the revision wants there, and what the caller does.
+    pub(super) fn meta(&self, link: &Link, level: Option<LoggingLevel>, more: &Members) -> Members {
+        let revision = link.server.revision;
+        let mut meta = Members::new();
+        if revision.is_modern() {
+            let settings = &self.settings;
+            let capabilities = settings.answers.capabilities(revision);
+            meta = introduction(revision, &settings.info, &capabilities, level.or(self.log_level()));
+        }
+        meta.extend(more.iter().map(|(name, value)| (name.clone(), raw(value))));
+        meta
+    }
+}
+
+impl<R> fmt::Debug for Call<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! A connection -> what was agreed on it: which era the server is of, which revision is spoken, and what the server can do.
+
+use std::time::Duration;
+
+use barewire_proto::mcp::{
+    DiscoverResult, Era, Implementation, InitializeParams, InitializeResult, Revision, ServerCapabilities,
+    code, key,
+};
+use barewire_proto::rpc::ErrorObject;
+use serde::Deserialize;
+
+use super::ClientError;
+use super::answers::Answers;
+use super::params::{Members, Params, introduction};
+use crate::peer::{CallError, Closed, Peer, Raw};
+
+/// A server, as it describes itself. It may say anything: this is for people, and to know what can be asked.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Server {
+    /// What is spoken with it.
+    pub revision: Revision,
+    /// Its name and version. A modern server need not give them.
+    pub info: Option<Implementation>,
+    /// What it can do.
+    pub capabilities: ServerCapabilities,
+    /// What a model should know about it.
+    pub instructions: Option<String>,
+}
+
+/// How a connection is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// Find out.
+    Unknown,
+    /// It was of this era last time; if it is no longer, find out.
+    Known(Era),
+    /// This revision, and no other.
+    Exactly(Revision),
+}
+
+/// Who asks, and how long it waits.
+pub(super) struct Introduction<'a> {
+    pub(super) info: &'a Implementation,
+    pub(super) answers: &'a Answers,
+    pub(super) probe_timeout: Duration,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// What a server is, by its answer to `server/discover`.
+pub(super) enum Probed {
+    Modern(Server),
+    Legacy,
+    /// It has ended the connection.
+    Gone(Closed),
+}
+
+impl Opening {
+    /// The revisions that may come of it.
+    fn ours(self) -> Vec<Revision> {
+        match self {
+            Self::Exactly(revision) => vec![revision],
+            Self::Unknown | Self::Known(_) => Revision::ALL.to_vec(),
+        }
+    }
+
+    /// The revision that is offered first of an era.
+    fn first(self, era: Era) -> Revision {
+        match (self, era) {
+            (Self::Exactly(revision), _) => revision,
+            (_, Era::Legacy) => Revision::LATEST_LEGACY,
+            (_, Era::Modern) => Revision::LATEST,
+        }
+    }
+
+    /// The best of what a server says it speaks.
+    fn choose(self, theirs: &[String]) -> Result<Revision, ClientError> {
+        let ours = self.ours();
+        let both = theirs.iter().filter_map(|theirs| Revision::parse(theirs)).filter(|it| ours.contains(it));
+        // The latest is a modern one if there is one.
+        both.max().ok_or_else(|| ClientError::Version { ours, theirs: theirs.to_vec() })
+    }
+}
+
+/// Asks `server/discover`, and takes everything that a modern server would not answer for the sign of a legacy one.
+pub(super) async fn probe(
+    peer: &Peer,
+    opening: Opening,
+    introduction: &Introduction<'_>,
+) -> Result<Probed, ClientError> {
+    let mut revision = opening.first(Era::Modern);
+    let mut last = None;
+    for _ in 0..PROBES {
+        let call = peer.call::<Raw>(DISCOVER, introduction.params(revision)).quiet();
+        let call = match (opening, introduction.timeout) {
+            (Opening::Unknown, _) => call.timeout(introduction.probe_timeout),
+            (_, Some(timeout)) => call.timeout(timeout),
+            (_, None) => call.no_timeout(),
+        };
+        match call.await {
+            Ok(result) => {
+                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy) };
+                let revision = opening.choose(&found.supported_versions)?;
+                return Ok(match revision.era() {
+                    Era::Modern => Probed::Modern(Server::discovered(revision, found)),
+                    Era::Legacy => Probed::Legacy,
+                });
+            }
+            Err(CallError::Refused(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
+                let chosen = opening.choose(&supported(&error))?;
+                if chosen.era() == Era::Legacy {
+                    return Ok(Probed::Legacy);
+                }
+                (revision, last) = (chosen, Some(error));
+            }
+            // MCP 2026-07-28, stdio, "Backward Compatibility": a modern server that says no is not asked to initialize.
+            Err(CallError::Refused(error)) if code::is_modern(error.code) => {
+                return Err(ClientError::Refused { method: DISCOVER.to_owned(), error });
+            }
+            Err(CallError::Closed(closed)) => return Ok(Probed::Gone(closed)),
+            Err(CallError::Params(what)) => return Err(ClientError::Params(what)),
+            Err(_) => return Ok(Probed::Legacy),
+        }
+    }
+    // It goes on refusing what it says it speaks.
+    let error = last.unwrap_or_else(|| ErrorObject::standard(code::UNSUPPORTED_PROTOCOL_VERSION));
+    Err(ClientError::Refused { method: DISCOVER.to_owned(), error })
+}
+
+/// The handshake of the legacy era, up to the server's answer.
+pub(super) async fn initialize(
+    peer: &Peer,
+    opening: Opening,
+    introduction: &Introduction<'_>,
+) -> Result<Server, ClientError> {
+    let offered = opening.first(Era::Legacy);
+    let capabilities = introduction.answers.capabilities(offered);
+    let params = InitializeParams::new(offered, capabilities, introduction.info.clone());
+    // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients".
+    let call = peer.call::<InitializeResult>(INITIALIZE, params).quiet();
+    let call = match introduction.timeout {
+        Some(timeout) => call.timeout(timeout),
+        None => call.no_timeout(),
+    };
+    let result = call.await.map_err(|error| ClientError::of(INITIALIZE, introduction.timeout, error))?;
+    let mut ours = opening.ours();
+    ours.retain(|revision| revision.era() == Era::Legacy);
+    match result.revision().filter(|revision| ours.contains(revision)) {
+        Some(revision) => Ok(Server::initialized(revision, result)),
+        None => Err(ClientError::Version { ours, theirs: vec![result.protocol_version] }),
+    }
+}
+
+/// The client is ready.
+pub(super) async fn initialized(peer: &Peer) -> Result<(), ClientError> {
+    let told = peer.notify(INITIALIZED, ()).await;
+    told.map_err(|error| ClientError::of(INITIALIZED, None, error))
+}
+
+impl Introduction<'_> {
+    fn params(&self, revision: Revision) -> Params {
+        let meta = introduction(revision, self.info, &self.answers.capabilities(revision), None);
+        Params::None.with(Members::new(), meta).expect("nothing is in the way")
+    }
+}
+
+impl Server {
+    pub(super) fn discovered(revision: Revision, found: DiscoverResult) -> Self {
+        let DiscoverResult { capabilities, instructions, meta, .. } = found;
+        let info = meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
+        let info = info.and_then(|info| Implementation::deserialize(info).ok());
+        Self { revision, info, capabilities, instructions }
+    }
+
+    fn initialized(revision: Revision, result: InitializeResult) -> Self {
+        let InitializeResult { capabilities, server_info, instructions, .. } = result;
+        Self { revision, info: Some(server_info), capabilities, instructions }
+    }
+}
+
+/// What a server lists that does not speak the revision of a request.
+fn supported(error: &ErrorObject) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Data {
+        supported: Vec<String>,
+    }
+    let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+    data.map_or_else(Vec::new, |Data { supported }| supported)
+}
+
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+const INITIALIZED: &str = "notifications/initialized";
+
+/// How often a server is asked to be discovered that names versions which it then refuses: once for each that is known and
+/// modern, and once more.
+const PROBES: usize = 3;

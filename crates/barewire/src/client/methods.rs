@@ -1,0 +1,202 @@
+//! What can be asked of a server, a function each: its parameters and its result as types.
+
+use barewire_proto::mcp::{
+    CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, ReadResourceResult,
+    ServerCapability, SetLevelParams, SubscriptionFilter,
+};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use super::call::Call;
+use super::notifications::lacking;
+use super::pages::{Pages, page};
+use super::params::{Members, Params, arguments};
+use super::{Client, ClientError};
+use crate::peer::Raw;
+
+/// Tools.
+impl Client {
+    /// All tools there are.
+    pub fn list_tools(&self) -> Pages<ListToolsResult> {
+        Pages::new(self)
+    }
+
+    /// The tools on one page: the first, or the one that begins at `cursor`.
+    pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
+        page(self, cursor)
+    }
+
+    /// Runs a tool. `arguments` is anything that is written as an object, or `()`.
+    ///
+    /// That the tool failed is a result as well: [`CallToolResult::is_error`].
+    pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Call<CallToolResult> {
+        self.with_arguments("tools/call", name.as_ref(), &arguments)
+    }
+
+    fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Call<R> {
+        let params = arguments(given).and_then(|arguments| {
+            Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))])
+        });
+        Call::new(self, method, params)
+    }
+}
+
+/// Resources.
+impl Client {
+    /// All resources there are.
+    pub fn list_resources(&self) -> Pages<ListResourcesResult> {
+        Pages::new(self)
+    }
+
+    /// The resources on one page: the first, or the one that begins at `cursor`.
+    pub fn list_resources_page(&self, cursor: Option<&str>) -> Call<ListResourcesResult> {
+        page(self, cursor)
+    }
+
+    /// All templates of resources there are.
+    pub fn list_resource_templates(&self) -> Pages<ListResourceTemplatesResult> {
+        Pages::new(self)
+    }
+
+    /// The templates on one page: the first, or the one that begins at `cursor`.
+    pub fn list_resource_templates_page(&self, cursor: Option<&str>) -> Call<ListResourceTemplatesResult> {
+        page(self, cursor)
+    }
+
+    /// Reads a resource.
+    pub fn read_resource(&self, uri: impl AsRef<str>) -> Call<ReadResourceResult> {
+        Call::new(self, "resources/read", Params::members([("uri", to_raw_value(uri.as_ref()))]))
+    }
+
+    /// Asks to be told when a resource changes, in either era. It is told in [`Self::notifications`].
+    pub async fn subscribe(&self, uri: impl Into<String>) -> Result<(), ClientError> {
+        let uri = uri.into();
+        let link = self.0.link().await?;
+        let revision = link.server.revision;
+        if !revision.has_listen() {
+            let _: Raw = self.request(SUBSCRIBE, json!({ "uri": uri })).await?;
+            self.0.subscriptions().insert(uri, None);
+            return Ok(());
+        }
+        let needed = ServerCapability::ResourcesSubscribe;
+        if !self.0.settings.lenient && !link.server.capabilities.has(needed) {
+            let method = SUBSCRIBE.to_owned();
+            return Err(ClientError::NotOffered { method, capability: needed.as_str() });
+        }
+        let is_open =
+            |known: &Option<super::listen::Listening>| known.as_ref().is_some_and(|it| !it.has_ended());
+        if self.0.subscriptions().get(&uri).is_some_and(is_open) {
+            return Ok(());
+        }
+        let resource_subscriptions = vec![uri.clone()];
+        let filter = SubscriptionFilter { resource_subscriptions, ..SubscriptionFilter::default() };
+        let (listening, _, acknowledged) = self.0.listen(filter.clone()).await?;
+        if !lacking(&filter, &acknowledged).is_empty() {
+            return Err(ClientError::fault(
+                super::listen::LISTEN,
+                format!("it declares resources.subscribe, and does not tell of {uri:?}"),
+            ));
+        }
+        self.0.subscriptions().insert(uri, Some(listening));
+        Ok(())
+    }
+
+    /// No longer asks to be told.
+    pub async fn unsubscribe(&self, uri: impl AsRef<str>) -> Result<(), ClientError> {
+        let uri = uri.as_ref();
+        // Dropped, a listen is cancelled.
+        drop(self.0.subscriptions().remove(uri));
+        if self.0.link().await?.server.revision.has_listen() {
+            return Ok(());
+        }
+        let _: Raw = self.request("resources/unsubscribe", json!({ "uri": uri })).await?;
+        Ok(())
+    }
+}
+
+/// Prompts, and what helps to fill them in.
+impl Client {
+    /// All prompts there are.
+    pub fn list_prompts(&self) -> Pages<ListPromptsResult> {
+        Pages::new(self)
+    }
+
+    /// The prompts on one page: the first, or the one that begins at `cursor`.
+    pub fn list_prompts_page(&self, cursor: Option<&str>) -> Call<ListPromptsResult> {
+        page(self, cursor)
+    }
+
+    /// The messages of a prompt. `arguments` is anything that is written as an object of strings, or `()`.
+    pub fn get_prompt(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Call<GetPromptResult> {
+        self.with_arguments("prompts/get", name.as_ref(), &arguments)
+    }
+
+    /// Proposals for an argument of a prompt or template.
+    pub fn complete(&self, params: CompleteParams) -> Call<CompleteResult> {
+        Call::new(self, "completion/complete", Params::of(&params))
+    }
+}
+
+/// The rest.
+impl Client {
+    /// Asks for log messages from this level on. They come in [`Self::notifications`].
+    ///
+    /// A legacy server is told, and remembers it; a modern one is told with each request from now on, and sends what it
+    /// logs about that request.
+    pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
+        let link = self.0.link().await?;
+        if link.server.revision.is_modern() {
+            let needed = ServerCapability::Logging;
+            if !self.0.settings.lenient && !link.server.capabilities.has(needed) {
+                let method = "logging".to_owned();
+                return Err(ClientError::NotOffered { method, capability: needed.as_str() });
+            }
+        } else {
+            let _: Raw = self.request("logging/setLevel", SetLevelParams { level, meta: None }).await?;
+        }
+        self.0.set_log_level(level);
+        Ok(())
+    }
+
+    /// Asks whether the server is there. The modern era has no such request: any other does.
+    pub fn ping(&self) -> Call<Raw> {
+        Call::new(self, "ping", Ok(Params::None))
+    }
+
+    /// Asks a modern server what it is, once more. What it said first is in [`Self::server`].
+    pub fn discover(&self) -> Call<DiscoverResult> {
+        Call::new(self, "server/discover", Ok(Params::None))
+    }
+
+    /// Tells a legacy server that the roots have changed, which it then asks for. A modern one asks when it needs them, and
+    /// is not told.
+    pub async fn roots_changed(&self) -> Result<(), ClientError> {
+        if self.0.settings.answers.roots.is_none() {
+            let what = "there are no roots: give the client some when it is built, with .roots(..)";
+            return Err(ClientError::Params(what.to_owned()));
+        }
+        if self.0.link().await?.server.revision.is_modern() {
+            return Ok(());
+        }
+        self.notify("notifications/roots/list_changed", ()).await
+    }
+
+    /// Any request, by its name. `params` is anything that is written as an object, or `()`; what the revision wants in
+    /// `_meta` is added.
+    pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
+        Call::new(self, method.into(), Params::of(&params))
+    }
+
+    /// Any notification, by its name.
+    pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), ClientError> {
+        let method = method.as_ref();
+        let params = Params::of(&params).and_then(|params| params.with(Members::new(), Members::new()));
+        let link = self.0.allowed(method).await?;
+        let told = link.peer.notify(method, params.map_err(ClientError::Params)?).await;
+        told.map_err(|error| ClientError::of(method, None, error))
+    }
+}
+
+const SUBSCRIBE: &str = "resources/subscribe";

@@ -1,0 +1,238 @@
+//! A client of MCP: connects to a server of any revision, and asks it things.
+//!
+//! ```no_run
+//! use barewire::Client;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), barewire::ClientError> {
+//! let client = Client::spawn("my-server").await?;
+//! for tool in client.list_tools().await? {
+//!     tracing::info!("{}", tool.name);
+//! }
+//! let result = client.call_tool("add", json!({ "a": 19, "b": 23 })).await?;
+//! assert_eq!(result.content[0].as_text(), Some("42"));
+//! # client.shutdown().await; Ok(()) }
+//! ```
+//!
+//! Which era the server is of is found out: it is asked `server/discover`, and if it does not answer as a modern server
+//! does, `initialize` follows. Everything here works in both, and what does not says so.
+//!
+//! ```text
+//! methods ─ call ─ rounds ─┐                       what is asked: one request, or several until there is a result
+//!                listen ───┤
+//!                          link ── peer ── wire    the connection and what was agreed on it (era); opened again (restart)
+//!   answers ── service ────┤                       what the server asks: the caller's closures
+//!   notifications ─────────┘                       what it tells
+//! ```
+
+mod answers;
+mod builder;
+mod call;
+mod defaults;
+mod era;
+mod error;
+mod link;
+mod listen;
+mod methods;
+mod notifications;
+mod pages;
+mod params;
+mod progress;
+mod restart;
+mod ring;
+mod rounds;
+mod service;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barewire_proto::mcp::{Era, Implementation, LoggingLevel, Revision, ServerCapabilities};
+use tokio::sync::watch;
+
+pub use answers::accept;
+pub use builder::Builder;
+pub use call::Call;
+pub use era::Server;
+pub use error::ClientError;
+pub use listen::{Listen, ListenEnd};
+pub use notifications::{Notifications, ServerNotification};
+pub use pages::{Page, Pages};
+pub use progress::Progress;
+pub use restart::Restart;
+
+use crate::Failure;
+use crate::log::Log;
+use crate::peer::Closed;
+#[cfg(unix)]
+use crate::transport::Child;
+use crate::transport::Transport;
+use builder::Settings;
+use link::{Link, Source};
+use listen::Listening;
+use notifications::Hub;
+use restart::{Starts, State};
+
+/// A connection to a server. Cheap to clone; when the last clone is dropped, the connection ends, and with it a server that
+/// was started for it.
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
+
+/// What all clones of a client, and all that they have under way, share.
+struct Shared {
+    settings: Settings,
+    source: Source,
+    hub: Arc<Hub>,
+    state: watch::Sender<State>,
+    starts: Arc<tokio::sync::Mutex<Starts>>,
+    /// How many connections there have been.
+    connections: AtomicU64,
+    log_level: Mutex<Option<LoggingLevel>>,
+    /// What is subscribed to; in the modern era, by which listen.
+    subscriptions: Mutex<BTreeMap<String, Option<Listening>>>,
+    log: Mutex<Log>,
+}
+
+impl Client {
+    /// A client with this name and version, to be connected.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
+        Builder::new(Implementation::new(name, version))
+    }
+
+    /// Starts a server and connects to it: a [`Child`], or the name of a program.
+    #[cfg(unix)]
+    pub async fn spawn(server: impl Into<Child>) -> Result<Self, ClientError> {
+        Self::ours().spawn(server).await
+    }
+
+    /// Connects to a server over this.
+    pub async fn over(transport: impl Transport) -> Result<Self, ClientError> {
+        Self::ours().over(transport).await
+    }
+
+    fn ours() -> Builder {
+        Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+    }
+
+    async fn connect(settings: Settings, source: Source) -> Result<Self, ClientError> {
+        let opening = settings.opening;
+        let shared = Arc::new(Shared {
+            log: Mutex::new(Log::to(settings.log.clone())),
+            settings,
+            source,
+            hub: Hub::new(),
+            state: watch::Sender::new(State::Opening),
+            starts: Arc::default(),
+            connections: AtomicU64::new(0),
+            log_level: Mutex::default(),
+            subscriptions: Mutex::default(),
+        });
+        let link = shared.open(opening).await?;
+        shared.install(&link);
+        Ok(Self(shared))
+    }
+
+    /// The server, as it has described itself.
+    pub fn server(&self) -> Server {
+        self.0.last_link().server.clone()
+    }
+
+    /// What is spoken.
+    pub fn revision(&self) -> Revision {
+        self.0.last_link().server.revision
+    }
+
+    /// The era of the server. Given to [`Builder::era`] next time, it saves the question.
+    pub fn era(&self) -> Era {
+        self.revision().era()
+    }
+
+    /// The server's name and version. A modern server need not give them.
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.server().info
+    }
+
+    /// What the server can do.
+    pub fn capabilities(&self) -> ServerCapabilities {
+        self.server().capabilities
+    }
+
+    /// What a model should know about the server.
+    pub fn instructions(&self) -> Option<String> {
+        self.server().instructions
+    }
+
+    /// What the server tells from now on. The first one begins with what came before it.
+    ///
+    /// In the modern era a server tells only what it was asked for: [`Self::listen`], [`Self::subscribe`],
+    /// [`Self::set_log_level`].
+    pub fn notifications(&self) -> Notifications {
+        self.0.hub.notifications()
+    }
+
+    /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
+    /// ends too. Gives how it ended.
+    pub async fn shutdown(&self) -> Closed {
+        let link = self.0.last_link();
+        // Listens end by this, so that nobody waits for them.
+        self.0.state.send_if_modified(|state| match state {
+            State::Up(link) => {
+                *state = State::Closing(Arc::clone(link));
+                true
+            }
+            _ => false,
+        });
+        self.0.subscriptions().clear();
+        let closed = link.peer.shutdown().await;
+        self.0.give_up(ClientError::Closed(closed.clone()));
+        closed
+    }
+
+    /// Waits for the end of the connection, and gives why it is over. A server that is started again has not ended.
+    pub async fn closed(&self) -> ClientError {
+        let mut state = self.0.state.subscribe();
+        let over = state.wait_for(|state| matches!(state, State::Over { .. })).await;
+        match over.as_deref() {
+            Ok(State::Over { error, .. }) => error.clone(),
+            _ => unreachable!("a client that is held has a state"),
+        }
+    }
+}
+
+impl Shared {
+    /// The connection there is, or the last there was.
+    fn last_link(&self) -> Arc<Link> {
+        let state = self.state.borrow();
+        Arc::clone(state.link().expect("a client is given out when it is connected"))
+    }
+
+    fn log_level(&self) -> Option<LoggingLevel> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_log_level(&self, level: LoggingLevel) {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+
+    fn subscriptions(&self) -> MutexGuard<'_, BTreeMap<String, Option<Listening>>> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts something into the log.
+    fn report(&self, what: fmt::Arguments<'_>) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.line(format_args!("barewire: {what}"));
+    }
+
+    /// Puts a closure's failure into the log.
+    fn failed(&self, method: &str, failure: &Failure) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).failed(method, failure);
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! A list in pages -> all of it.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use barewire_proto::mcp::{
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, Resource,
+    ResourceTemplate, Tool,
+};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use super::call::{Call, Options};
+use super::params::Params;
+use super::{Client, ClientError};
+use crate::peer::FromResult;
+
+/// All pages of a list, asked for one after the other when it is awaited.
+#[must_use = "nothing is asked until it is awaited"]
+pub struct Pages<P> {
+    client: Client,
+    options: Options,
+    page: PhantomData<fn() -> P>,
+}
+
+/// A page of a list.
+pub trait Page: sealed::Page {}
+
+impl<P: sealed::Page> Page for P {}
+
+mod sealed {
+    pub trait Page: crate::peer::FromResult {
+        /// What is listed.
+        type Item: Send + 'static;
+        const METHOD: &'static str;
+        /// What is on it, and where the next one begins.
+        fn take(self) -> (Vec<Self::Item>, Option<String>);
+    }
+}
+
+macro_rules! page {
+    ($page:ty, $item:ty, $method:literal, $items:ident) => {
+        impl sealed::Page for $page {
+            type Item = $item;
+            const METHOD: &'static str = $method;
+
+            fn take(self) -> (Vec<$item>, Option<String>) {
+                (self.$items, self.next_cursor)
+            }
+        }
+    };
+}
+
+page!(ListToolsResult, Tool, "tools/list", tools);
+page!(ListPromptsResult, Prompt, "prompts/list", prompts);
+page!(ListResourcesResult, Resource, "resources/list", resources);
+page!(ListResourceTemplatesResult, ResourceTemplate, "resources/templates/list", resource_templates);
+
+impl<P: Page> Pages<P> {
+    pub(super) fn new(client: &Client) -> Self {
+        Self { client: client.clone(), options: Options::default(), page: PhantomData }
+    }
+
+    /// Waits this long for each page.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout(timeout);
+        self
+    }
+
+    /// Adds members to the `_meta` of each request.
+    pub fn meta(mut self, meta: impl Serialize) -> Self {
+        self.options.add_meta(&meta);
+        self
+    }
+}
+
+/// One page: the first, or the one that begins at `cursor`.
+pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Call<P> {
+    let params = match cursor {
+        None => Ok(Params::None),
+        // An empty string is a place too.
+        Some(cursor) => Params::members([("cursor", to_raw_value(cursor))]),
+    };
+    Call::new(client, P::METHOD, params)
+}
+
+impl<P: Page + FromResult> IntoFuture for Pages<P> {
+    type Output = Result<Vec<P::Item>, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
+            for _ in 0..MOST_PAGES {
+                let mut call = page::<P>(&self.client, cursor.as_deref());
+                call.options = self.options.clone();
+                let (items, next) = call.await?.take();
+                all.extend(items);
+                let Some(next) = next else { return Ok(all) };
+                if !seen.insert(next.clone()) {
+                    return Err(ClientError::fault(
+                        P::METHOD,
+                        format!("its pages go in a circle, at cursor {next:?}"),
+                    ));
+                }
+                cursor = Some(next);
+            }
+            Err(ClientError::fault(P::METHOD, format!("its list does not end after {MOST_PAGES} pages")))
+        })
+    }
+}
+
+impl<P> fmt::Debug for Pages<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pages")
+    }
+}
+
+/// No list that anybody could use has more pages; one that makes up a new cursor each time would have no end.
+const MOST_PAGES: usize = 1000;

@@ -1,0 +1,163 @@
+//! The parameters of a call -> the text that is sent: with the `_meta` that its revision and its caller want in it.
+
+use std::collections::BTreeMap;
+
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, Revision, key};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Members of an object, each as it was written.
+pub(super) type Members = BTreeMap<String, Box<RawValue>>;
+
+/// What a call was given.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Params {
+    #[default]
+    None,
+    Members(Members),
+    /// MCP has none, but somebody may want to see what a server does with one.
+    Array(Box<RawValue>),
+}
+
+impl Params {
+    /// What `params` is written as: an object, an array, or nothing.
+    pub(super) fn of(params: &(impl Serialize + ?Sized)) -> Result<Self, String> {
+        let raw = to_raw_value(params).map_err(|error| error.to_string())?;
+        match kind(&raw) {
+            Kind::Null => Ok(Self::None),
+            Kind::Object => serde_json::from_str(raw.get()).map(Self::Members).map_err(|e| e.to_string()),
+            Kind::Array => Ok(Self::Array(raw)),
+            other => Err(format!("params must be an object, not {other}")),
+        }
+    }
+
+    /// An object with what is not null of these.
+    pub(super) fn members<const N: usize>(
+        members: [(&str, serde_json::Result<Box<RawValue>>); N],
+    ) -> Result<Self, String> {
+        let mut object = Members::new();
+        for (name, value) in members {
+            let value = value.map_err(|error| format!("{name}: {error}"))?;
+            if value.get() != "null" {
+                object.insert(name.to_owned(), value);
+            }
+        }
+        Ok(Self::Members(object))
+    }
+
+    /// With `more` members, and with `meta` in `_meta` beside what is there already: what the caller wrote there itself
+    /// stays.
+    pub(super) fn with(&self, more: Members, meta: Members) -> Result<Self, String> {
+        if more.is_empty() && meta.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut members = match self {
+            Self::None => Members::new(),
+            Self::Members(members) => members.clone(),
+            Self::Array(_) => return Err("params must be an object, not an array".to_owned()),
+        };
+        members.extend(more);
+        if !meta.is_empty() {
+            let mut merged = meta;
+            if let Some(there) = members.get("_meta") {
+                let there: Members =
+                    serde_json::from_str(there.get()).map_err(|_| "_meta must be an object".to_owned())?;
+                merged.extend(there);
+            }
+            members.insert("_meta".to_owned(), raw(&merged));
+        }
+        Ok(Self::Members(members))
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => to.serialize_unit(),
+            Self::Members(members) => members.serialize(to),
+            Self::Array(array) => array.serialize(to),
+        }
+    }
+}
+
+/// Arguments of a tool or a prompt: an object, or nothing.
+pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, String> {
+    let arguments = to_raw_value(arguments).map_err(|error| error.to_string())?;
+    match kind(&arguments) {
+        Kind::Object | Kind::Null => Ok(arguments),
+        other => Err(format!("arguments must be an object, not {other}")),
+    }
+}
+
+/// What a modern request says about itself and its sender.
+pub(super) fn introduction(
+    revision: Revision,
+    info: &Implementation,
+    capabilities: &ClientCapabilities,
+    log_level: Option<LoggingLevel>,
+) -> Members {
+    let mut meta = Members::from([
+        (key::PROTOCOL_VERSION.to_owned(), raw(&revision)),
+        (key::CLIENT_INFO.to_owned(), raw(info)),
+        (key::CLIENT_CAPABILITIES.to_owned(), raw(capabilities)),
+    ]);
+    if let Some(level) = log_level {
+        meta.insert(key::LOG_LEVEL.to_owned(), raw(&level));
+    }
+    meta
+}
+
+/// What a caller wants in `_meta`.
+pub(super) fn meta(meta: &impl Serialize) -> Result<Members, String> {
+    match Params::of(meta) {
+        Ok(Params::Members(meta)) => Ok(meta),
+        Ok(Params::None) => Ok(Members::new()),
+        Ok(Params::Array(_)) | Err(_) => Err("_meta must be an object".to_owned()),
+    }
+}
+
+/// Writes what can always be written.
+pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("strings and maps of them are JSON")
+}
+
+fn kind(raw: &RawValue) -> Kind {
+    Json::parse(raw.get().as_bytes()).map_or(Kind::Null, Json::kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(params: &Params) -> String {
+        serde_json::to_string(params).expect("JSON")
+    }
+
+    fn extra() -> Members {
+        Members::from([("x".to_owned(), raw(&1)), ("mine".to_owned(), raw(&"ours"))])
+    }
+
+    #[test]
+    fn what_the_caller_wrote_stays_as_it_is() {
+        let exact = RawValue::from_string(r#"{"n":1.00000000000000000001,"s":"\u0061"}"#.to_owned());
+        let params = Params::of(&exact.expect("JSON")).expect("an object");
+        assert_eq!(text(&params), r#"{"n":1.00000000000000000001,"s":"\u0061"}"#);
+        let params = Params::of(&json!({"_meta": {"mine": 5}})).expect("an object");
+        let params = params.with(Members::new(), extra()).expect("an object");
+        assert_eq!(text(&params), r#"{"_meta":{"mine":5,"x":1}}"#);
+    }
+
+    #[test]
+    fn meta_has_a_place_in_objects_and_in_nothing() {
+        assert_eq!(text(&Params::of(&()).expect("nothing")), "null");
+        let params = Params::None.with(Members::new(), extra()).expect("an object");
+        assert_eq!(text(&params), r#"{"_meta":{"mine":"ours","x":1}}"#);
+        let array = Params::of(&[1]).expect("an array");
+        assert_eq!(text(&array.with(Members::new(), Members::new()).expect("as it is")), "[1]");
+        assert!(array.with(Members::new(), extra()).is_err());
+        assert!(Params::of(&5).expect_err("no params").contains("a number"));
+    }
+}

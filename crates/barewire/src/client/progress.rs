@@ -1,0 +1,64 @@
+//! How far a call has come -> a stream of it, for who would rather read than be called.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use barewire_proto::mcp::ProgressParams;
+
+use super::ring::{Read, Reader, Ring};
+use crate::peer::Raw;
+
+/// The progress of a call. See [`Call::with_progress`](super::Call::with_progress).
+pub struct Progress(Reader<ProgressParams>);
+
+impl Progress {
+    /// How far it has come by now; `None` once the call is over. Who reads too slowly misses older reports: the newer ones
+    /// say more.
+    pub async fn next(&mut self) -> Option<ProgressParams> {
+        loop {
+            match self.0.next().await? {
+                Read::Next(progress) => return Some(progress),
+                Read::Missed(_) => {}
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// Who is told how far a call has come. The same for all rounds of it.
+#[derive(Clone)]
+pub(super) struct Told(Arc<Mutex<dyn FnMut(ProgressParams) + Send>>);
+
+impl Told {
+    pub(super) fn new(tell: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(tell)))
+    }
+
+    /// Somebody who reads.
+    pub(super) fn stream() -> (Self, Progress) {
+        let ring = Ring::new(KEPT, KEPT_BYTES);
+        let reader = ring.reader();
+        let tell = move |progress: ProgressParams| {
+            let bytes = progress.message.as_ref().map_or(0, String::len) + size_of::<ProgressParams>();
+            ring.put(progress, bytes);
+        };
+        (Self::new(tell), Progress(reader))
+    }
+
+    /// What came in a notification. What cannot be read tells nothing.
+    pub(super) fn tell(&self, progress: &Raw) {
+        if let Ok(progress) = progress.to() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)(progress);
+        }
+    }
+}
+
+/// So many reports wait for a reader. Nobody draws a bar more often before they are outdated.
+const KEPT: usize = 64;
+
+/// And so many bytes of them.
+const KEPT_BYTES: usize = 64 * 1024;

@@ -1,0 +1,326 @@
+//! A server that has ended -> the same one again: when, how often, and with what it was told before.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use barewire_proto::mcp::{Era, SetLevelParams};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::era::Opening;
+use super::link::Link;
+use super::{ClientError, ServerNotification, Shared};
+use crate::peer::Raw;
+
+/// Whether and how a server that has ended is started again.
+///
+/// The first time it is started at once, then after pauses that double. A server that has run for a while begins anew
+/// with that; one that ends again and again is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    pub(super) at_once: bool,
+    starts: u32,
+    pause: Duration,
+    longest: Duration,
+}
+
+impl Restart {
+    /// When the next call is made.
+    pub const fn at_next_call() -> Self {
+        Self { at_once: false, starts: STARTS, pause: PAUSE, longest: LONGEST }
+    }
+
+    /// As soon as it has ended, so that what it tells unasked is not missed for long.
+    pub const fn at_once() -> Self {
+        Self { at_once: true, ..Self::at_next_call() }
+    }
+
+    /// Gives up after so many starts in a row instead of 5.
+    #[must_use]
+    pub const fn give_up_after(mut self, starts: u32) -> Self {
+        self.starts = starts;
+        self
+    }
+
+    /// How long the second start waits, and how long any waits at the most; 250 ms and 30 s unless told otherwise.
+    #[must_use]
+    pub const fn pauses(mut self, first: Duration, longest: Duration) -> Self {
+        (self.pause, self.longest) = (first, longest);
+        self
+    }
+
+    /// How long to wait before a start, after so many in a row.
+    fn pause(&self, starts: u32) -> Duration {
+        match starts.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => {
+                let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
+                self.pause.saturating_mul(factor).min(self.longest)
+            }
+        }
+    }
+}
+
+/// What a client stands on at the moment.
+#[derive(Clone)]
+pub(super) enum State {
+    /// Nothing yet.
+    Opening,
+    /// A connection, which may have ended in the meantime.
+    Up(Arc<Link>),
+    /// One that is being shut down.
+    Closing(Arc<Link>),
+    /// There will be no other after this one.
+    Over { error: ClientError, link: Arc<Link> },
+}
+
+impl State {
+    pub(super) fn link(&self) -> Option<&Arc<Link>> {
+        match self {
+            Self::Up(link) | Self::Closing(link) | Self::Over { link, .. } => Some(link),
+            Self::Opening => None,
+        }
+    }
+
+    /// Nothing new is begun any more.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self, Self::Closing(_) | Self::Over { .. })
+    }
+}
+
+/// How often the server has been started in a row.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Shared {
+    /// What a server that has ended is started again by, if it is.
+    pub(super) fn restart(&self) -> Option<Restart> {
+        self.settings.restart.filter(|_| self.source.can_start_again())
+    }
+
+    /// The connection, opened again if that is wanted.
+    pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, ClientError> {
+        if let Some(link) = self.standing()? {
+            return Ok(link);
+        }
+        // A task of its own: whoever wants the connection may go, and others want it too.
+        match tokio::spawn(reopen(Arc::downgrade(self))).await {
+            Ok(Some(reopened)) => reopened,
+            Ok(None) => unreachable!("we are here"),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down, and nothing will come of anything.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// The connection if there is one; `None` if there should be another.
+    fn standing(&self) -> Result<Option<Arc<Link>>, ClientError> {
+        match &*self.state.borrow() {
+            State::Up(link) if link.peer.is_closed() && self.restart().is_some() => Ok(None),
+            // If it is over, the call will be told why.
+            State::Up(link) | State::Closing(link) => Ok(Some(Arc::clone(link))),
+            State::Opening => Ok(None),
+            State::Over { error, .. } => Err(error.clone()),
+        }
+    }
+
+    /// Why the server is not to be started once more, or how long to wait until it is.
+    async fn next_start(&self, starts: &mut Starts) -> Result<Next, ClientError> {
+        if let Some(link) = self.standing()? {
+            return Ok(Next::Standing(link));
+        }
+        let dead = self.state.borrow().link().map(Arc::clone);
+        let (Some(dead), Some(restart)) = (dead, self.restart()) else {
+            unreachable!("only a connection that has ended is opened again")
+        };
+        if dead.since.elapsed() >= SETTLED && starts.last.is_none_or(|last| last <= dead.since) {
+            starts.count = 0;
+        }
+        if starts.count >= restart.starts {
+            let last = Box::new(ClientError::Closed(dead.peer.closed().await));
+            return Err(self.give_up(ClientError::GaveUp { starts: starts.count, last }));
+        }
+        Ok(Next::Start { after: restart.pause(starts.count), era: dead.server.revision.era() })
+    }
+
+    async fn start_again(self: &Arc<Self>, starts: &mut Starts, era: Era) -> Result<Arc<Link>, ClientError> {
+        starts.count += 1;
+        starts.last = Some(Instant::now());
+        let opening = match self.settings.opening {
+            exactly @ Opening::Exactly(_) => exactly,
+            Opening::Unknown | Opening::Known(_) => Opening::Known(era),
+        };
+        let most = self.restart().map_or(0, |restart| restart.starts);
+        match self.open(opening).await {
+            Ok(link) => {
+                self.tell_again(&link).await;
+                if !self.install(&link) {
+                    return Err(ClientError::Closed(link.peer.shutdown().await));
+                }
+                self.hub.put(ServerNotification::Restarted, 0);
+                Ok(link)
+            }
+            Err(error) if starts.count >= most => {
+                let (starts, last) = (starts.count, Box::new(error));
+                Err(self.give_up(ClientError::GaveUp { starts, last }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// From now on this is the connection.
+    pub(super) fn install(self: &Arc<Self>, link: &Arc<Link>) -> bool {
+        let installed = self.state.send_if_modified(|state| {
+            // A shutdown in the meantime wins.
+            let open = !state.is_ending();
+            if open {
+                *state = State::Up(Arc::clone(link));
+            }
+            open
+        });
+        if link.peer.is_closed() {
+            self.ended(link.number);
+        }
+        installed
+    }
+
+    /// There will be no other connection, for this reason.
+    pub(super) fn give_up(&self, error: ClientError) -> ClientError {
+        self.state.send_if_modified(|state| match state {
+            State::Up(link) | State::Closing(link) => {
+                *state = State::Over { error: error.clone(), link: Arc::clone(link) };
+                true
+            }
+            State::Opening | State::Over { .. } => false,
+        });
+        self.hub.close();
+        error
+    }
+
+    /// A connection has ended.
+    pub(super) fn ended(self: &Arc<Self>, number: u64) {
+        let state = self.state.borrow().clone();
+        let State::Up(link) = state else { return };
+        if link.number != number {
+            return;
+        }
+        let shared = Arc::downgrade(self);
+        match self.restart() {
+            None => {
+                tokio::spawn(async move {
+                    let closed = link.peer.closed().await;
+                    if let Some(shared) = shared.upgrade() {
+                        shared.give_up(ClientError::Closed(closed));
+                    }
+                });
+            }
+            Some(Restart { at_once: true, .. }) => {
+                tokio::spawn(async move {
+                    // Until it is up again, or given up, or nobody is left who wants it.
+                    while let Some(Err(_)) = reopen(Weak::clone(&shared)).await {
+                        if shared.upgrade().is_none_or(|shared| shared.state.borrow().is_ending()) {
+                            return;
+                        }
+                    }
+                });
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What a legacy server was told and has forgotten. A modern one remembers nothing in any case; its listens are opened
+    /// again by those who hold them.
+    async fn tell_again(&self, link: &Link) {
+        if link.server.revision.is_modern() {
+            return;
+        }
+        if let Some(level) = self.log_level() {
+            self.again(link, "logging/setLevel", SetLevelParams { level, meta: None }).await;
+        }
+        let uris: Vec<String> = self.subscriptions().keys().cloned().collect();
+        for uri in uris {
+            self.again(link, "resources/subscribe", json!({ "uri": uri })).await;
+        }
+    }
+
+    async fn again(&self, link: &Link, method: &'static str, params: impl serde::Serialize) {
+        let call = link.peer.call::<Raw>(method, params);
+        let call = match self.settings.timeout {
+            Some(timeout) => call.timeout(timeout),
+            None => call.no_timeout(),
+        };
+        if let Err(error) = call.await {
+            self.report(format_args!("the server was started again, and {method} failed: {error}"));
+        }
+    }
+}
+
+/// What is to be done about a connection that has ended.
+enum Next {
+    /// Nothing: somebody else has opened another.
+    Standing(Arc<Link>),
+    Start {
+        after: Duration,
+        era: Era,
+    },
+}
+
+/// Opens the connection again; `None` if nobody is left who wants it. Only one does so at a time, and who comes second finds
+/// what the first has opened.
+async fn reopen(shared: Weak<Shared>) -> Option<Result<Arc<Link>, ClientError>> {
+    let starts = Arc::clone(&shared.upgrade()?.starts);
+    let mut starts = starts.lock_owned().await;
+    let next = shared.upgrade()?.next_start(&mut starts).await;
+    let (after, era) = match next {
+        Ok(Next::Standing(link)) => return Some(Ok(link)),
+        Ok(Next::Start { after, era }) => (after, era),
+        Err(error) => return Some(Err(error)),
+    };
+    // A pause does not keep the client alive: nothing is started that nobody wants.
+    tokio::time::sleep(after).await;
+    let shared = shared.upgrade()?;
+    Some(shared.start_again(&mut starts, era).await)
+}
+
+/// Waits for the connection after `dead`; `None` if there will be none.
+pub(super) async fn next_link(state: &mut watch::Receiver<State>, dead: u64) -> Option<Arc<Link>> {
+    let next = state.wait_for(|state| match state {
+        State::Up(link) => link.number != dead,
+        state => state.is_ending(),
+    });
+    match next.await.as_deref() {
+        Ok(State::Up(link)) => Some(Arc::clone(link)),
+        _ => None,
+    }
+}
+
+/// Two or three crashes may have been bad luck.
+const STARTS: u32 = 5;
+
+/// Long enough for what a crash leaves behind to be gone.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Somebody may be waiting for it.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// A server that has run for so long works.
+const SETTLED: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let restart = Restart::at_once().pauses(Duration::from_secs(1), Duration::from_secs(5));
+        let pauses: Vec<u64> = (0..6).map(|starts| restart.pause(starts).as_secs()).collect();
+        assert_eq!(pauses, [0, 1, 2, 4, 5, 5]);
+        assert_eq!(restart.pause(u32::MAX).as_secs(), 5);
+    }
+}

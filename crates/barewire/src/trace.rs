@@ -1,0 +1,17 @@
+//! W3C trace context: what ties a call to whatever caused it, as it stands in `_meta`.
+
+use serde::{Deserialize, Serialize};
+
+/// Who a call came from, as far as anybody can follow it: W3C trace context. Values are passed on as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceContext {
+    /// The span that the call is made in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What tracing systems add to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+    /// What the caller wants to be passed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baggage: Option<String>,
+}

@@ -1,0 +1,319 @@
+//! How a client finds out what a server speaks, and agrees with it.
+
+use barewire::ClientError;
+use barewire::proto::mcp::{Era, Revision};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::script::{apart, discovered, initialized, legacy, modern, quiet, refused};
+use super::{Log, seconds};
+
+const LATEST: &str = "2026-07-28";
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_discovered_and_described() {
+    let (here, mut script) = apart();
+    let (client, asked) = tokio::join!(quiet().over(here), script.modern(json!({"tools": {}})));
+    let client = client.expect("connected");
+    assert_eq!(
+        asked["params"],
+        json!({"_meta": {
+            "io.modelcontextprotocol/protocolVersion": LATEST,
+            "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "0.1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }})
+    );
+    assert_eq!((client.revision(), client.era()), (Revision::V2026_07_28, Era::Modern));
+    assert_eq!(client.server_info().expect("given").name, "scripted");
+    assert_eq!(client.instructions().as_deref(), Some("be kind"));
+    assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_legacy_revision_is_agreed_on() {
+    for revision in Revision::ALL.into_iter().filter(|revision| !revision.is_modern()) {
+        let (here, mut script) = apart();
+        let (client, asked) = tokio::join!(quiet().over(here), script.legacy(revision, json!({})));
+        assert_eq!(client.expect("connected").revision(), revision);
+        let params = &asked["params"];
+        assert_eq!(params["protocolVersion"], "2025-11-25");
+        assert_eq!(params["clientInfo"]["name"], "tester");
+        assert_eq!(params["capabilities"], json!({}));
+        assert!(params.get("_meta").is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_no_modern_answer_is_followed_by_initialize() {
+    let odd: [fn(&Value) -> Value; 7] = [
+        |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
+        |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "bad"}}),
+        |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not initialized"}}),
+        |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": ""}}),
+        |id| json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+        |id| json!({"jsonrpc": "2.0", "id": id, "result": null}),
+        // Not even a response.
+        |id| json!({"jsonrpc": "2.0", "id": id, "result": {}, "error": {"code": 1, "message": "both"}}),
+    ];
+    for answer in odd {
+        let (here, mut script) = apart();
+        let server = async {
+            let probe = script.expect("server/discover").await;
+            script.say(answer(&probe["id"])).await;
+            script.shake_hands("2025-06-18", json!({})).await;
+        };
+        let (client, ()) = tokio::join!(quiet().over(here), server);
+        assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_waited_for_two_seconds_and_a_late_answer_changes_nothing() {
+    let (here, mut script) = apart();
+    let log = Log::default();
+    let began = Instant::now();
+    let server = async {
+        let probe = script.expect("server/discover").await;
+        let asked = script.expect("initialize").await;
+        assert_eq!(began.elapsed(), seconds(2));
+        // Late, and before the answer that is waited for.
+        script.answer(&probe, discovered(json!({"prompts": {}}))).await;
+        script.answer(&asked, initialized("2025-11-25", json!({"tools": {}}))).await;
+        script.expect("notifications/initialized").await;
+    };
+    let (client, ()) = tokio::join!(quiet().log_to(log.clone()).over(here), server);
+    let client = client.expect("connected");
+    assert_eq!(client.era(), Era::Legacy);
+    assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
+    // Nothing was said about the probe: neither to the server nor in the log.
+    script.expect_silence().await;
+    assert_eq!(log.text(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_for_the_probe_can_be_set() {
+    let (here, mut script) = apart();
+    let began = Instant::now();
+    let server = async {
+        script.expect("server/discover").await;
+        script.shake_hands("2025-11-25", json!({})).await;
+    };
+    let (client, ()) = tokio::join!(quiet().probe_timeout(seconds(7)).over(here), server);
+    assert_eq!(client.expect("connected").era(), Era::Legacy);
+    assert_eq!(began.elapsed(), seconds(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_server_lists_is_tried_again() {
+    let (here, mut script) = apart();
+    let server = async {
+        let probe = script.expect("server/discover").await;
+        let data = json!({"supported": ["2030-01-01", LATEST, "2025-11-25"], "requested": LATEST});
+        script.refuse(&probe, -32022, data).await;
+        let again = script.modern(json!({})).await;
+        assert_ne!(again["id"], probe["id"]);
+        assert_eq!(again["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], LATEST);
+    };
+    let (client, ()) = tokio::join!(quiet().over(here), server);
+    assert_eq!(client.expect("connected").revision(), Revision::V2026_07_28);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lists_only_legacy_versions_is_initialized() {
+    let answers: [fn(&Value) -> Value; 2] = [
+        |id| {
+            let data = json!({"supported": ["2025-06-18"], "requested": LATEST});
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32022, "message": "no", "data": data}})
+        },
+        |id| {
+            let result = json!({"supportedVersions": ["2025-11-25"], "capabilities": {}});
+            json!({"jsonrpc": "2.0", "id": id, "result": result})
+        },
+    ];
+    for answer in answers {
+        let (here, mut script) = apart();
+        let server = async {
+            let probe = script.expect("server/discover").await;
+            script.say(answer(&probe["id"])).await;
+            script.shake_hands("2025-06-18", json!({})).await;
+        };
+        let (client, ()) = tokio::join!(quiet().over(here), server);
+        assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_version_in_common_there_is_no_connection_and_no_initialize() {
+    for supported in [json!(["2030-01-01"]), json!([])] {
+        let (here, mut script) = apart();
+        let server = async {
+            let probe = script.expect("server/discover").await;
+            script.refuse(&probe, -32022, json!({"supported": supported})).await;
+            assert_eq!(script.0.recv_line().await.expect("memory"), None, "the client has gone");
+        };
+        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let error = client.expect_err("nothing in common");
+        assert!(matches!(&error, ClientError::Version { .. }), "{error}");
+        assert!(error.to_string().contains("this client 2024-11-05, 2025-03-26"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_refuses_is_not_initialized() {
+    for (code, times) in [(-32020, 1), (-32021, 1), (-32022, 3)] {
+        let (here, mut script) = apart();
+        let server = async {
+            for _ in 0..times {
+                let probe = script.expect("server/discover").await;
+                script.refuse(&probe, code, json!({"supported": [LATEST]})).await;
+            }
+            assert_eq!(script.0.recv_line().await.expect("memory"), None, "the client has gone");
+        };
+        let (client, ()) = tokio::join!(quiet().over(here), server);
+        assert_eq!(client.expect_err("refused").code().map(|code| code.get()), Some(code));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_answer_that_is_not_known_ends_it() {
+    for version in ["2030-01-01", "2026-07-28", ""] {
+        let (here, mut script) = apart();
+        let server = async {
+            let probe = script.expect("server/discover").await;
+            script.refuse(&probe, -32601, Value::Null).await;
+            let asked = script.expect("initialize").await;
+            script.answer(&asked, initialized(version, json!({}))).await;
+            assert_eq!(script.0.recv_line().await.expect("memory"), None, "no notifications/initialized");
+        };
+        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let error = client.expect_err("not known");
+        assert!(matches!(&error, ClientError::Version { theirs, .. } if theirs == &[version]), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_initialize_without_an_answer_is_not_cancelled() {
+    let (here, mut script) = apart();
+    let server = async {
+        script.0.send_line("Listening on stdio").await.expect("memory");
+        let probe = script.expect("server/discover").await;
+        script.refuse(&probe, -32601, Value::Null).await;
+        script.expect("initialize").await;
+        assert_eq!(script.0.recv_line().await.expect("memory"), None, "nothing but the end");
+    };
+    let log = Log::default();
+    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).log_to(log.clone()).over(here), server);
+    let error = client.expect_err("no answer");
+    assert!(error.to_string().contains("no answer to initialize within 5s"), "{error}");
+    // The banner was reported, and not answered.
+    assert!(log.text().contains("Listening on stdio"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_prints_instead_of_messages_is_in_the_error() {
+    let (here, mut script) = apart();
+    let server = async {
+        script.0.send_line("Usage: server [--stdio]").await.expect("memory");
+        script.expect("server/discover").await;
+        script.expect("initialize").await;
+        assert_eq!(script.0.recv_line().await.expect("memory"), None);
+    };
+    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).over(here), server);
+    let error = refused(client);
+    assert!(error.contains("no message, at byte 0: Usage: server [--stdio]"), "{error}");
+    assert!(error.contains("belongs on stderr"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_says_so() {
+    let (here, mut script) = apart();
+    let server = async {
+        script.expect("server/discover").await;
+        script.0.close_write();
+    };
+    let (client, ()) = tokio::join!(quiet().over(here), server);
+    assert!(matches!(client, Err(ClientError::Closed(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_era_that_is_known_saves_the_probe() {
+    let (here, mut script) = apart();
+    let server = script.shake_hands("2025-11-25", json!({}));
+    let (client, _) = tokio::join!(quiet().era(Era::Legacy).over(here), server);
+    assert_eq!(client.expect("connected").era(), Era::Legacy);
+
+    // A modern one is asked what it can do, and has the usual time for it.
+    let (here, mut script) = apart();
+    let server = async {
+        let probe = script.expect("server/discover").await;
+        tokio::time::sleep(seconds(30)).await;
+        script.answer(&probe, discovered(json!({}))).await;
+    };
+    let (client, ()) = tokio::join!(quiet().era(Era::Modern).over(here), server);
+    assert_eq!(client.expect("connected").era(), Era::Modern);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_era_that_is_no_longer_true_is_found_out() {
+    let (here, mut script) = apart();
+    let server = async {
+        let asked = script.expect("initialize").await;
+        script.refuse(&asked, -32601, json!({"supported": [LATEST]})).await;
+        script.modern(json!({})).await;
+    };
+    let (client, ()) = tokio::join!(quiet().era(Era::Legacy).over(here), server);
+    assert_eq!(client.expect("connected").era(), Era::Modern);
+
+    let (here, mut script) = apart();
+    let server = script.legacy(Revision::V2025_11_25, json!({}));
+    let (client, _) = tokio::join!(quiet().era(Era::Modern).over(here), server);
+    assert_eq!(client.expect("connected").era(), Era::Legacy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_was_asked_for_is_the_only_one() {
+    let (here, mut script) = apart();
+    let server = async {
+        let asked = script.expect("initialize").await;
+        assert_eq!(asked["params"]["protocolVersion"], "2025-03-26");
+        script.answer(&asked, initialized("2025-11-25", json!({}))).await;
+    };
+    let (client, ()) = tokio::join!(quiet().revision(Revision::V2025_03_26).over(here), server);
+    let error = refused(client);
+    assert!(error.contains("the server speaks 2025-11-25, this client 2025-03-26"), "{error}");
+
+    let (here, mut script) = apart();
+    let server = async {
+        let probe = script.expect("server/discover").await;
+        script.refuse(&probe, -32601, Value::Null).await;
+        assert_eq!(script.0.recv_line().await.expect("memory"), None, "no initialize");
+    };
+    let (client, ()) = tokio::join!(quiet().revision(Revision::V2026_07_28).over(here), server);
+    let error = refused(client);
+    assert!(error.contains("does not answer as a server of 2026-07-28 does"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_declared_is_not_asked_unless_told_to() {
+    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let error = client.list_prompts().await.expect_err("not declared").to_string();
+    assert!(error.contains("prompts/list was not sent: the server does not declare prompts"), "{error}");
+    let error = client.subscribe("file:///a").await.expect_err("not declared").to_string();
+    assert!(error.contains("resources.subscribe"), "{error}");
+    let error = client.ping().await.expect_err("gone").to_string();
+    assert!(error.contains("revision 2026-07-28") && error.contains("instead: any request"), "{error}");
+    script.expect_silence().await;
+
+    let (client, mut script) = legacy(quiet(), Revision::V2025_03_26, json!({})).await;
+    let error = client.discover().await.expect_err("later").to_string();
+    assert!(error.contains("it came with 2026-07-28"), "{error}");
+    let error = client.call_tool("a", ()).await.expect_err("not declared");
+    assert!(matches!(error, ClientError::NotOffered { capability: "tools", .. }));
+    script.expect_silence().await;
+
+    let (client, mut script) = modern(quiet().lenient(), json!({})).await;
+    let asked = tokio::spawn(client.call_tool("a", ()).into_future());
+    let request = script.expect("tools/call").await;
+    script.refuse(&request, -32601, Value::Null).await;
+    assert!(matches!(asked.await.expect("no panic"), Err(ClientError::Refused { .. })));
+}
