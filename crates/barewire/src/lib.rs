@@ -45,6 +45,9 @@ pub use server::Server;
 pub use trace::TraceContext;
 
 pub use barewire_proto as proto;
+/// What derives the schema of a tool's arguments: `use barewire::schemars;` is all that its derive needs.
+#[cfg(feature = "tokio")]
+pub use schemars;
 
 /// The code in the README compiles.
 #[cfg(doctest)]

@@ -20,7 +20,11 @@ enum Exponent {
     Exact(i128),
     /// Beyond 10^36 the exponent is not added up: two such numbers are taken for different if their mantissas are shifted
     /// differently, even if the sums were the same. No such number is met in earnest.
-    Huge { negative: bool, digits: Vec<u8>, shift: i128 },
+    Huge {
+        negative: bool,
+        digits: Vec<u8>,
+        shift: i128,
+    },
 }
 
 impl Decimal {
@@ -52,9 +56,10 @@ impl Decimal {
 
     /// Whether `self` is `step` times an integer; `None` if `step` is zero or has more than 19 digits.
     pub fn is_multiple_of(&self, step: &Self) -> Option<bool> {
-        let divisor = step.digits.iter().try_fold(0u64, |value, digit| {
-            value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        });
+        let divisor = step
+            .digits
+            .iter()
+            .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
         let divisor = u128::from(divisor.filter(|divisor| *divisor > 0)?);
         if self.digits.is_empty() {
             return Some(true);
@@ -64,7 +69,8 @@ impl Decimal {
         };
         // digits x 10^shift has to be a multiple of the divisor. The digits do not end in zero, so no power of ten divides them.
         let Ok(mut shift) = u128::try_from(ours - theirs) else { return Some(false) };
-        let mut rest = self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
+        let mut rest =
+            self.digits.iter().fold(0, |rest, digit| (rest * 10 + u128::from(digit - b'0')) % divisor);
         let mut power = 10 % divisor;
         while shift > 0 {
             if shift % 2 == 1 {

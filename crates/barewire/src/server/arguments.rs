@@ -1,22 +1,344 @@
-//! Temporary.
-use barewire_proto::json::Json;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+//! The arguments of a call -> the type that its handler takes, or a sentence that a model can act on.
 
-pub(super) struct Arguments<T>(std::marker::PhantomData<fn() -> T>);
-pub(super) struct BadArguments(String);
-impl std::fmt::Display for BadArguments {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+use std::error::Error;
+use std::fmt;
+
+use barewire_proto::json::{Decimal, Json, Kind};
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+use super::check::{push_element, push_member, shown};
+use super::constraints::Constraints;
+
+/// Reads arguments; absent ones are an object without members.
+pub(crate) fn read<T: DeserializeOwned>(
+    arguments: Option<Json<'_>>,
+    constraints: &Constraints,
+) -> Result<T, BadArguments> {
+    let Some(json) = arguments else {
+        return read(Some(Json::parse(b"{}").expect("an object is JSON")), constraints);
+    };
+    // A struct would be read from an array as well.
+    if json.kind() != Kind::Object {
+        let what = format!("expected an object, got {}", shown(json));
+        return Err(BadArguments { path: String::new(), what });
+    }
+    // `()` and unit structs are not read from objects.
+    if size_of::<T>() == 0
+        && let Ok(nothing) = serde_json::from_str("null")
+    {
+        return constraints.check(json).map(|()| nothing);
+    }
+    match json.to() {
+        Ok(read) => constraints.check(json).map(|()| read),
+        Err(_) => read_again(json, constraints),
     }
 }
-impl<T: DeserializeOwned> Arguments<T> {
-    pub(super) fn of(_: &RawValue) -> Result<Self, String> {
-        Ok(Self(std::marker::PhantomData))
+
+/// Reads arguments that were not read, as far as JSON Schema thinks otherwise, or says what is wrong with them.
+#[cold]
+fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
+    let text = with_integers(json.as_str());
+    if let Some(read) = text.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
+        return constraints.check(json).map(|()| read);
     }
-    pub(super) fn read(&self, given: Option<Json<'_>>) -> Result<T, BadArguments> {
-        let text = given.map_or("{}", Json::as_str);
-        serde_json::from_str(text)
-            .or_else(|e| serde_json::from_str("null").map_err(|_| BadArguments(e.to_string())))
+    // What the schema says comes in the words that the model knows.
+    constraints.check_everything(json)?;
+    // The type knows more than its schema.
+    let mut source = serde_json::Deserializer::from_str(text.as_deref().unwrap_or(json.as_str()));
+    match serde_path_to_error::deserialize(&mut source) {
+        Ok(read) => constraints.check(json).map(|()| read),
+        Err(error) => {
+            let mut path = String::new();
+            for segment in error.path() {
+                match segment {
+                    Segment::Seq { index } => push_element(&mut path, *index),
+                    Segment::Map { key } => push_member(&mut path, key),
+                    Segment::Enum { variant } => push_member(&mut path, variant),
+                    Segment::Unknown => {}
+                }
+            }
+            let text = error.inner().to_string();
+            // Where in the text is of no use to a caller who has sent one line of it.
+            let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
+            Err(BadArguments { path, what: what.to_owned() })
+        }
+    }
+}
+
+/// `text` with 30.0 and 3e1 written 30, which JSON Schema takes for the integer that they are; `None` if there are none.
+fn with_integers(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at += 1;
+                while bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let start = at;
+                while bytes
+                    .get(at)
+                    .is_some_and(|b| matches!(b, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9'))
+                {
+                    at += 1;
+                }
+                let number = &text[start..at];
+                let decimal = || Decimal::from_json(Json::parse(number.as_bytes()).ok()?);
+                if number.contains(['.', 'e', 'E'])
+                    && let Some(integer) = decimal().and_then(|decimal| decimal.to_integer())
+                {
+                    out.extend([&text[copied..start], &*integer]);
+                    copied = at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    (copied > 0).then(|| out + &text[copied..])
+}
+
+/// What is wrong with arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadArguments {
+    /// Which one, as `a.b[2]`; empty if it is all of them.
+    pub(crate) path: String,
+    /// What was expected, and what came.
+    pub(crate) what: String,
+}
+
+impl fmt::Display for BadArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.path {
+            "" => write!(f, "arguments: {}", self.what),
+            path => write!(f, "argument \"{path}\": {}", self.what),
+        }
+    }
+}
+
+impl Error for BadArguments {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Args {
+        #[schemars(range(min = 1, max = 100))]
+        limit: u32,
+        #[serde(default)]
+        nested: Option<Nested>,
+        #[serde(default)]
+        colour: Option<Colour>,
+        #[serde(default)]
+        address: Option<Address>,
+        #[serde(default)]
+        tags: BTreeMap<String, Vec<i64>>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Nested {
+        names: Vec<String>,
+        #[schemars(range(min = 0))]
+        depth: i64,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Colour {
+        Red,
+        Blue,
+    }
+
+    /// Knows more than its schema says.
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(try_from = "String")]
+    struct Address(Ipv4Addr);
+
+    impl TryFrom<String> for Address {
+        type Error = String;
+
+        fn try_from(text: String) -> Result<Self, String> {
+            text.parse().map(Self).map_err(|_| format!("{text} is no address"))
+        }
+    }
+
+    fn read_as<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, String> {
+        let constraints = Constraints::of::<T>().expect("constraints");
+        let json = Json::parse(text.as_bytes()).expect("JSON");
+        read(Some(json), &constraints).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn good_arguments_are_read() {
+        let args = read_as::<Args>(
+            r#"{"limit":5,"nested":{"names":["a"],"depth":2},"colour":"blue","address":"127.0.0.1","tags":{"x":[1]},"more":1}"#,
+        )
+        .expect("good");
+        assert_eq!(args.nested, Some(Nested { names: vec!["a".into()], depth: 2 }));
+        assert_eq!(args.tags["x"], [1]);
+    }
+
+    #[test]
+    fn bad_arguments_are_named_with_what_was_expected_and_what_came() {
+        for (text, what) in [
+            ("{}", r#"arguments: missing "limit""#),
+            (r#"{"limit":"5"}"#, r#"argument "limit": expected an integer, got "5""#),
+            (r#"{"limit":null}"#, r#"argument "limit": expected an integer, got null"#),
+            (r#"{"limit":1.5}"#, r#"argument "limit": expected an integer, got 1.5"#),
+            (r#"{"limit":0}"#, r#"argument "limit": must be at least 1, got 0"#),
+            (r#"{"limit":-1}"#, r#"argument "limit": must be at least 1, got -1"#),
+            (r#"{"limit":101}"#, r#"argument "limit": must be at most 100, got 101"#),
+            (r#"{"limit":1,"nested":{"depth":1}}"#, r#"argument "nested": missing "names""#),
+            (
+                r#"{"limit":1,"nested":{"names":["a",2],"depth":1}}"#,
+                r#"argument "nested.names[1]": expected a string, got 2"#,
+            ),
+            (
+                r#"{"limit":1,"nested":{"names":[],"depth":1,"size":1}}"#,
+                r#"argument "nested.size": is not known here, known are "depth", "names""#,
+            ),
+            (
+                r#"{"limit":1,"colour":"pink"}"#,
+                r#"argument "colour": expected one of "red", "blue", null, got "pink""#,
+            ),
+            (r#"{"limit":1,"address":"here"}"#, r#"argument "address": here is no address"#),
+            (
+                r#"{"limit":1,"tags":{"a b":[1,"x"]}}"#,
+                r#"argument "tags["a b"][1]": expected an integer, got "x""#,
+            ),
+            (r#"{"limit":1,"limit":2}"#, "arguments: duplicate field `limit`"),
+            ("[1]", "arguments: expected an object, got an array"),
+            ("null", "arguments: expected an object, got null"),
+        ] {
+            assert_eq!(read_as::<Args>(text).expect_err(text), what, "{text}");
+        }
+    }
+
+    /// A struct is read from an array as well, and its constraints must not be passed by that way.
+    #[test]
+    fn constraints_are_not_passed_by_positional_members() {
+        let positional = r#"{"limit":1,"nested":[["a"],-1]}"#;
+        assert!(serde_json::from_str::<Args>(positional).is_ok());
+        assert_eq!(
+            read_as::<Args>(positional).expect_err("an array"),
+            r#"argument "nested": expected null or an object, got an array"#
+        );
+    }
+
+    #[test]
+    fn integers_may_be_written_with_point_and_exponent() {
+        let args = read_as::<Args>(
+            r#"{"limit":30.0,"nested":{"names":["1.0","\"2.0"],"depth":2e0},"tags":{"3.0":[1,-4.0e0]}}"#,
+        );
+        let args = args.expect("integers");
+        assert_eq!((args.limit, args.tags["3.0"][1]), (30, -4));
+        assert_eq!(args.nested, Some(Nested { names: vec!["1.0".into(), "\"2.0".into()], depth: 2 }));
+        assert_eq!(read_as::<Args>(r#"{"limit":3e1}"#).map(|args| args.limit), Ok(30));
+        assert_eq!(
+            read_as::<Args>(r#"{"limit":1.01e2}"#).expect_err("too large"),
+            r#"argument "limit": must be at most 100, got 1.01e2"#
+        );
+        #[derive(Deserialize, JsonSchema)]
+        struct Wide {
+            a: u64,
+            b: i64,
+            c: f64,
+        }
+        let wide = read_as::<Wide>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#)
+            .expect("fits");
+        assert_eq!((wide.a, wide.b, wide.c.to_bits()), (u64::MAX, i64::MIN, 2f64.to_bits()));
+        assert_eq!(
+            read_as::<Wide>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
+            Some(r#"argument "a": invalid type: floating point `1e+20`, expected u64"#)
+        );
+    }
+
+    #[test]
+    fn absent_arguments_are_an_object_without_members() {
+        #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+        struct Optional {
+            a: Option<i64>,
+        }
+        #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+        struct Unit;
+        #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+        struct Empty {}
+
+        let optional = Constraints::of::<Optional>().expect("constraints");
+        assert_eq!(read::<Optional>(None, &optional), Ok(Optional { a: None }));
+        let args = Constraints::of::<Args>().expect("constraints");
+        assert_eq!(read::<Args>(None, &args).expect_err("missing").what, r#"missing "limit""#);
+        let unit = Constraints::of::<Unit>().expect("constraints");
+        assert_eq!(read::<Unit>(None, &unit), Ok(Unit));
+
+        assert_eq!(read_as::<()>("{}"), Ok(()));
+        assert_eq!(read_as::<()>(" { } "), Ok(()));
+        assert_eq!(read_as::<Unit>("{}"), Ok(Unit));
+        assert_eq!(read_as::<Empty>(r#"{"x":1}"#), Ok(Empty {}));
+        assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not known here"#.into()));
+        assert_eq!(read_as::<()>("null"), Err("arguments: expected an object, got null".into()));
+    }
+
+    #[test]
+    fn a_schema_written_by_hand_is_checked_for_a_value() {
+        let schema =
+            r#"{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}"#;
+        let schema = serde_json::value::RawValue::from_string(schema.into()).expect("JSON");
+        let constraints = Constraints::of_schema(&schema).expect("constraints");
+        let read = |text: &str| {
+            let json = Json::parse(text.as_bytes()).expect("JSON");
+            read::<Value>(Some(json), &constraints).map_err(|bad| bad.to_string())
+        };
+        assert_eq!(read(r#"{"n":5.0,"more":[]}"#), Ok(serde_json::json!({"n": 5.0, "more": []})));
+        assert_eq!(read("{}"), Err(r#"arguments: missing "n""#.into()));
+        assert_eq!(read(r#"{"n":6}"#), Err(r#"argument "n": must be at most 5, got 6"#.into()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn only_the_spelling_of_integers_changes(
+            elements in prop::collection::vec("-?(0|[1-9][0-9]{0,2})(\\.[05]{1,2})?(e[+-]?[0-2])?|\"(1\\.0|\\\\[\"\\\\])*\"", 0..6),
+        ) {
+            let text = format!("[{}]", elements.join(" ,"));
+            let canonical = |text: &str| {
+                let mut bytes = Vec::new();
+                crate::server::canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("JSON"));
+                bytes
+            };
+            let rewritten = with_integers(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(canonical(&text), canonical(&rewritten));
+            for element in Json::parse(rewritten.as_bytes()).expect("JSON").elements() {
+                let is_integer = Decimal::from_json(element).is_some_and(|number| number.is_integer());
+                prop_assert!(!is_integer || !element.as_str().contains(['.', 'e']), "{}", element);
+            }
+        }
+
+        #[test]
+        fn a_number_is_read_alike_however_it_is_written(n in any::<i32>(), zeros in 0usize..4, shift in 0u32..5) {
+            let written = format!("{{\"n\":{n}{}.{}e-{shift}}}", "0".repeat(shift as usize), "0".repeat(zeros + 1));
+            #[derive(Deserialize, JsonSchema)]
+            struct Number {
+                n: i32,
+            }
+            prop_assert_eq!(read_as::<Number>(&written).map(|number| number.n), Ok(n));
+        }
     }
 }

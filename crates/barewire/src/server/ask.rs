@@ -4,6 +4,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use barewire_proto::json::Json;
 use barewire_proto::mcp::{
     ClientCapabilities, ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction,
     ElicitResult, ListRootsResult, Revision, Root,
@@ -14,7 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{schema, seal};
+use super::constraints::Constraints;
+use super::form::{Form, form_of};
+use super::{arguments, seal};
 use crate::peer::CallError;
 
 /// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`Visit`], [`CreateMessageParams`] to ask the
@@ -111,16 +114,19 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
     fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Form<'a> {
+        struct Params<'a> {
             // The only mode there was has no name.
             #[serde(skip_serializing_if = "Option::is_none")]
             mode: Option<&'static str>,
             message: &'a str,
             requested_schema: Box<RawValue>,
         }
-        let requested_schema = schema::form_of::<T>().map_err(|error| AskError::Misuse(error.to_string()))?;
+        let Form { schema: requested_schema, several } = form_of::<T>().map_err(AskError::Misuse)?;
+        if several && !revision.has_url_elicitation() {
+            return Err(AskError::Misuse(format!("a form of {revision} holds no choice of several")));
+        }
         let mode = revision.has_url_elicitation().then_some("form");
-        raw(&Form { mode, message: &self.message, requested_schema })
+        raw(&Params { mode, message: &self.message, requested_schema })
     }
 
     fn needs(&self) -> ClientCapabilities {
@@ -132,9 +138,10 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
     }
 
     fn read(&self, answer: &RawValue) -> Result<T, AskError> {
-        let answer = elicited(answer)?;
-        let content = answer.content.unwrap_or_default();
-        serde_json::from_value(content.into()).map_err(unreadable)
+        let content = elicited(answer)?.content.map(raw).transpose()?.flatten();
+        let content = content.as_deref().and_then(|content| Json::parse(content.get().as_bytes()).ok());
+        let constraints = Constraints::of::<T>().map_err(AskError::Misuse)?;
+        arguments::read(content, &constraints).map_err(|bad| AskError::Unreadable(bad.to_string()))
     }
 }
 
@@ -257,8 +264,8 @@ fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
     }
 }
 
-fn raw(params: &impl Serialize) -> Result<Option<Box<RawValue>>, AskError> {
-    serde_json::value::to_raw_value(params).map(Some).map_err(|error| AskError::Misuse(error.to_string()))
+fn raw(params: impl Serialize) -> Result<Option<Box<RawValue>>, AskError> {
+    serde_json::value::to_raw_value(&params).map(Some).map_err(|error| AskError::Misuse(error.to_string()))
 }
 
 fn unreadable(error: serde_json::Error) -> AskError {

@@ -50,7 +50,7 @@ struct Subject {
 /// The client behind a call.
 enum Client {
     Legacy(Arc<Session>),
-    Modern { capabilities: OnceLock<ClientCapabilities>, log_level: Option<LoggingLevel> },
+    Modern { capabilities: OnceLock<Box<ClientCapabilities>>, log_level: Option<LoggingLevel> },
 }
 
 /// How far a call has come.
@@ -114,7 +114,11 @@ impl Call {
         match &self.0.client {
             Client::Legacy(session) => &session.capabilities,
             Client::Modern { capabilities, .. } => capabilities.get_or_init(|| {
-                self.meta().client_capabilities.and_then(|json| json.to().ok()).unwrap_or_default()
+                self.meta()
+                    .client_capabilities
+                    .and_then(|json| json.to().ok())
+                    .map(Box::new)
+                    .unwrap_or_default()
             }),
         }
     }

@@ -1,6 +1,5 @@
 //! A prompt: what is listed, and the handler that makes messages of its arguments.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -13,7 +12,8 @@ use serde::de::DeserializeOwned;
 use super::completion::{Completers, Completing};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;
-use super::{BadEntry, Calling, Handler, schema, words};
+use super::words::{self, Words};
+use super::{BadEntry, Calling, Handler, schema};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
@@ -88,7 +88,7 @@ where
 }
 
 /// The arguments, which are text, by name.
-fn texts(arguments: Option<Json<'_>>) -> Result<Vec<(Cow<'_, str>, Cow<'_, str>)>, Failure> {
+fn texts(arguments: Option<Json<'_>>) -> Result<Words<'_>, Failure> {
     let Some(arguments) = arguments else { return Ok(Vec::new()) };
     let text = |value: Json<'_>| value.kind() == Kind::String;
     let members =
@@ -131,7 +131,7 @@ impl Prompt {
         H::Arguments: DeserializeOwned + JsonSchema,
         H::Output: IntoPrompt,
     {
-        let schema = schema::input_of::<H::Arguments>().map_err(|error| BadEntry(error.to_string()))?;
+        let schema = schema::input_of::<H::Arguments>().map_err(BadEntry)?;
         let mut definition = mcp::Prompt::new(name);
         definition.description = Some(description.into());
         let arguments = arguments(schema.get());

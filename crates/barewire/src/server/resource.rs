@@ -1,6 +1,5 @@
 //! A resource, or a template of many: what is listed, and the handler that a reading runs.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +13,8 @@ use serde::de::DeserializeOwned;
 use super::completion::{Completers, Completing};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;
-use super::{BadEntry, Cache, Calling, Handler, words};
+use super::words::{self, Words};
+use super::{BadEntry, Cache, Calling, Handler};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
@@ -64,12 +64,9 @@ pub trait IntoContents {
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure>;
 }
 
-/// A text for a URI, or for the variables in it.
-type Variables<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
-
 /// A handler of any type.
 trait Read: Send + Sync {
-    fn read(&self, reading: Reading<'_>, variables: Variables<'_>) -> Result<BoxedWork, Failure>;
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Result<BoxedWork, Failure>;
 }
 
 /// What is read.
@@ -91,7 +88,7 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoContents,
 {
-    fn read(&self, reading: Reading<'_>, variables: Variables<'_>) -> Result<BoxedWork, Failure> {
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Result<BoxedWork, Failure> {
         let Reading { calling, uri, mime_type, cache } = reading;
         let arguments = words::read(variables)
             .map_err(|error| Failure::invalid_params(format!("the URI does not fit: {error}")))?;

@@ -1,33 +1,449 @@
-//! Temporary.
-use schemars::JsonSchema;
-use serde_json::value::{RawValue, to_raw_value};
+//! A Rust type -> the JSON Schema (2020-12) that describes it: a tool's arguments, or its structured result.
+//!
+//! Small and whole, as a model reads it and as hosts take it: no `$schema`, no references but those of recursive types, no
+//! formats that JSON Schema does not know, members in the order in which the type declares them.
 
-fn of<T: JsonSchema>() -> serde_json::Value {
-    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    if let Some(object) = schema.as_object_mut() {
-        object.remove("$schema");
-        object.remove("title");
-        if object.get("type").is_some_and(|t| t == "null") {
-            object.insert("type".into(), "object".into());
+use std::any::type_name;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::reads::{Asked, Place};
+
+/// The schema of a tool's arguments, always that of an object. `Err` says why `T` cannot be one.
+pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
+    Ok(written(&without_odd_formats(read_by::<T>()?), &Place::of::<T>()))
+}
+
+/// The schema of a structured result.
+pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
+    let schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
+    written(&without_odd_formats(schema), &Place::unknown())
+}
+
+/// [`input_of`] before it is cleaned and written.
+pub(super) fn read_by<T: JsonSchema>() -> Result<Value, String> {
+    let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
+    if root.get("type").is_some_and(|only| only == "null") {
+        // `()` and unit structs: a tool without arguments.
+        root.remove("type");
+        root.insert("additionalProperties".into(), false.into());
+    }
+    if !can_be_object(&root, &root, MAX_REFS) {
+        let what = root.get("type").and_then(Value::as_str).unwrap_or("something else");
+        return Err(format!(
+            "arguments are a JSON object, and {} is read from {what}: make it a member of a struct",
+            type_name::<T>()
+        ));
+    }
+    only_objects(&mut root);
+    Ok(Value::Object(root))
+}
+
+/// What schemars makes of `T`, inlined, without what is no use to a reader.
+fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    let root = schema.ensure_object();
+    if root.get("title").and_then(Value::as_str) == Some(&*T::schema_name()) {
+        root.remove("title");
+    }
+    std::mem::take(root)
+}
+
+/// Whether an object can be valid.
+fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: usize) -> bool {
+    let within = |schema: &Value, refs| match schema {
+        Value::Bool(any) => *any,
+        Value::Object(schema) => can_be_object(schema, root, refs),
+        _ => true,
+    };
+    let branches = |name| schema.get(name).and_then(Value::as_array);
+    schema.iter().all(|(keyword, value)| match &**keyword {
+        "type" => match value {
+            Value::Array(several) => several.iter().any(|one| one == "object"),
+            one => one == "object",
+        },
+        "const" => value.is_object(),
+        "enum" => value.as_array().is_none_or(|values| values.iter().any(Value::is_object)),
+        "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
+        "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
+        // References of a type to itself end; those of hand-written schemas may not.
+        "$ref" if refs > 0 => referred(root, value).is_none_or(|target| within(&target, refs - 1)),
+        _ => true,
+    })
+}
+
+/// What a reference within `root` means.
+fn referred(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
+    let pointer = reference.as_str()?.strip_prefix('#')?;
+    Value::Object(root.clone()).pointer(pointer).cloned()
+}
+
+/// States that only objects are valid, and forgets the branches that no object takes.
+fn only_objects(root: &mut Map<String, Value>) {
+    let whole = root.clone();
+    for keyword in ["anyOf", "oneOf"] {
+        let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
+        branches.retain(|branch| branch.as_object().is_none_or(|one| can_be_object(one, &whole, MAX_REFS)));
+        // The one that is left, as of `Option<T>`, need not be a branch.
+        if let [Value::Object(only)] = &mut branches[..]
+            && only.keys().all(|stated| !whole.contains_key(stated))
+        {
+            let mut only = std::mem::take(only);
+            root.remove(keyword);
+            root.append(&mut only);
         }
     }
-    schema
+    root.insert("type".into(), "object".into());
 }
 
-pub(super) fn input_of<T: JsonSchema>() -> Result<Box<RawValue>, String> {
-    Ok(to_raw_value(&of::<T>()).expect("JSON"))
+/// Removes the formats that JSON Schema does not define, as `int32` and `double`: validators of several hosts refuse them.
+fn without_odd_formats(schema: impl Into<Value>) -> Value {
+    let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
+    RecursiveTransform(|schema: &mut Schema| {
+        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+            schema.remove("format");
+        }
+    })
+    .transform(&mut schema);
+    schema.to_value()
 }
 
-pub(super) fn output_of<T: JsonSchema>() -> Box<RawValue> {
-    to_raw_value(&of::<T>()).expect("JSON")
+/// Writes a schema: what it is about comes first, and members come in the order in which they are declared where that is known.
+pub(super) fn written(schema: &Value, place: &Place<'_>) -> Box<RawValue> {
+    let mut text = String::new();
+    write(&mut text, schema, place);
+    RawValue::from_string(text).expect("what is written here is JSON")
 }
 
-pub(super) fn form_of<T: JsonSchema>() -> Result<Box<RawValue>, String> {
-    input_of::<T>()
+fn write(out: &mut String, schema: &Value, place: &Place<'_>) {
+    let Value::Object(keywords) = schema else { return out.push_str(&schema.to_string()) };
+    let first = FIRST.iter().filter_map(|name| keywords.get_key_value(*name));
+    let others = keywords.iter().filter(|(name, _)| !FIRST.contains(&&***name));
+    write_object(out, first.chain(others), |out, keyword, value| match (keyword, value) {
+        ("properties", Value::Object(members)) => {
+            let members = in_order(members, keywords.get("required"), place);
+            write_object(out, members.into_iter(), |out, name, member| {
+                write(out, member, &place.member(name))
+            });
+        }
+        ("$defs" | "definitions" | "patternProperties", Value::Object(schemas)) => {
+            write_object(out, schemas.iter(), |out, _, schema| write(out, schema, &Place::unknown()));
+        }
+        ("items", _) => write(out, value, &place.element()),
+        ("additionalProperties", _) => write(out, value, &place.member("")),
+        // Each of them is about the same value.
+        ("anyOf" | "oneOf" | "allOf", Value::Array(branches)) => {
+            write_array(out, branches, |out, branch| write(out, branch, place));
+        }
+        ("prefixItems", Value::Array(items)) => {
+            write_array(out, items, |out, item| write(out, item, &Place::unknown()));
+        }
+        _ => out.push_str(&value.to_string()),
+    });
 }
 
-pub(super) fn is_of_object(schema: &RawValue) -> bool {
-    serde_json::from_str::<serde_json::Value>(schema.get())
-        .is_ok_and(|s| s.get("type").is_some_and(|t| t == "object"))
+fn write_object<'a>(
+    out: &mut String,
+    members: impl Iterator<Item = (&'a String, &'a Value)>,
+    mut value: impl FnMut(&mut String, &'a str, &'a Value),
+) {
+    out.push('{');
+    for (i, (name, member)) in members.enumerate() {
+        out.push_str(if i == 0 { "" } else { "," });
+        out.push_str(&json!(name).to_string());
+        out.push(':');
+        value(out, name, member);
+    }
+    out.push('}');
+}
+
+fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mut String, &Value)) {
+    out.push('[');
+    for (i, value) in elements.iter().enumerate() {
+        out.push_str(if i == 0 { "" } else { "," });
+        element(out, value);
+    }
+    out.push(']');
+}
+
+/// As the type declares them if it says so; else the required ones as they are listed, which is the same order, and then the rest.
+fn in_order<'a>(
+    members: &'a Map<String, Value>,
+    required: Option<&Value>,
+    place: &Place<'_>,
+) -> Vec<(&'a String, &'a Value)> {
+    let declared: Vec<&str> = match place.read().map(|read| read.asked) {
+        Some(Asked::Struct(fields)) => fields.to_vec(),
+        _ => required.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect(),
+    };
+    let mut sorted: Vec<_> = members.iter().collect();
+    // Stable: the others stay in the order of the map.
+    sorted.sort_by_key(|(name, _)| declared.iter().position(|one| one == name).unwrap_or(usize::MAX));
+    sorted
+}
+
+/// What a reader wants to know first.
+const FIRST: [&str; 5] = ["type", "title", "description", "properties", "required"];
+
+/// JSON Schema 2020-12, validation, section 7.3.
+pub(super) const FORMATS: [&str; 19] = [
+    "date-time",
+    "date",
+    "time",
+    "duration",
+    "email",
+    "idn-email",
+    "hostname",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "iri",
+    "iri-reference",
+    "uuid",
+    "uri-template",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
+];
+
+/// How many references are followed one after the other to see whether a schema can be that of an object.
+const MAX_REFS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    #![expect(dead_code, reason = "the types are described, not used")]
+
+    use std::collections::{BTreeMap, HashMap};
+
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    fn input<T: JsonSchema + DeserializeOwned>() -> Value {
+        serde_json::from_str(input_of::<T>().expect("an object").get()).expect("JSON")
+    }
+
+    fn output<T: JsonSchema>() -> Value {
+        serde_json::from_str(output_of::<T>().get()).expect("JSON")
+    }
+
+    /// Add two numbers.
+    #[derive(Deserialize, JsonSchema)]
+    struct Add {
+        /// The one.
+        b: u32,
+        a: Option<f64>,
+        #[serde(default)]
+        carry: bool,
+    }
+
+    #[test]
+    fn a_struct_is_an_object_with_its_documentation_in_its_order() {
+        assert_eq!(
+            input_of::<Add>().expect("an object").get(),
+            r#"{"type":"object","description":"Add two numbers.","properties":{"b":{"type":"integer","description":"The one.","minimum":0},"a":{"type":["number","null"]},"carry":{"type":"boolean","default":false}},"required":["b"]}"#
+        );
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Empty {}
+
+    #[test]
+    fn no_arguments_are_an_object_without_members() {
+        let none = r#"{"type":"object","additionalProperties":false}"#;
+        assert_eq!(input_of::<()>().expect("an object").get(), none);
+        assert_eq!(input_of::<Nothing>().expect("an object").get(), none);
+        assert_eq!(input::<Empty>(), json!({"type": "object"}));
+        assert_eq!(input::<Value>(), json!({"type": "object"}));
+        assert_eq!(input::<Map<String, Value>>(), json!({"type": "object", "additionalProperties": true}));
+    }
+
+    #[test]
+    fn what_is_never_an_object_is_refused_with_a_reason() {
+        let why = input_of::<Vec<String>>().expect_err("an array");
+        assert_eq!(
+            why,
+            "arguments are a JSON object, and alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
+             of a struct"
+        );
+        for refused in
+            [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Unit>().is_err()]
+        {
+            assert!(refused);
+        }
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Unit {
+        RedLight,
+        Green,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Command {
+        Stop,
+        Go { to: String },
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "do")]
+    enum Tagged {
+        Stop,
+        Go { to: String },
+    }
+
+    #[test]
+    fn an_enum_keeps_the_branches_that_are_objects() {
+        assert_eq!(
+            input::<Command>(),
+            json!({"type": "object", "properties": {"Go": {"type": "object", "properties": {"to": {"type": "string"}},
+                "required": ["to"]}}, "required": ["Go"], "additionalProperties": false})
+        );
+        let tagged = input::<Tagged>();
+        assert_eq!(tagged["type"], "object");
+        assert_eq!(tagged["oneOf"].as_array().map(Vec::len), Some(2));
+        let optional = input::<Option<Add>>();
+        assert_eq!((&optional["type"], &optional["required"]), (&json!("object"), &json!(["b"])));
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Wide {
+        small: i8,
+        size: usize,
+        ratio: f32,
+        maybe: Option<u64>,
+        nested: HashMap<String, Vec<i64>>,
+        #[schemars(email)]
+        mail: String,
+        /// A member, not a keyword.
+        format: Unit,
+        #[serde(default = "int32")]
+        text: String,
+    }
+
+    fn int32() -> String {
+        "int32".into()
+    }
+
+    #[test]
+    fn odd_formats_go_and_their_bounds_stay() {
+        let wide = input::<Wide>();
+        let property = |name: &str| wide["properties"][name].clone();
+        assert_eq!(property("small"), json!({"type": "integer", "minimum": -128, "maximum": 127}));
+        assert_eq!(property("size"), json!({"type": "integer", "minimum": 0}));
+        assert_eq!(property("ratio"), json!({"type": "number"}));
+        assert_eq!(property("maybe"), json!({"type": ["integer", "null"], "minimum": 0}));
+        assert_eq!(
+            property("nested"),
+            json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}})
+        );
+        assert_eq!(property("mail"), json!({"type": "string", "format": "email"}));
+        assert_eq!(
+            property("format"),
+            json!({"type": "string", "enum": ["red_light", "green"], "description": "A member, not a keyword."})
+        );
+        assert_eq!(property("text"), json!({"type": "string", "default": "int32"}));
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Tree {
+        value: i32,
+        children: Vec<Tree>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Forest {
+        oak: Tree,
+        elm: Option<Box<Tree>>,
+    }
+
+    #[test]
+    fn only_recursion_makes_references() {
+        assert_eq!(
+            input::<Tree>()["properties"]["children"],
+            json!({"type": "array", "items": {"$ref": "#"}})
+        );
+        let forest = input::<Forest>();
+        let leaf = json!({"type": "array", "items": {"$ref": "#/$defs/Tree"}});
+        assert_eq!(forest["$defs"]["Tree"]["properties"]["children"], leaf);
+        assert_eq!(forest["properties"]["oak"]["properties"]["children"], leaf);
+        assert!(!input_of::<Wide>().expect("an object").get().contains("$"));
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nested {
+        zebra: i64,
+        inner: Vec<Inner>,
+        apple: i64,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Inner {
+        y: Option<i64>,
+        x: i64,
+        b: Option<i64>,
+        a: i64,
+    }
+
+    #[test]
+    fn members_come_as_declared_at_every_depth() {
+        let order = |text: &str| {
+            let mut names = ["zebra", "inner", "apple", "y", "x", "b", "a"]
+                .map(|name| (text.find(&format!("\"{name}\":{{")), name));
+            names.sort_unstable();
+            names.iter().filter(|(at, _)| at.is_some()).map(|(_, name)| *name).collect::<Vec<_>>()
+        };
+        let nested = input_of::<Nested>().expect("an object");
+        assert_eq!(order(nested.get()), ["zebra", "inner", "y", "x", "b", "a", "apple"]);
+        // A type that is only written says no more than its schema: all are required here, as declared.
+        assert_eq!(order(output_of::<Inner>().get()), ["y", "x", "b", "a"]);
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(title = "A title")]
+    struct Titled {
+        a: BTreeMap<u32, bool>,
+    }
+
+    #[test]
+    fn a_title_that_was_given_stays() {
+        assert_eq!(input::<Titled>()["title"], "A title");
+        assert_eq!(input::<Add>().get("title"), None);
+    }
+
+    #[test]
+    fn a_result_may_be_anything() {
+        assert_eq!(
+            output::<Vec<u8>>(),
+            json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}})
+        );
+        assert_eq!(output::<String>(), json!({"type": "string"}));
+        assert_eq!(output::<Unit>(), json!({"type": "string", "enum": ["red_light", "green"]}));
+        assert_eq!(output::<()>(), json!({"type": "null"}));
+        assert_eq!(output::<Value>(), json!({}));
+        // What is read need not be what is written: a default makes a member optional only for readers.
+        #[derive(Serialize, Deserialize, JsonSchema)]
+        #[serde(default)]
+        #[derive(Default)]
+        struct Two {
+            a: i64,
+        }
+        assert_eq!(input::<Two>().get("required"), None);
+        assert_eq!(output::<Two>()["required"], json!(["a"]));
+    }
 }

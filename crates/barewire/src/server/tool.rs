@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::arguments::{Arguments, BadArguments};
+use super::arguments::{self, BadArguments};
+use super::constraints::Constraints;
 use super::handler::sealed::FromCalling;
 use super::serving::{Style, ready, serve};
 use super::{BadEntry, Call, Calling, Handler, IntoToolResult, schema, thread};
@@ -76,12 +77,12 @@ impl Tool {
         H::Arguments: DeserializeOwned + JsonSchema + Send + 'static,
         H::Output: IntoToolResult,
     {
-        let input = schema::input_of::<H::Arguments>().map_err(|error| BadEntry(error.to_string()))?;
-        let arguments = Arguments::of(&input).map_err(|error| BadEntry(error.to_string()))?;
+        let input = schema::input_of::<H::Arguments>().map_err(BadEntry)?;
+        let constraints = Constraints::of::<H::Arguments>().map_err(BadEntry)?;
         let mut definition = mcp::Tool::new(name, input);
         definition.description = Some(description.into());
         definition.output_schema = H::Output::output_schema();
-        let handler = Arc::new(Typed { handler, arguments, kind: std::marker::PhantomData });
+        let handler = Arc::new(Typed { handler, constraints, kind: std::marker::PhantomData });
         Ok(Self { definition, handler, on_thread: false })
     }
 
@@ -175,8 +176,7 @@ impl Tool {
         }
         // Before any JSON could be structured content, only an object could.
         let is_allowed = |schema: &RawValue| {
-            revision.has_structured_scalars()
-                || revision.has_structured_content() && schema::is_of_object(schema)
+            revision.has_structured_scalars() || revision.has_structured_content() && is_of_object(schema)
         };
         tool.output_schema = tool.output_schema.filter(|schema| is_allowed(schema));
         tool
@@ -195,15 +195,25 @@ impl fmt::Debug for Tool {
     }
 }
 
+/// Whether a schema says that it is one of objects.
+fn is_of_object(schema: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_str::<Typed<'_>>(schema.get()).is_ok_and(|schema| schema.kind == "object")
+}
+
 /// A handler of any type.
 trait Start: Send + Sync {
     fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
 }
 
 /// A handler whose arguments are a type.
-struct Typed<H: Handler<M>, M> {
+struct Typed<H, M> {
     handler: H,
-    arguments: Arguments<H::Arguments>,
+    constraints: Constraints,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
@@ -216,7 +226,7 @@ where
     #[inline]
     fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
         let given = calling.arguments()?;
-        let arguments = match self.arguments.read(given) {
+        let arguments = match arguments::read(given, &self.constraints) {
             Ok(arguments) => arguments,
             Err(bad) => return refused(&bad, calling),
         };

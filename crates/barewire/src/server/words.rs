@@ -8,10 +8,11 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
+/// Names with text.
+pub(super) type Words<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
 /// Reads a type from names with text. Where it wants a number or a truth value, the text must be one.
-pub(super) fn read<'a, T: DeserializeOwned>(
-    words: impl IntoIterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-) -> Result<T, BadWords> {
+pub(super) fn read<T: DeserializeOwned>(words: Words<'_>) -> Result<T, BadWords> {
     let words: Vec<(Cow<'_, str>, Word<'_>)> =
         words.into_iter().map(|(name, text)| (name, Word(text))).collect();
     let nothing = words.is_empty();
@@ -154,7 +155,7 @@ mod tests {
 
     fn read_all<T: DeserializeOwned>(words: &[(&str, &str)]) -> Result<T, String> {
         let words = words.iter().map(|(name, text)| (Cow::from(*name), Cow::from(*text)));
-        read(words).map_err(|error| error.to_string())
+        read(words.collect()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,0 +1,377 @@
+//! A JSON Schema -> rules, without those that the type which reads the value checks by itself.
+
+use std::collections::BTreeMap;
+
+use barewire_proto::json::{Decimal, Json};
+use regex_lite::Regex;
+use serde_json::{Map, Value};
+
+use super::reads::{Asked, Place};
+use super::rules::{Allowed, Rule, Rules, Schema, Types};
+use super::{canonical, pattern};
+
+impl Rules {
+    /// The rules of `schema` that what reads `place` does not check; `Err` says where the schema is wrong.
+    pub(super) fn new(schema: &Value, place: &Place<'_>) -> Result<Self, String> {
+        let mut compiler =
+            Compiler { root: schema, exact: true, found: BTreeMap::new(), referred: Vec::new() };
+        let root = compiler.schema(schema, place, "#")?;
+        let referred: Vec<Schema> = compiler.referred.into_iter().map(Option::unwrap_or_default).collect();
+        let rules = Self { root, referred, exact: compiler.exact };
+        match rules.goes_in_a_circle() {
+            false => Ok(rules),
+            true => Err("a $ref leads back to itself without going deeper into the value".into()),
+        }
+    }
+}
+
+struct Compiler<'a> {
+    root: &'a Value,
+    exact: bool,
+    /// Where what a pointer means stands in `referred`.
+    found: BTreeMap<String, usize>,
+    /// `None` while it is being made, for what refers to itself.
+    referred: Vec<Option<Schema>>,
+}
+
+impl<'a> Compiler<'a> {
+    /// `at` is where the schema stands, for the message.
+    fn schema(&mut self, schema: &'a Value, place: &Place<'a>, at: &str) -> Result<Schema, String> {
+        let keywords = match schema {
+            Value::Bool(true) => return Ok(Schema::default()),
+            Value::Bool(false) => return Ok(Schema { rules: vec![Rule::Never] }),
+            Value::Object(keywords) => keywords,
+            _ => return Err(format!("{at}: a schema is an object, true or false")),
+        };
+        // What asks for anything checks nothing.
+        let read = place.read().filter(|read| !matches!(read.asked, Asked::Any | Asked::Ignored));
+        let asked = read.map(|read| read.asked);
+        let mut rules = Vec::new();
+        for (keyword, value) in keywords {
+            let at = &format!("{at}/{keyword}");
+            let rule = match &**keyword {
+                "enum" => Rule::Values(allowed(array(value, at)?)),
+                "const" => Rule::Values(allowed(std::slice::from_ref(value))),
+                "minimum" => Rule::Minimum(number(value, at)?),
+                "maximum" => Rule::Maximum(number(value, at)?),
+                "exclusiveMinimum" => Rule::ExclusiveMinimum(number(value, at)?),
+                "exclusiveMaximum" => Rule::ExclusiveMaximum(number(value, at)?),
+                "multipleOf" => Rule::MultipleOf(number(value, at)?),
+                "minLength" => Rule::MinLength(count(value, at)?),
+                "maxLength" => Rule::MaxLength(count(value, at)?),
+                "pattern" => Rule::Pattern(regex(string(value, at)?, at)?),
+                "minItems" => Rule::MinItems(count(value, at)?),
+                "maxItems" => Rule::MaxItems(count(value, at)?),
+                "uniqueItems" if *value == Value::Bool(true) => Rule::UniqueItems,
+                "minProperties" => Rule::MinProperties(count(value, at)?),
+                "maxProperties" => Rule::MaxProperties(count(value, at)?),
+                "required" => Rule::Required(required(value, asked, place, at)?),
+                "allOf" => Rule::AllOf(self.branches(value, place, at)?),
+                "anyOf" => Rule::AnyOf(self.alternatives(value, asked, place, at)?),
+                "oneOf" => Rule::OneOf(self.alternatives(value, asked, place, at)?),
+                "not" => Rule::Not(self.schema(value, &Place::unknown(), at)?),
+                "$ref" => Rule::Ref(self.reference(value, at)?),
+                _ => {
+                    self.exact &= !NOT_UNDERSTOOD.contains(&&**keyword);
+                    continue;
+                }
+            };
+            if !rule.is_idle() && !rule.is_checked_by(asked) {
+                rules.push(rule);
+            }
+        }
+        rules.extend(self.members(keywords, asked, place, at)?);
+        rules.extend(self.items(keywords, asked, place, at)?);
+        // Structs are read from arrays as well, so the type counts wherever something is stated about what is inside.
+        if let Some(types) = keywords.get("type")
+            && (asked.is_none() || !rules.is_empty())
+        {
+            rules.insert(0, Rule::Type(types_of(types, at)?));
+        }
+        Ok(Schema { rules })
+    }
+
+    fn members(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        asked: Option<Asked>,
+        place: &Place<'a>,
+        at: &str,
+    ) -> Result<Option<Rule>, String> {
+        let mut named = BTreeMap::new();
+        for (name, schema) in object(keywords.get("properties"), at)? {
+            let at = format!("{at}/properties/{name}");
+            named.insert(name.clone(), self.schema(schema, &place.member(name), &at)?);
+        }
+        let mut patterns = Vec::new();
+        for (name, schema) in object(keywords.get("patternProperties"), at)? {
+            let at = format!("{at}/patternProperties/{name}");
+            patterns.push((regex(name, &at)?, self.schema(schema, &Place::unknown(), &at)?));
+        }
+        let others = match keywords.get("additionalProperties") {
+            // A struct that refuses a name that nobody has given a member refuses them all.
+            Some(Value::Bool(false)) if matches!(asked, Some(Asked::Struct(_))) => {
+                match place.member(NOBODYS).read() {
+                    None => Schema::default(),
+                    Some(_) => Schema { rules: vec![Rule::Never] },
+                }
+            }
+            Some(schema) => {
+                self.schema(schema, &place.member(NOBODYS), &format!("{at}/additionalProperties"))?
+            }
+            None => Schema::default(),
+        };
+        if others.is_empty() {
+            named.retain(|_, schema| !schema.is_empty());
+            patterns.retain(|(_, schema)| !schema.is_empty());
+        }
+        let idle = named.is_empty() && patterns.is_empty() && others.is_empty();
+        Ok((!idle).then_some(Rule::Members { named, patterns, others }))
+    }
+
+    fn items(
+        &mut self,
+        keywords: &'a Map<String, Value>,
+        asked: Option<Asked>,
+        place: &Place<'a>,
+        at: &str,
+    ) -> Result<Option<Rule>, String> {
+        let mut first = Vec::new();
+        if let Some(items) = keywords.get("prefixItems") {
+            for (i, schema) in array(items, at)?.iter().enumerate() {
+                // Only the first can be asked for; the others go by what is stated.
+                let place = if i == 0 { place.element() } else { Place::unknown() };
+                first.push(match asked {
+                    Some(Asked::Tuple(_)) if i > 0 && !states_more(schema) => Schema::default(),
+                    _ => self.schema(schema, &place, &format!("{at}/prefixItems/{i}"))?,
+                });
+            }
+        }
+        let others = match keywords.get("items") {
+            // Of a tuple there are no others.
+            Some(_) if matches!(asked, Some(Asked::Tuple(len)) if len == first.len()) => Schema::default(),
+            Some(schema) => self.schema(schema, &place.element(), &format!("{at}/items"))?,
+            None => Schema::default(),
+        };
+        let idle = others.is_empty() && first.iter().all(Schema::is_empty);
+        Ok((!idle).then_some(Rule::Items { first, others }))
+    }
+
+    /// Schemas that are all about one value.
+    fn branches(&mut self, value: &'a Value, place: &Place<'a>, at: &str) -> Result<Vec<Schema>, String> {
+        let each = array(value, at)?.iter().enumerate();
+        each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
+    }
+
+    /// Schemas of which one applies: none, if the type that decides which one checks all of them, else all of each, because
+    /// each has to tell whether it is the one.
+    fn alternatives(
+        &mut self,
+        value: &'a Value,
+        asked: Option<Asked>,
+        place: &Place<'a>,
+        at: &str,
+    ) -> Result<Vec<Schema>, String> {
+        let checked = match asked {
+            None => false,
+            Some(Asked::Enum) => !array(value, at)?.iter().any(states_more),
+            Some(_) => self.branches(value, place, at)?.iter().all(Schema::is_empty),
+        };
+        if checked { Ok(Vec::new()) } else { self.branches(value, &Place::unknown(), at) }
+    }
+
+    fn reference(&mut self, value: &'a Value, at: &str) -> Result<usize, String> {
+        let text = string(value, at)?;
+        let unknown = || format!("{at}: {text} is nothing in this schema");
+        let pointer = percent_decoded(text.strip_prefix('#').ok_or_else(unknown)?).ok_or_else(unknown)?;
+        let target = self.root.pointer(&pointer).ok_or_else(unknown)?;
+        if let Some(place) = self.found.get(&pointer) {
+            return Ok(*place);
+        }
+        let place = self.referred.len();
+        self.referred.push(None);
+        self.found.insert(pointer, place);
+        self.referred[place] = Some(self.schema(target, &Place::unknown(), text)?);
+        Ok(place)
+    }
+}
+
+impl Rule {
+    /// States nothing.
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::Required(names) => names.is_empty(),
+            Self::AllOf(several) => several.iter().all(Schema::is_empty),
+            Self::AnyOf(several) | Self::OneOf(several) => several.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether a type that asks for this refuses by itself what the rule refuses.
+    fn is_checked_by(&self, asked: Option<Asked>) -> bool {
+        match (self, asked) {
+            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => *bound <= decimal(&least.to_string()),
+            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => *bound >= decimal(&most.to_string()),
+            (Self::MinLength(1) | Self::MaxLength(1), Some(Asked::Char)) => true,
+            (Self::MinItems(len) | Self::MaxItems(len), Some(Asked::Tuple(of))) => *len == of,
+            (Self::Values(_), Some(Asked::Enum)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a schema states more than kinds, names and which members there are, which is what types check. For where they cannot
+/// be asked: in the variants of an enum, and behind the first element of a tuple.
+fn states_more(schema: &Value) -> bool {
+    let Value::Object(keywords) = schema else { return false };
+    let (least, most) = match keywords.get("format").and_then(Value::as_str) {
+        Some("int8") => (Some(i64::from(i8::MIN)), Some(i64::from(i8::MAX))),
+        Some("int16") => (Some(i64::from(i16::MIN)), Some(i64::from(i16::MAX))),
+        Some("uint8") => (Some(0), Some(i64::from(u8::MAX))),
+        Some("uint16") => (Some(0), Some(i64::from(u16::MAX))),
+        Some("uint" | "uint32" | "uint64" | "uint128") => (Some(0), None),
+        _ => (None, None),
+    };
+    keywords.iter().any(|(keyword, value)| match (&**keyword, value) {
+        ("minimum", _) => value.as_i64().is_none_or(|bound| Some(bound) != least),
+        ("maximum", _) => value.as_i64().is_none_or(|bound| Some(bound) != most),
+        ("properties", Value::Object(schemas)) => schemas.values().any(states_more),
+        ("items" | "additionalProperties", _) => states_more(value),
+        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+            schemas.iter().any(states_more)
+        }
+        // Tuples, which say how long they are.
+        ("minItems" | "maxItems", _) => !keywords.contains_key("prefixItems"),
+        (keyword, _) => STATES_MORE.contains(&keyword),
+    })
+}
+
+fn required(value: &Value, asked: Option<Asked>, place: &Place<'_>, at: &str) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for name in array(value, at)? {
+        let name = string(name, at)?;
+        // A struct misses its members, except those that may be absent.
+        let missed = match asked {
+            Some(Asked::Struct(fields)) => {
+                fields.contains(&name) && !place.member(name).read().is_some_and(|read| read.optional)
+            }
+            Some(Asked::Enum) => true,
+            _ => false,
+        };
+        if !missed {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn types_of(value: &Value, at: &str) -> Result<Types, String> {
+    let names = match value {
+        Value::Array(names) => &names[..],
+        one => std::slice::from_ref(one),
+    };
+    let with = |types: Types, name: &Value| name.as_str().and_then(|name| types.with(name));
+    names.iter().try_fold(Types::default(), with).ok_or_else(|| format!("{at}/type: {value} is no type"))
+}
+
+fn allowed(values: &[Value]) -> Vec<Allowed> {
+    let one = |value: &Value| {
+        let text = value.to_string();
+        let mut bytes = Vec::new();
+        canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("a Value is written as JSON"));
+        Allowed { text, canonical: bytes }
+    };
+    values.iter().map(one).collect()
+}
+
+fn number(value: &Value, at: &str) -> Result<Decimal, String> {
+    match value {
+        Value::Number(number) => Ok(decimal(&number.to_string())),
+        _ => Err(format!("{at}: expected a number")),
+    }
+}
+
+fn decimal(text: &str) -> Decimal {
+    Json::parse(text.as_bytes()).ok().and_then(Decimal::from_json).expect("a number is written as JSON")
+}
+
+fn count(value: &Value, at: &str) -> Result<usize, String> {
+    let whole = number(value, at)?.to_integer().and_then(|digits| digits.parse().ok());
+    whole.ok_or_else(|| format!("{at}: expected an integer of at least 0"))
+}
+
+fn regex(pattern: &str, at: &str) -> Result<Regex, String> {
+    pattern::compiled(pattern).map_err(|why| format!("{at}: {why}"))
+}
+
+fn string<'a>(value: &'a Value, at: &str) -> Result<&'a str, String> {
+    value.as_str().ok_or_else(|| format!("{at}: expected a string"))
+}
+
+fn array<'a>(value: &'a Value, at: &str) -> Result<&'a [Value], String> {
+    value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{at}: expected an array"))
+}
+
+fn object<'a>(
+    value: Option<&'a Value>,
+    at: &str,
+) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, String> {
+    match value {
+        Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
+        None => Ok(None.into_iter().flatten()),
+        Some(_) => Err(format!("{at}: what has names is an object")),
+    }
+}
+
+/// The fragment of a URI as the text that it means.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A name that no member has.
+const NOBODYS: &str = "\u{0}";
+
+/// Keywords that refuse values and that are not checked here.
+const NOT_UNDERSTOOD: [&str; 15] = [
+    "$dynamicRef",
+    "$recursiveRef",
+    "additionalItems",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "maxContains",
+    "minContains",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Keywords that no `Deserialize` checks on its own account.
+const STATES_MORE: [&str; 15] = [
+    "$ref",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "multipleOf",
+    "not",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "uniqueItems",
+];

@@ -1,0 +1,247 @@
+//! A type and its schema -> the rules that are left to check when the type has read a value.
+//!
+//! Most types check all that their schema states, and then there is nothing to do. What they do not check are the bounds,
+//! patterns and lengths that were added to the schema, and what is stated for a `Value`.
+
+use barewire_proto::json::Json;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::arguments::BadArguments;
+use super::check::Checker;
+use super::reads::Place;
+use super::rules::Rules;
+use super::schema;
+
+/// What a tool's arguments have to keep, made once for each tool.
+#[derive(Debug)]
+pub(crate) struct Constraints {
+    /// What the type does not check.
+    beyond: Rules,
+    /// All of it, to say what is wrong with what the type has refused.
+    all: Rules,
+}
+
+impl Constraints {
+    /// The constraints of the schema that [`schema::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
+    pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
+        let schema = schema::read_by::<T>()?;
+        Ok(Self {
+            beyond: Rules::new(&schema, &Place::of::<T>())?,
+            all: Rules::new(&schema, &Place::unknown())?,
+        })
+    }
+
+    /// The constraints of a schema that was written by hand, for a type that checks none of them.
+    pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
+        let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+        Ok(Self {
+            beyond: Rules::new(&schema, &Place::unknown())?,
+            all: Rules::new(&schema, &Place::unknown())?,
+        })
+    }
+
+    /// Nothing is left to check for what the type has read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.beyond.root.is_empty()
+    }
+
+    /// Checks what the type has not.
+    pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Checker::new(&self.beyond).check_all(json)
+    }
+
+    /// Checks everything, also what the type checks.
+    pub(crate) fn check_everything(&self, json: Json<'_>) -> Result<(), BadArguments> {
+        Checker::new(&self.all).check_all(json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(dead_code, reason = "the types are described, not used")]
+
+    use std::collections::{BTreeMap, HashMap, HashSet};
+
+    use serde::Deserialize;
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    fn is_empty<T: JsonSchema + DeserializeOwned>() -> bool {
+        Constraints::of::<T>().expect("constraints").is_empty()
+    }
+
+    /// Without attributes a type checks all that its schema states.
+    #[derive(Deserialize, JsonSchema)]
+    struct Plain {
+        signed: (i8, u64),
+        unsigned: Option<u32>,
+        ratio: f64,
+        text: String,
+        letter: char,
+        flag: bool,
+        list: Vec<Inner>,
+        map: HashMap<String, Inner>,
+        unit: Option<Unit>,
+        documented: Documented,
+        shape: Shape,
+        boxed: Box<Inner>,
+        anything: Value,
+        #[serde(default)]
+        defaulted: i16,
+        #[serde(rename = "other")]
+        renamed: std::path::PathBuf,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        a: i64,
+        b: Option<i64>,
+    }
+
+    #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
+    enum Unit {
+        A,
+        B,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Documented {
+        /// One.
+        A,
+        /// Another.
+        B,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Shape {
+        Dot,
+        Circle { radius: u8, around: (i32, i32) },
+        Line(Vec<Inner>),
+    }
+
+    #[test]
+    fn what_a_type_checks_by_itself_is_not_checked_again() {
+        assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.beyond));
+        assert!(is_empty::<Inner>());
+        assert!(is_empty::<Option<Inner>>());
+        assert!(is_empty::<BTreeMap<String, i64>>());
+    }
+
+    macro_rules! states {
+        ($($name:ident { $(#[$attribute:meta])* $type:ty })*) => {
+            $({
+                #[derive(Deserialize, JsonSchema)]
+                struct $name {
+                    $(#[$attribute])*
+                    x: $type,
+                }
+                assert!(!is_empty::<$name>(), stringify!($name));
+            })*
+        };
+    }
+
+    fn odd(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "integer" })
+    }
+
+    #[test]
+    fn what_it_does_not_check_is() {
+        states! {
+            AtLeast { #[schemars(range(min = 1))] u32 }
+            AtMost { #[schemars(range(max = 254))] u8 }
+            Negative { #[schemars(range(min = 0))] i64 }
+            Between { #[schemars(range(min = 0.0, max = 1.0))] Option<f64> }
+            Long { #[schemars(length(min = 1))] String }
+            Pattern { #[schemars(regex(pattern = "^a"))] String }
+            Many { #[schemars(length(max = 3))] Vec<i64> }
+            Inside { #[schemars(inner(range(min = 1)))] Vec<i64> }
+            Set { HashSet<i64> }
+            Listed { #[schemars(extend("enum" = ["a", "b"]))] String }
+            Fixed { #[schemars(extend("const" = 7))] i64 }
+            Needed { #[schemars(required)] Option<i64> }
+            Stepped { #[schemars(extend("multipleOf" = 5))] i64 }
+            Exclusive { #[schemars(extend("exclusiveMinimum" = 0))] f64 }
+            Described { #[schemars(schema_with = "odd")] Value }
+            Numbered { HashMap<u32, bool> }
+            Whole { #[schemars(extend("additionalProperties" = false))] Open }
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Open {
+            y: i64,
+        }
+        // Enums that look at the value before they decide, and whatever else reads anything.
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(tag = "kind")]
+        enum Tagged {
+            A { x: i64 },
+        }
+        assert!(!is_empty::<Tagged>());
+        // An enum whose variants state more than it checks.
+        #[derive(Deserialize, JsonSchema)]
+        enum Bounded {
+            A {
+                #[schemars(range(min = 1))]
+                x: i64,
+            },
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Holds {
+            bounded: Bounded,
+        }
+        assert!(!is_empty::<Holds>());
+        assert!(!is_empty::<()>());
+    }
+
+    #[test]
+    fn a_mistake_in_a_schema_is_told_when_it_is_made() {
+        #[derive(Deserialize, JsonSchema)]
+        struct Bad {
+            #[schemars(regex(pattern = "("))]
+            name: String,
+        }
+        let why = Constraints::of::<Bad>().expect_err("no pattern");
+        assert!(why.starts_with("#/properties/name/pattern: the pattern ( cannot be used: "), "{why}");
+        let why = Constraints::of::<Vec<i64>>().expect_err("no object");
+        assert!(why.starts_with("arguments are a JSON object, "), "{why}");
+
+        for (schema, expected) in [
+            (r#"{"type":"text"}"#, r##"#/type: "text" is no type"##),
+            (r#"{"minimum":"1"}"#, "#/minimum: expected a number"),
+            (r#"{"minLength":-1}"#, "#/minLength: expected an integer of at least 0"),
+            (r#"{"properties":[]}"#, "#: what has names is an object"),
+            (r#"{"items":[{}]}"#, "#/items: a schema is an object, true or false"),
+            (r#"{"required":"a"}"#, "#/required: expected an array"),
+            (r#"{"required":[1]}"#, "#/required: expected a string"),
+            (r##"{"$ref":"#/$defs/a"}"##, "#/$ref: #/$defs/a is nothing in this schema"),
+            (
+                r#"{"$ref":"https://example.com/a"}"#,
+                "#/$ref: https://example.com/a is nothing in this schema",
+            ),
+            (
+                r##"{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}"##,
+                "a $ref leads back to itself without going deeper into the value",
+            ),
+            (
+                r##"{"anyOf":[{"$ref":"#"}]}"##,
+                "a $ref leads back to itself without going deeper into the value",
+            ),
+            ("7", "#: a schema is an object, true or false"),
+        ] {
+            let raw = RawValue::from_string(schema.into()).expect("JSON");
+            assert_eq!(Constraints::of_schema(&raw).expect_err(schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_map_of_anything_states_nothing() {
+        assert!(!is_empty::<Value>(), "a Value is read from anything, and arguments are an object");
+        assert!(is_empty::<Map<String, Value>>());
+    }
+}

@@ -1,0 +1,310 @@
+//! A Rust type -> the form that asks a user for it (`requestedSchema`): a flat object of strings, numbers, booleans and choices.
+//!
+//! MCP allows forms a small part of JSON Schema. What a form cannot say, as an exclusive bound or a pattern, is left out and
+//! judged when the answer comes; what it cannot hold is refused here, with the name of the property.
+
+use std::any::type_name;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::reads::Place;
+use super::schema;
+
+/// A form, and which clients know all of it.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) schema: Box<RawValue>,
+    /// Holds a choice of several, which clients know since 2025-11-25.
+    pub(crate) several: bool,
+}
+
+/// The form for `T`. `Err` names the property that a form cannot hold.
+pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
+    let schema = schema::read_by::<T>()
+        .map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
+    // The union of several structs, or a map with any names, is no list of properties.
+    let branches =
+        ["anyOf", "oneOf", "allOf", "patternProperties"].iter().any(|keyword| schema.get(keyword).is_some());
+    let open = schema.get("additionalProperties").is_some_and(|others| *others != json!(false));
+    if branches || open {
+        return Err(format!("a form is a list of properties, and {} is none", type_name::<T>()));
+    }
+
+    let mut properties = Map::new();
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let field = property.as_object().and_then(field).ok_or_else(|| {
+            format!("property {name:?}: a form holds strings, numbers, booleans, and choices of one or several strings")
+        })?;
+        properties.insert(name.clone(), Value::Object(field));
+    }
+    let several = properties.values().any(|field| field["type"] == "array");
+    let mut form = json!({ "type": "object", "properties": properties });
+    if let Some(required) = schema.get("required") {
+        form["required"] = required.clone();
+    }
+    Ok(Form { schema: schema::written(&form, &Place::of::<T>()), several })
+}
+
+/// A property as a form has it, or `None` if it has none like it.
+fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let property = &without_null(property);
+    let mut field = match property.get("type").and_then(Value::as_str) {
+        Some("boolean") => kept(property, &["type"]),
+        Some("integer" | "number") => kept(property, &["type", "minimum", "maximum"]),
+        Some("array") => {
+            let mut list = kept(property, &["type", "minItems", "maxItems"]);
+            let items = choice(property.get("items")?.as_object()?)?;
+            // Names of choices are known only to choices of one.
+            list.insert("items".into(), json!({ "type": "string", "enum": items["enum"] }));
+            list
+        }
+        _ => match choice(property) {
+            Some(choice) => choice,
+            None if property.get("type")? == "string" => text(property)?,
+            None => return None,
+        },
+    };
+    field.append(&mut kept(property, &["title", "description", "default"]));
+    if field.get("default").is_some_and(Value::is_null) {
+        field.remove("default");
+    }
+    Some(field)
+}
+
+fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
+    // A string that must be one of some, but could not be understood as such, is no text to type.
+    if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"]
+        .iter()
+        .any(|keyword| property.contains_key(*keyword))
+    {
+        return None;
+    }
+    let mut text = kept(property, &["type", "minLength", "maxLength"]);
+    let format = property.get("format").filter(|format| FORMATS.iter().any(|known| *format == known));
+    text.extend(format.map(|format| ("format".to_owned(), format.clone())));
+    Some(text)
+}
+
+/// One of some strings, as a form has it.
+fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let branches = ["oneOf", "anyOf"].iter().find_map(|keyword| property.get(*keyword)?.as_array());
+    let options: Vec<(Value, Option<&Value>)> = match (property.get("enum"), property.get("const"), branches)
+    {
+        (Some(Value::Array(values)), None, None) => {
+            values.iter().map(|value| (value.clone(), None)).collect()
+        }
+        (None, Some(value), None) => vec![(value.clone(), None)],
+        // How schemars writes variants that have documentation or a title of their own.
+        (None, None, Some(branches)) => {
+            let mut options = Vec::new();
+            for branch in branches {
+                let values = match (branch.get("const"), branch.get("enum")) {
+                    (Some(value), None) => vec![value.clone()],
+                    (None, Some(Value::Array(values))) => values.clone(),
+                    _ => return None,
+                };
+                options.extend(values.into_iter().map(|value| (value, branch.get("title"))));
+            }
+            options
+        }
+        _ => return None,
+    };
+    let values: Vec<&Value> = options.iter().map(|(value, _)| value).collect();
+    if values.is_empty() || !values.iter().all(|value| value.is_string()) {
+        return None;
+    }
+    let mut choice =
+        Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
+    if options.iter().any(|(_, title)| title.is_some()) {
+        // The one way to name choices that clients of every revision with forms know.
+        let names: Vec<&Value> = options.iter().map(|(value, title)| title.unwrap_or(value)).collect();
+        choice.insert("enumNames".into(), json!(names));
+    }
+    Some(choice)
+}
+
+/// A property without the null that makes it optional: a form leaves it out instead.
+fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
+    let mut property = property.clone();
+    if let Some(Value::Array(branches)) = property.get_mut("anyOf") {
+        branches.retain(|branch| *branch != json!({ "type": "null" }));
+        if let [Value::Object(only)] = &mut branches[..] {
+            let only = std::mem::take(only);
+            property.remove("anyOf");
+            for (keyword, value) in only {
+                property.entry(keyword).or_insert(value);
+            }
+        }
+    }
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|one| one != "null");
+        if let [only] = &mut types[..] {
+            let only = only.take();
+            property.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = property.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    property
+}
+
+fn kept(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
+    let kept = |keyword: &&str| property.get(*keyword).map(|value| ((*keyword).to_owned(), value.clone()));
+    keywords.iter().filter_map(kept).collect()
+}
+
+/// MCP, elicitation: "Supported formats".
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+
+#[cfg(test)]
+mod tests {
+    #![expect(dead_code, reason = "the types are described, not used")]
+
+    use std::collections::{BTreeMap, HashSet};
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
+    #[serde(rename_all = "lowercase")]
+    enum Colour {
+        Red,
+        Blue,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Plan {
+        /// Costs nothing.
+        #[schemars(title = "Free of charge")]
+        Free,
+        /// Costs something.
+        Paid,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Documented {
+        /// One.
+        A,
+        /// Another.
+        B,
+    }
+
+    /// Who are you?
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Person {
+        #[schemars(length(min = 1, max = 50), regex(pattern = "^[A-Z]"))]
+        name: String,
+        /// Where we write to.
+        #[schemars(email, title = "Mail")]
+        mail: Option<String>,
+        age: u8,
+        #[schemars(range(min = 0.5, max = 3))]
+        height: Option<f64>,
+        #[serde(default)]
+        member: bool,
+        colour: Option<Colour>,
+        #[schemars(length(min = 1))]
+        colours: HashSet<Colour>,
+        plan: Plan,
+        documented: Option<Documented>,
+        #[serde(default)]
+        nick: Option<String>,
+    }
+
+    fn form<T: JsonSchema + DeserializeOwned>() -> Value {
+        serde_json::from_str(form_of::<T>().expect("a form").schema.get()).expect("JSON")
+    }
+
+    #[test]
+    fn a_struct_becomes_a_form() {
+        let person = form::<Person>();
+        assert_eq!(person["required"], json!(["name", "age", "colours", "plan"]));
+        assert_eq!(
+            person["properties"],
+            json!({
+                "name": {"type": "string", "minLength": 1, "maxLength": 50},
+                "mail": {"type": "string", "format": "email", "title": "Mail", "description": "Where we write to."},
+                "age": {"type": "integer", "minimum": 0, "maximum": 255},
+                "height": {"type": "number", "minimum": 0.5, "maximum": 3},
+                "member": {"type": "boolean", "default": false},
+                "colour": {"type": "string", "enum": ["red", "blue"]},
+                "colours": {"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["red", "blue"]}},
+                "plan": {"type": "string", "enum": ["Free", "Paid"], "enumNames": ["Free of charge", "Paid"]},
+                "documented": {"type": "string", "enum": ["A", "B"]},
+                "nick": {"type": "string"},
+            })
+        );
+        assert_eq!(person.as_object().map(Map::len), Some(3), "nothing else is allowed at the top: {person}");
+        assert!(form_of::<Person>().expect("a form").several);
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Order {
+        zip: String,
+        street: Option<String>,
+        city: String,
+    }
+
+    #[test]
+    fn fields_are_asked_for_as_declared() {
+        let form = form_of::<Order>().expect("a form");
+        assert_eq!(
+            form.schema.get(),
+            r#"{"type":"object","properties":{"zip":{"type":"string"},"street":{"type":"string"},"city":{"type":"string"}},"required":["zip","city"]}"#
+        );
+        assert!(!form.several);
+        assert_eq!(form_of::<()>().expect("a form").schema.get(), r#"{"type":"object","properties":{}}"#);
+    }
+
+    #[test]
+    fn what_no_form_can_hold_is_named() {
+        #[derive(Deserialize, JsonSchema)]
+        struct Nested {
+            fine: String,
+            address: Order,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct List {
+            names: Vec<String>,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Free {
+            anything: Value,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(untagged)]
+        enum Either {
+            Number(i64),
+            Text(String),
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Union {
+            either: Option<Either>,
+        }
+        #[derive(Deserialize, JsonSchema)]
+        struct Recursive {
+            next: Option<Box<Recursive>>,
+        }
+        let why = form_of::<Nested>().expect_err("nested");
+        assert_eq!(
+            why,
+            "property \"address\": a form holds strings, numbers, booleans, and choices of one or several strings"
+        );
+        assert!(form_of::<List>().expect_err("a list").starts_with("property \"names\": "));
+        assert!(form_of::<Free>().expect_err("anything").starts_with("property \"anything\": "));
+        assert!(form_of::<Union>().expect_err("a union").starts_with("property \"either\": "));
+        assert!(form_of::<Recursive>().expect_err("recursive").starts_with("property \"next\": "));
+        assert!(form_of::<String>().expect_err("a string").starts_with("a form asks for an object"));
+        assert!(
+            form_of::<BTreeMap<String, String>>()
+                .expect_err("a map")
+                .starts_with("a form is a list of properties")
+        );
+    }
+}

@@ -1,0 +1,382 @@
+//! A type's `Deserialize` -> what it asks for at a path. It is asked before any value is there, and told to stop as soon as it
+//! has said it, so no valid value is needed.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// One step into a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step<'a> {
+    /// The member of that name, of a struct or a map.
+    Member(&'a str),
+    /// The first element.
+    Element,
+}
+
+/// What stands at a path, to the type that reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Read {
+    pub(super) asked: Asked,
+    /// `Option`: null will do, and so will nothing.
+    pub(super) optional: bool,
+}
+
+/// What a type asks its deserializer for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// These members, in the order in which they are declared.
+    Struct(&'static [&'static str]),
+    Map,
+    Seq,
+    Tuple(usize),
+    /// One of its variants, externally tagged.
+    Enum,
+    /// An integer within these bounds.
+    Integer(i128, u128),
+    Float,
+    Bool,
+    Char,
+    Str,
+    /// Whatever is there: a `Value`, but also an enum with another tag, which looks before it decides.
+    Any,
+    /// Nothing, it will be skipped.
+    Ignored,
+}
+
+/// [`read_at`] for some type.
+type Ask = fn(&[Step<'_>]) -> Option<Read>;
+
+/// A place in a schema, and in the values that it describes.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    /// `None` where no type is known that reads it.
+    ask: Option<Ask>,
+    path: Vec<Step<'a>>,
+}
+
+impl<'a> Place<'a> {
+    /// The outermost place of what `T` reads.
+    pub(super) fn of<T: DeserializeOwned>() -> Self {
+        Self { ask: Some(read_at::<T>), path: Vec::new() }
+    }
+
+    /// A place of which nothing is known.
+    pub(super) fn unknown() -> Self {
+        Self { ask: None, path: Vec::new() }
+    }
+
+    /// What its type asks for here, or `None` if that is not known.
+    pub(super) fn read(&self) -> Option<Read> {
+        self.ask.and_then(|ask| ask(&self.path))
+    }
+
+    pub(super) fn member(&self, name: &'a str) -> Self {
+        self.step(Step::Member(name))
+    }
+
+    pub(super) fn element(&self) -> Self {
+        self.step(Step::Element)
+    }
+
+    fn step(&self, step: Step<'a>) -> Self {
+        if self.ask.is_none() {
+            return Self::unknown();
+        }
+        let path = self.path.iter().copied().chain([step]).collect();
+        Self { ask: self.ask, path }
+    }
+}
+
+/// What `T` asks for at `path`, or `None` if it cannot be found out.
+fn read_at<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<Read> {
+    let found = Cell::new(None);
+    // It never gets a value, so there is only an error to come back.
+    let _ = T::deserialize(Probe { path, optional: false, found: &found });
+    found.get()
+}
+
+/// Answers nothing, and notes what it was asked for at the end of the path.
+struct Probe<'p> {
+    path: &'p [Step<'p>],
+    optional: bool,
+    found: &'p Cell<Option<Read>>,
+}
+
+impl Probe<'_> {
+    fn note<T>(self, asked: Asked) -> Result<T, Stop> {
+        if self.path.is_empty() {
+            self.found.set(Some(Read { asked, optional: self.optional }));
+        }
+        Err(Stop)
+    }
+}
+
+macro_rules! note {
+    ($($method:ident => $asked:expr,)*) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
+            self.note($asked)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Probe<'_> {
+    type Error = Stop;
+
+    note! {
+        deserialize_any => Asked::Any,
+        deserialize_ignored_any => Asked::Ignored,
+        deserialize_bool => Asked::Bool,
+        deserialize_char => Asked::Char,
+        deserialize_str => Asked::Str,
+        deserialize_string => Asked::Str,
+        deserialize_f32 => Asked::Float,
+        deserialize_f64 => Asked::Float,
+        deserialize_i8 => Asked::Integer(i8::MIN.into(), i8::MAX.unsigned_abs().into()),
+        deserialize_i16 => Asked::Integer(i16::MIN.into(), i16::MAX.unsigned_abs().into()),
+        deserialize_i32 => Asked::Integer(i32::MIN.into(), i32::MAX.unsigned_abs().into()),
+        deserialize_i64 => Asked::Integer(i64::MIN.into(), i64::MAX.unsigned_abs().into()),
+        deserialize_i128 => Asked::Integer(i128::MIN, i128::MAX.unsigned_abs()),
+        deserialize_u8 => Asked::Integer(0, u8::MAX.into()),
+        deserialize_u16 => Asked::Integer(0, u16::MAX.into()),
+        deserialize_u32 => Asked::Integer(0, u32::MAX.into()),
+        deserialize_u64 => Asked::Integer(0, u64::MAX.into()),
+        deserialize_u128 => Asked::Integer(0, u128::MAX),
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+        visitor.visit_some(Probe { optional: true, ..self })
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Stop> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Stop> {
+        match self.path {
+            [Step::Member(name), rest @ ..] => visitor.visit_map(One::new(name, rest, self.found)),
+            _ => self.note(Asked::Struct(fields)),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+        match self.path {
+            [Step::Member(name), rest @ ..] => visitor.visit_map(One::new(name, rest, self.found)),
+            _ => self.note(Asked::Map),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+        match self.path {
+            [Step::Element, rest @ ..] => visitor.visit_seq(One::new("", rest, self.found)),
+            _ => self.note(Asked::Seq),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Stop> {
+        match self.path {
+            [Step::Element, rest @ ..] => visitor.visit_seq(One::new("", rest, self.found)),
+            _ => self.note(Asked::Tuple(len)),
+        }
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        len: usize,
+        visitor: V,
+    ) -> Result<V::Value, Stop> {
+        self.deserialize_tuple(len, visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Stop> {
+        self.note(Asked::Enum)
+    }
+
+    forward_to_deserialize_any! { bytes byte_buf unit unit_struct identifier }
+}
+
+/// The one member or element that the path goes through.
+struct One<'p> {
+    name: &'p str,
+    inside: Probe<'p>,
+    given: bool,
+}
+
+impl<'p> One<'p> {
+    fn new(name: &'p str, rest: &'p [Step<'p>], found: &'p Cell<Option<Read>>) -> Self {
+        Self { name, inside: Probe { path: rest, optional: false, found }, given: false }
+    }
+
+    fn value<'de, S: DeserializeSeed<'de>>(&self, seed: S) -> Result<S::Value, Stop> {
+        let Probe { path, optional, found } = self.inside;
+        seed.deserialize(Probe { path, optional, found })
+    }
+}
+
+impl<'de> MapAccess<'de> for One<'_> {
+    type Error = Stop;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Stop> {
+        if std::mem::replace(&mut self.given, true) {
+            return Ok(None);
+        }
+        seed.deserialize(StrDeserializer::new(self.name)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Stop> {
+        self.value(seed)
+    }
+}
+
+impl<'de> SeqAccess<'de> for One<'_> {
+    type Error = Stop;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
+        // A type that needs nothing to be read would go on for ever.
+        if std::mem::replace(&mut self.given, true) {
+            return Ok(None);
+        }
+        self.value(seed).map(Some)
+    }
+}
+
+/// Enough is known.
+#[derive(Debug)]
+struct Stop;
+
+impl de::Error for Stop {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("enough is known")
+    }
+}
+
+impl std::error::Error for Stop {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashSet};
+
+    use serde::Deserialize;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Outer {
+        _zebra: Option<Vec<Inner>>,
+        _apple: BTreeMap<String, u8>,
+        _shape: Shape,
+        _tagged: Tagged,
+        _any: Value,
+        _pair: (i64, f32),
+        _name: Newtype,
+        _set: Option<HashSet<char>>,
+        _boxed: Box<bool>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        _deep: i32,
+    }
+
+    #[derive(Deserialize)]
+    #[expect(dead_code)]
+    enum Shape {
+        Dot,
+        Circle { r: f64 },
+    }
+
+    #[derive(Deserialize)]
+    #[serde(tag = "kind")]
+    #[expect(dead_code)]
+    enum Tagged {
+        A { x: i64 },
+    }
+
+    #[derive(Deserialize)]
+    struct Newtype(#[expect(dead_code)] String);
+
+    #[derive(Deserialize)]
+    struct Flat {
+        _own: u16,
+        #[serde(flatten)]
+        _rest: BTreeMap<String, Value>,
+    }
+
+    fn asked<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<(Asked, bool)> {
+        read_at::<T>(path).map(|read| (read.asked, read.optional))
+    }
+
+    #[test]
+    fn a_derived_type_says_what_it_reads_at_every_place() {
+        use Step::{Element, Member};
+        let fields = ["_zebra", "_apple", "_shape", "_tagged", "_any", "_pair", "_name", "_set", "_boxed"];
+        let Some((Asked::Struct(declared), false)) = asked::<Outer>(&[]) else { panic!("a struct") };
+        assert_eq!(declared, fields);
+        for (path, found) in [
+            (&[Member("_zebra")][..], Some((Asked::Seq, true))),
+            (&[Member("_zebra"), Element], Some((Asked::Struct(&["_deep"]), false))),
+            (
+                &[Member("_zebra"), Element, Member("_deep")],
+                Some((Asked::Integer(i32::MIN.into(), 2_147_483_647), false)),
+            ),
+            (&[Member("_apple")], Some((Asked::Map, false))),
+            (&[Member("_apple"), Member("any")], Some((Asked::Integer(0, 255), false))),
+            (&[Member("_shape")], Some((Asked::Enum, false))),
+            (&[Member("_tagged")], Some((Asked::Any, false))),
+            (&[Member("_any")], Some((Asked::Any, false))),
+            (&[Member("_pair")], Some((Asked::Tuple(2), false))),
+            (
+                &[Member("_pair"), Element],
+                Some((Asked::Integer(i64::MIN.into(), 9_223_372_036_854_775_807), false)),
+            ),
+            (&[Member("_name")], Some((Asked::Str, false))),
+            (&[Member("_set")], Some((Asked::Seq, true))),
+            (&[Member("_set"), Element], Some((Asked::Char, false))),
+            (&[Member("_boxed")], Some((Asked::Bool, false))),
+            // Skipped where others are allowed, refused where they are not.
+            (&[Member("unknown")], Some((Asked::Ignored, false))),
+            (&[Member("_zebra"), Element, Member("unknown")], None),
+            // Where it reads nothing.
+            (&[Member("_boxed"), Element], None),
+            (&[Element], None),
+        ] {
+            assert_eq!(asked::<Outer>(path), found, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn what_reads_in_its_own_way_is_not_taken_for_more() {
+        assert_eq!(asked::<Flat>(&[]), Some((Asked::Map, false)));
+        assert_eq!(asked::<Flat>(&[Step::Member("_own")]), Some((Asked::Integer(0, 65535), false)));
+        assert_eq!(asked::<Flat>(&[Step::Member("other")]), Some((Asked::Any, false)));
+        assert_eq!(asked::<Value>(&[]), Some((Asked::Any, false)));
+        assert_eq!(asked::<Value>(&[Step::Member("a")]), None);
+        assert_eq!(asked::<Box<serde_json::value::RawValue>>(&[]), None);
+    }
+}

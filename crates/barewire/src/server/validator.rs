@@ -1,0 +1,305 @@
+//! Any JSON Schema and a value -> whether it is valid, by a library that knows every keyword and dialect.
+//!
+//! For schemas that do not come from a type. Nothing is fetched: a reference out of the schema is an error. Dialects are
+//! 2020-12, which is also that of schemas that name none, 2019-09, draft-07, draft-06 and draft-04. Formats are not checked.
+
+use barewire_proto::json::Json;
+use jsonschema::paths::LocationSegment;
+use jsonschema::{Draft, PatternOptions, ValidationError};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::arguments::BadArguments;
+use super::check::{Checker, push_element, push_member};
+use super::reads::Place;
+use super::rules::Rules;
+
+/// A schema, ready to be used.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    library: jsonschema::Validator,
+    /// The rules that we know ourselves, to say what is wrong.
+    ours: Option<Rules>,
+    /// It refers to nothing, so the library can say what is wrong: with references its time for that may double with every
+    /// level of the value. Whether something is wrong it always says in time that grows with both.
+    flat: bool,
+}
+
+impl Validator {
+    /// Prepares a schema; `Err` says why it cannot be used.
+    pub(crate) fn new(schema: &RawValue) -> Result<Self, String> {
+        if schema.get().len() > MAX_TEXT {
+            return Err(format!("schema longer than {MAX_TEXT} bytes"));
+        }
+        let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+        if depth(&schema) > MAX_DEPTH {
+            return Err(format!("schema nested deeper than {MAX_DEPTH} levels"));
+        }
+        let draft = dialect(&schema)?;
+        let library = jsonschema::options()
+            .with_draft(draft)
+            .offline()
+            .should_validate_formats(false)
+            // In time that grows with the text, whatever the pattern.
+            .with_pattern_options(PatternOptions::regex())
+            .build(&schema)
+            .map_err(|error| format!("no schema: {}", brief(&error)))?;
+        // Older dialects give other meanings to some of the keywords that we know.
+        let ours = matches!(draft, Draft::Draft202012 | Draft::Draft201909)
+            .then(|| Rules::new(&schema, &Place::unknown()).ok())
+            .flatten();
+        Ok(Self { library, ours, flat: !refers(&schema) })
+    }
+
+    /// Checks a value, and names the place of what is wrong with it.
+    pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
+        let whole = |what: String| BadArguments { path: String::new(), what };
+        let value: Value = json.to().map_err(|error| whole(error.to_string()))?;
+        if self.library.is_valid(&value) {
+            return Ok(());
+        }
+        if let Some(ours) = &self.ours {
+            Checker::new(ours).check_all(json)?;
+        }
+        match self.library.validate(&value).err().filter(|_| self.flat) {
+            Some(error) => Err(BadArguments { path: path(&error), what: brief(&error) }),
+            None => Err(whole("not what the schema says".into())),
+        }
+    }
+}
+
+fn dialect(schema: &Value) -> Result<Draft, String> {
+    let Some(named) = schema.get("$schema") else { return Ok(Draft::Draft202012) };
+    let name = named.as_str().unwrap_or_default().trim_end_matches('#');
+    match name.trim_start_matches("https://").trim_start_matches("http://") {
+        "json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
+        "json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
+        "json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
+        "json-schema.org/draft-06/schema" => Ok(Draft::Draft6),
+        "json-schema.org/draft-04/schema" => Ok(Draft::Draft4),
+        _ => Err(format!(
+            "the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema"
+        )),
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn refers(value: &Value) -> bool {
+    match value {
+        Value::Array(elements) => elements.iter().any(refers),
+        Value::Object(members) => {
+            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
+        }
+        _ => false,
+    }
+}
+
+fn path(error: &ValidationError<'_>) -> String {
+    let mut path = String::new();
+    for segment in error.instance_path() {
+        match segment {
+            LocationSegment::Property(name) => push_member(&mut path, &name),
+            LocationSegment::Index(index) => push_element(&mut path, index),
+        }
+    }
+    path
+}
+
+/// What the library says, which quotes whole values.
+fn brief(error: &ValidationError<'_>) -> String {
+    let text = error.to_string();
+    match text.char_indices().nth(MAX_SAID) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// A schema goes into the context of a model: this is tens of thousands of tokens, and more than any tool in use has.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// Preparing and checking take stack for each level; schemas that people write or generate stay below half of it.
+const MAX_DEPTH: usize = 64;
+
+/// Characters of a message: a sentence, and enough of the value to know it.
+const MAX_SAID: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::constraints::Constraints;
+
+    fn validator(schema: &str) -> Result<Validator, String> {
+        Validator::new(&RawValue::from_string(schema.into()).expect("JSON"))
+    }
+
+    fn check(schema: &str, value: &str) -> Result<(), String> {
+        let json = Json::parse(value.as_bytes()).expect("JSON");
+        validator(schema).expect("a schema").check(json).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let schema = r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}"#;
+        assert_eq!(check(schema, r#"{"a":[1,2.0]}"#), Ok(()));
+        assert_eq!(
+            check(schema, r#"{"a":[1,"x"]}"#),
+            Err(r#"argument "a[1]": expected an integer, got "x""#.into())
+        );
+        // Keywords that only the library knows.
+        let contains = r#"{"properties":{"a b":{"contains":{"const":1}}}}"#;
+        let why = check(contains, r#"{"a b":[2]}"#).expect_err("contains no 1");
+        assert!(why.starts_with(r#"argument "["a b"]": "#), "{why}");
+        let unevaluated = r#"{"allOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}"#;
+        assert_eq!(check(unevaluated, r#"{"a":1}"#), Ok(()));
+        let long = format!("{{\"b\":\"{}\"}}", "x".repeat(1000));
+        assert!(check(unevaluated, &long).expect_err("unknown").chars().count() < MAX_SAID + 20);
+        assert!(check("true", "1e400").expect_err("no double").contains("out of range"));
+    }
+
+    #[test]
+    fn the_dialect_is_the_one_that_is_named() {
+        let tuple =
+            |schema: &str| check(&format!(r#"{{{schema}"items":[{{"type":"integer"}}]}}"#), r#"["x"]"#);
+        for old in ["draft-04", "draft-06", "draft-07"] {
+            let why = tuple(&format!(r#""$schema":"http://json-schema.org/{old}/schema#","#)).expect_err(old);
+            assert!(why.starts_with("argument \"[0]\": "), "{why}");
+        }
+        assert!(tuple(r#""$schema":"https://json-schema.org/draft/2019-09/schema","#).is_err());
+        // In 2020-12 a list of items is no schema.
+        assert!(
+            validator(r#"{"items":[{"type":"integer"}]}"#).expect_err("no schema").starts_with("no schema: ")
+        );
+        for other in ["https://example.com/dialect", "http://json-schema.org/draft-03/schema#"] {
+            let why = validator(&format!(r#"{{"$schema":"{other}"}}"#)).expect_err(other);
+            assert!(why.starts_with(&format!("the schema dialect \"{other}\" is not supported: ")), "{why}");
+        }
+        assert!(validator(r#"{"$schema":7}"#).is_err());
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        for reference in
+            ["https://example.com/schema.json", "file:///etc/passwd", "other.json", "#/$defs/none"]
+        {
+            assert!(validator(&format!(r#"{{"$ref":"{reference}"}}"#)).is_err(), "{reference}");
+        }
+        assert_eq!(check(r##"{"$defs":{"a":{"type":"null"}},"$ref":"#/$defs/a"}"##, "null"), Ok(()));
+    }
+
+    #[test]
+    fn schemas_beyond_the_limits_are_refused() {
+        let deep = |levels| format!("{}true{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        assert!(validator(&deep(MAX_DEPTH)).is_ok());
+        assert_eq!(validator(&deep(MAX_DEPTH + 1)).expect_err("deep"), "schema nested deeper than 64 levels");
+        let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_TEXT));
+        assert_eq!(validator(&long).expect_err("long"), "schema longer than 262144 bytes");
+        assert!(
+            validator(r#"{"pattern":"(?=a)"}"#).is_err(),
+            "a pattern that would be searched by going back"
+        );
+    }
+
+    #[test]
+    fn no_value_makes_the_work_double_with_every_level() {
+        let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(100), "]".repeat(100));
+        for schema in [
+            r##"{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":1},
+                {"type":"array","items":{"$ref":"#"},"minItems":2},{"type":"integer"}]}"##,
+            r##"{"$dynamicAnchor":"node","anyOf":[{"type":"array","items":{"$dynamicRef":"#node"},"contains":true},
+                {"type":"array","items":{"$dynamicRef":"#node"},"minItems":2},{"type":"integer"}]}"##,
+        ] {
+            assert_eq!(check(schema, &nested("1")), Ok(()));
+            assert!(check(schema, &nested("\"x\"")).is_err());
+        }
+    }
+
+    /// Schemas of the keywords that [`Constraints`] knows.
+    fn schema() -> impl Strategy<Value = Value> {
+        let small = || 0..4i64;
+        let kind =
+            prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
+        let leaf = prop_oneof![
+            Just(json!(true)),
+            Just(json!(false)),
+            kind.prop_map(|kind| json!({ "type": kind })),
+            small().prop_map(|n| json!({ "minimum": n })),
+            small().prop_map(|n| json!({ "exclusiveMaximum": n })),
+            (1..4i64).prop_map(|n| json!({ "multipleOf": n })),
+            small().prop_map(|n| json!({ "minLength": n, "maxLength": n + 1 })),
+            small().prop_map(|n| json!({ "minItems": n, "maxItems": n + 1 })),
+            small().prop_map(|n| json!({ "minProperties": n, "maxProperties": n + 1 })),
+            Just(json!({ "uniqueItems": true })),
+            Just(json!({ "pattern": "^a*$" })),
+            Just(json!({ "required": ["a"] })),
+            prop::collection::vec(value(), 1..3).prop_map(|values| json!({ "enum": values })),
+            value().prop_map(|value| json!({ "const": value })),
+            Just(json!({ "$ref": "#/$defs/d" })),
+        ];
+        leaf.prop_recursive(3, 16, 3, |inner| {
+            let several = prop::collection::vec(inner.clone(), 1..3);
+            prop_oneof![
+                several.clone().prop_map(|all| json!({ "allOf": all })),
+                several.clone().prop_map(|any| json!({ "anyOf": any })),
+                several.clone().prop_map(|one| json!({ "oneOf": one })),
+                inner.clone().prop_map(|not| json!({ "not": not })),
+                (several, inner.clone())
+                    .prop_map(|(first, rest)| json!({ "prefixItems": first, "items": rest })),
+                (inner.clone(), inner.clone(), inner).prop_map(
+                    |(a, b, rest)| json!({ "properties": { "a": a }, "patternProperties": { "^b": b },
+                        "additionalProperties": rest })
+                ),
+            ]
+        })
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            (-1..5i64).prop_map(Value::from),
+            Just(json!(1.5)),
+            Just(json!(2.0)),
+            "[ab]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[abc]b?", inner, 0..3)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// What is checked without the library is judged as the library judges it.
+        #[test]
+        fn our_rules_and_the_library_agree(schema in schema(), of in schema(), value in value()) {
+            let mut whole = json!({ "$defs": { "d": of } });
+            match schema {
+                Value::Object(mut schema) => whole.as_object_mut().expect("an object").append(&mut schema),
+                other => whole["allOf"] = json!([other]),
+            }
+            let raw = RawValue::from_string(whole.to_string()).expect("JSON");
+            // A definition that refers to itself is refused.
+            let Ok(ours) = Constraints::of_schema(&raw) else { return Ok(()) };
+            let text = value.to_string();
+            let json = Json::parse(text.as_bytes()).expect("JSON");
+            let library = Validator::new(&raw).expect("a schema").library.is_valid(&value);
+            prop_assert_eq!(ours.check(json).is_ok(), library, "{} {}", whole, value);
+        }
+    }
+}
