@@ -1,1 +1,272 @@
-//! .
+//! Calls: their parameters, their time, their progress, and how they end.
+
+use std::sync::{Arc, Mutex};
+
+use barewire::proto::mcp::{CompleteParams, CompleteReference, LoggingLevel, Revision};
+use barewire::{ClientError, TraceContext};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::script::{legacy, modern, quiet};
+use super::{Log, seconds};
+
+const TOOLS: fn() -> Value = || json!({"tools": {}, "logging": {}});
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_called_with_an_object_or_nothing() {
+    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let call = tokio::spawn(client.call_tool("add", json!({"a": 1, "b": 2})).into_future());
+    let asked = script.expect("tools/call").await;
+    assert_eq!(asked["params"], json!({"name": "add", "arguments": {"a": 1, "b": 2}}));
+    script.answer(&asked, json!({"content": [{"type": "text", "text": "3"}]})).await;
+    let result = call.await.expect("no panic").expect("a result");
+    assert_eq!(result.content[0].as_text(), Some("3"));
+
+    let call = tokio::spawn(client.call_tool("now", ()).into_future());
+    let asked = script.expect("tools/call").await;
+    assert_eq!(asked["params"], json!({"name": "now"}));
+    script.answer(&asked, json!({"content": [], "isError": true})).await;
+    assert!(call.await.expect("no panic").expect("a result").is_error);
+
+    let wrong = client.call_tool("add", 5).await.expect_err("no arguments").to_string();
+    assert!(wrong.contains("arguments must be an object, not a number"), "{wrong}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_method_has_its_params_in_both_eras() {
+    let capabilities = json!({"resources": {}, "prompts": {}, "completions": {}});
+    for is_modern in [false, true] {
+        let (client, mut script) = match is_modern {
+            true => modern(quiet(), capabilities.clone()).await,
+            false => legacy(quiet(), Revision::V2025_06_18, capabilities.clone()).await,
+        };
+        let server = tokio::spawn(async move {
+            let contents = json!({"contents": [{"uri": "x:1", "text": "hello"}]});
+            let completion = json!({"completion": {"values": ["alpha"]}});
+            let expected = [
+                ("resources/read", json!({"uri": "x:1"}), contents),
+                ("prompts/get", json!({"name": "p", "arguments": {"k": "v"}}), json!({"messages": []})),
+                (
+                    "completion/complete",
+                    json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "k", "value": "a"}}),
+                    completion,
+                ),
+                ("x/own", json!({"n": 1}), json!({"as": "it is"})),
+            ];
+            for (method, params, result) in expected {
+                let mut asked = script.expect(method).await;
+                let meta = asked["params"].as_object_mut().expect("an object").remove("_meta");
+                assert_eq!(meta.is_some(), is_modern, "{asked}");
+                assert_eq!(asked["params"], params);
+                script.answer(&asked, result).await;
+            }
+            script
+        });
+        let read = client.read_resource("x:1").await.expect("read");
+        assert_eq!(read.contents[0].uri(), "x:1");
+        client.get_prompt("p", json!({"k": "v"})).await.expect("got");
+        let complete = CompleteParams::new(CompleteReference::prompt("p"), "k", "a");
+        assert_eq!(client.complete(complete).await.expect("completed").completion.values, ["alpha"]);
+        let raw = client.request("x/own", json!({"n": 1})).await.expect("answered");
+        assert_eq!(raw.as_str(), Some(r#"{"as":"it is"}"#));
+        server.await.expect("no panic");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn meta_is_added_and_what_the_caller_says_wins() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let trace = TraceContext {
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        ..TraceContext::default()
+    };
+    let call = client
+        .request("tools/call", json!({"name": "a", "_meta": {"mine": 1}}))
+        .meta(json!({"com.example/x": [1]}))
+        .trace(trace)
+        .log_level(LoggingLevel::Error);
+    let call = tokio::spawn(call.into_future());
+    let asked = script.expect("tools/call").await;
+    let meta = asked["params"]["_meta"].as_object().expect("an object");
+    let names: Vec<&str> = meta.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "com.example/x",
+            "io.modelcontextprotocol/clientCapabilities",
+            "io.modelcontextprotocol/clientInfo",
+            "io.modelcontextprotocol/logLevel",
+            "io.modelcontextprotocol/protocolVersion",
+            "mine",
+            "traceparent",
+        ]
+    );
+    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "error");
+    script.answer(&asked, json!({"resultType": "complete", "content": []})).await;
+    call.await.expect("no panic").expect("a result");
+    assert!(client.request("x", [1]).await.expect_err("an array").to_string().contains("not an array"));
+    assert!(client.ping().meta(5).await.expect_err("no object").to_string().contains("_meta must be"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_cancelled_and_so_is_what_is_dropped() {
+    let (client, mut script) = modern(quiet().timeout(seconds(9)), TOOLS()).await;
+    let began = Instant::now();
+    let call = tokio::spawn(client.call_tool("slow", ()).into_future());
+    let asked = script.expect("tools/call").await;
+    let error = call.await.expect("no panic").expect_err("too late");
+    assert!(matches!(&error, ClientError::TimedOut { after: Some(after), .. } if *after == seconds(9)));
+    assert_eq!(error.to_string(), "no answer to tools/call within 9s: .timeout(..) waits longer");
+    assert_eq!(began.elapsed(), seconds(9));
+    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": asked["id"]}));
+
+    let mut call = client.call_tool("slow", ()).no_timeout().into_future();
+    assert!(timeout(seconds(1000), &mut call).await.is_err());
+    let asked = script.expect("tools/call").await;
+    drop(call);
+    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": asked["id"]}));
+    // The answer comes all the same, and is nobody's.
+    script.answer(&asked, json!({"resultType": "complete", "content": []})).await;
+    script.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_a_stream_that_ends_with_the_call() {
+    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (call, mut progress) = client.call_tool("slow", ()).with_progress();
+    let call = tokio::spawn(call.into_future());
+    let asked = script.expect("tools/call").await;
+    let token = asked["params"]["_meta"]["progressToken"].clone();
+    assert!(!token.is_null());
+    for n in 1..=3 {
+        let params =
+            json!({"progressToken": token, "progress": n, "total": 3, "message": format!("step {n}")});
+        script.tell("notifications/progress", params).await;
+        let step = progress.next().await.expect("a step");
+        assert_eq!(
+            (step.progress, step.total, step.message),
+            (f64::from(n), Some(3.0), Some(format!("step {n}")))
+        );
+    }
+    script.answer(&asked, json!({"content": []})).await;
+    call.await.expect("no panic").expect("a result");
+    assert!(progress.next().await.is_none());
+    // What comes after the end is nobody's, also not in the notifications.
+    script.tell("notifications/progress", json!({"progressToken": token, "progress": 9})).await;
+    let mut notifications = client.notifications();
+    assert!(timeout(seconds(1), notifications.next()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_progress_that_is_slow_gets_the_newest() {
+    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (call, mut progress) = client.call_tool("slow", ()).with_progress();
+    let call = tokio::spawn(call.into_future());
+    let asked = script.expect("tools/call").await;
+    for n in 1..=1000 {
+        let params = json!({"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n});
+        script.tell("notifications/progress", params).await;
+    }
+    script.answer(&asked, json!({"content": []})).await;
+    call.await.expect("no panic").expect("a result");
+    let mut seen = Vec::new();
+    while let Some(step) = progress.next().await {
+        seen.push(step.progress);
+    }
+    assert!(seen.len() < 100 && seen.last() == Some(&1000.0), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_resets_the_time_up_to_a_maximum() {
+    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&seen);
+    let began = Instant::now();
+    let call = client
+        .call_tool("slow", ())
+        .timeout(seconds(5))
+        .reset_by_progress(seconds(12))
+        .on_progress(move |step| tell.lock().expect("no panic").push(step.progress));
+    let call = tokio::spawn(call.into_future());
+    let asked = script.expect("tools/call").await;
+    for n in 1..=3 {
+        sleep(seconds(4)).await;
+        let params = json!({"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n});
+        script.tell("notifications/progress", params).await;
+    }
+    let error = call.await.expect("no panic").expect_err("too late");
+    assert_eq!(
+        (began.elapsed(), error.to_string().as_str()),
+        (seconds(12), "no answer to tools/call in time")
+    );
+    assert!(seen.lock().expect("no panic").starts_with(&[1.0, 2.0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_told_by_whose_fault_it_is() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let call = tokio::spawn(client.call_tool("a", ()).into_future());
+    let asked = script.expect("tools/call").await;
+    script.refuse(&asked, -32602, json!({"reason": "unknown tool"})).await;
+    let error = call.await.expect("no panic").expect_err("refused");
+    assert_eq!(error.code().map(|code| code.get()), Some(-32602));
+    assert_eq!(error.to_string(), r#"tools/call was refused: no (-32602): {"reason":"unknown tool"}"#);
+    assert_eq!(format!("{error:?}"), error.to_string());
+
+    let call = tokio::spawn(client.call_tool("a", ()).into_future());
+    let asked = script.expect("tools/call").await;
+    script.answer(&asked, json!({"content": 5})).await;
+    let error = call.await.expect("no panic").expect_err("no result");
+    assert!(
+        matches!(&error, ClientError::Fault { what, .. } if what.contains("not what was expected")),
+        "{error}"
+    );
+
+    let call = tokio::spawn(client.call_tool("a", ()).into_future());
+    script.expect("tools/call").await;
+    drop(script);
+    let error = call.await.expect("no panic").expect_err("the end");
+    assert!(matches!(error, ClientError::Closed(_)), "{error}");
+    assert!(matches!(client.closed().await, ClientError::Closed(_)));
+    assert!(client.call_tool("a", ()).await.is_err());
+    assert_eq!(client.revision(), Revision::V2026_07_28, "what was agreed can still be read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
+    let log = Log::default();
+    let (_client, mut script) = modern(quiet().log_to(log.clone()), TOOLS()).await;
+    script.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    script.say(json!({"jsonrpc": "2.0", "id": 2, "method": "elicitation/create", "params": {}})).await;
+    // Neither is what cannot be read, an array, or what is no valid request.
+    script.say(json!([{"jsonrpc": "2.0", "id": 3, "method": "ping"}])).await;
+    script.say(json!({"jsonrpc": "2.0", "id": 4, "method": 5})).await;
+    script.0.send_line("hello?").await.expect("memory");
+    script.expect_silence().await;
+    let log = log.text();
+    assert_eq!(log.lines().count(), 5, "{log}");
+    assert!(log.contains("nothing may be asked of us") && log.contains("hello?"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_ends_everything_and_nothing_can_be_asked_after_it() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let mut notifications = client.notifications();
+    let began = Instant::now();
+    assert!(client.shutdown().await.is_clean());
+    assert_eq!(began.elapsed(), seconds(0));
+    assert!(notifications.next().await.is_none());
+    assert_eq!(script.0.recv_line().await.expect("memory"), None);
+    let error = client.list_tools().await.expect_err("over");
+    assert_eq!(error.to_string(), "the connection was shut down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_connection_ends_with_the_last_client() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let other = client.clone();
+    drop(client);
+    script.expect_silence().await;
+    drop(other);
+    assert_eq!(script.0.recv_line().await.expect("memory"), None);
+}
