@@ -49,7 +49,7 @@ pub(super) struct Introduction<'a> {
 
 /// What a server is, by its answer to `server/discover`.
 pub(super) enum Probed {
-    Modern(Server),
+    Modern(Box<Server>),
     Legacy,
     /// It has ended the connection.
     Gone(Closed),
@@ -102,7 +102,7 @@ pub(super) async fn probe(
                 let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy) };
                 let revision = opening.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
-                    Era::Modern => Probed::Modern(Server::discovered(revision, found)),
+                    Era::Modern => Probed::Modern(Box::new(Server::discovered(revision, found))),
                     Era::Legacy => Probed::Legacy,
                 });
             }

@@ -173,7 +173,7 @@ impl Shared {
                 // It is another one than last time, perhaps.
                 Err(refused @ ClientError::Refused { .. }) => {
                     return match era::probe(&raw.peer, opening, &self.introduction()).await? {
-                        Probed::Modern(server) => Ok(raw.agree(server)),
+                        Probed::Modern(server) => Ok(raw.agree(*server)),
                         Probed::Legacy | Probed::Gone(_) => Err(refused.into()),
                     };
                 }
@@ -182,7 +182,7 @@ impl Shared {
             Opening::Unknown | Opening::Known(Era::Modern) | Opening::Exactly(_) => {}
         }
         match (era::probe(&raw.peer, opening, &self.introduction()).await?, opening) {
-            (Probed::Modern(server), _) => Ok(raw.agree(server)),
+            (Probed::Modern(server), _) => Ok(raw.agree(*server)),
             (Probed::Legacy, Opening::Exactly(revision)) => {
                 let what = format!(
                     "it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks"

@@ -65,8 +65,10 @@ impl<C: Codec> Turn<C> {
     pub(in crate::peer) fn finish(&mut self, reason: Reason, exit: Option<Exit>) -> Closed {
         let closed = self.closed(reason, exit);
         self.stop_handlers();
+        // First, so that whoever is told and asks again sees that it is over.
+        let left = self.queue.close(closed.clone());
         self.fail_calls(&closed);
-        drop(self.queue.close(closed.clone()));
+        drop(left);
         closed
     }
 }
