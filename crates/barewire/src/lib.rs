@@ -1,5 +1,8 @@
 //! The wire of the Model Context Protocol, for building on: connections that answer every frame.
 //!
+//! - [`Server`] serves MCP in every revision: tools, resources and prompts from functions. See [`server`].
+//! - [`Client`] connects to servers of every revision. See [`client`].
+//! - [`testkit`] puts the two together over memory, for tests.
 //! - [`peer`] is the engine, on tokio: many requests in flight in both directions over one connection.
 //! - [`transport`] carries its bytes: stdio, child processes, sockets, memory.
 //! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
@@ -20,7 +23,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The feature `tokio`, on by default, adds `peer` and `transport`.
+//! The feature `tokio`, on by default, adds all but `blocking`.
 
 pub mod blocking;
 #[cfg(feature = "tokio")]
@@ -29,6 +32,8 @@ pub mod client;
 pub mod peer;
 #[cfg(feature = "tokio")]
 pub mod server;
+#[cfg(feature = "tokio")]
+pub mod testkit;
 #[cfg(feature = "tokio")]
 pub mod transport;
 
@@ -58,3 +63,8 @@ struct Readme;
 #[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../../../docs/servers.md")]
 struct Servers;
+
+/// And in the other one.
+#[cfg(all(doctest, feature = "tokio"))]
+#[doc = include_str!("../../../docs/clients.md")]
+struct Clients;

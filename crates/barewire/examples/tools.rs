@@ -1,0 +1,33 @@
+//! Starts an MCP server, lists its tools and resources, and leaves nothing of it behind.
+//!
+//! ```text
+//! $ cargo run -q -p barewire --example tools -- barewire serve
+//! ```
+
+#![allow(clippy::print_stderr, reason = "it talks to a person")]
+
+use barewire::Client;
+use barewire::transport::Child;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let program = arguments.next().ok_or("which program?")?;
+    let client = Client::spawn(Child::new(program).args(arguments)).await?;
+    let server = client.server();
+    let name =
+        server.info.map_or_else(|| "the server".to_owned(), |info| format!("{} {}", info.name, info.version));
+    eprintln!("{name} speaks {}", server.revision);
+    if server.capabilities.tools.is_some() {
+        for tool in client.list_tools().await? {
+            eprintln!("tool {}: {}", tool.name, tool.description.unwrap_or_default());
+        }
+    }
+    if server.capabilities.resources.is_some() {
+        for resource in client.list_resources().await? {
+            eprintln!("resource {}: {}", resource.uri, resource.name);
+        }
+    }
+    eprintln!("{}", client.shutdown().await);
+    Ok(())
+}
