@@ -184,11 +184,16 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Sends the request, with `more` members in its params, and waits for the answer.
-    pub(super) async fn ask(&self, more: Members) -> Result<Raw, ClientError> {
+    /// Sends the request and waits for the answer; `round` is what belongs to this one of several.
+    pub(super) async fn ask(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
+        // What the caller has written there itself was for the first.
+        let params = match &round {
+            Some(_) => self.params.without(&rounds::MEMBERS),
+            None => self.params.clone(),
+        };
         let meta = self.shared.meta(&self.link, options.log_level, &options.meta);
-        let params = self.params.with(more, meta).map_err(ClientError::Params)?;
+        let params = params.with(round.unwrap_or_default(), meta).map_err(ClientError::Params)?;
         let mut call = self.link.peer.call::<Raw>(self.method, params);
         let timeout = match options.patience {
             Patience::Usual => self.shared.settings.timeout,

@@ -46,6 +46,17 @@ impl Params {
         Ok(Self::Members(object))
     }
 
+    /// Without these members.
+    pub(super) fn without(&self, names: &[&str]) -> Self {
+        match self {
+            Self::Members(members) => {
+                let kept = members.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+                Self::Members(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
     /// With `more` members, and with `meta` in `_meta` beside what is there already: what the caller wrote there itself
     /// stays.
     pub(super) fn with(&self, more: Members, meta: Members) -> Result<Self, String> {

@@ -40,20 +40,21 @@ struct Required {
 /// Asks, answers what is asked back, and asks again, until there is a result.
 pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
     let is_modern = asking.link.server.revision.has_result_type();
-    let mut more = Members::new();
+    let [responses, state] = MEMBERS;
+    let mut round = None;
     let mut idle = 0;
     for _ in 0..MOST_ROUNDS {
-        let result = asking.ask(more).await?;
+        let result = asking.ask(round).await?;
         if !is_modern || asking.options.is_as_it_comes() {
             return Ok(result);
         }
         let Some(Required { input_requests, request_state }) = judge(asking.method, &result)? else {
             return Ok(result);
         };
-        more = Members::new();
+        let mut more = Members::new();
         match input_requests {
             Some(requests) => {
-                more.insert("inputResponses".to_owned(), raw(&answers(asking, requests).await?));
+                more.insert(responses.to_owned(), raw(&answers(asking, requests).await?));
                 idle = 0;
             }
             // Nothing is asked, so nobody takes time to answer: without a pause a server that waits would be flooded.
@@ -62,9 +63,10 @@ pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
                 idle += 1;
             }
         }
-        if let Some(state) = request_state {
-            more.insert("requestState".to_owned(), state);
+        if let Some(given) = request_state {
+            more.insert(state.to_owned(), given);
         }
+        round = Some(more);
     }
     Err(ClientError::fault(
         asking.method,
@@ -177,6 +179,9 @@ fn pause(idle: u32) -> Duration {
         idle => IDLE.saturating_mul(1 << idle.min(5)),
     }
 }
+
+/// What belongs to one round, and to no other.
+pub(super) const MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// The requests whose results may ask for input.
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];

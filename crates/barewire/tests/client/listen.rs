@@ -189,7 +189,7 @@ async fn a_shutdown_does_not_wait_for_listens() {
     assert_eq!(began.elapsed(), seconds(0));
     assert!(listen.next().await.is_none());
     assert!(matches!(listen.end(), Some(ListenEnd::Lost(_))));
-    let mut cancelled = vec![script.line().await, script.line().await];
+    let mut cancelled = [script.line().await, script.line().await];
     cancelled.sort_by_key(|message| message["params"]["requestId"].to_string());
     assert_eq!(cancelled[0]["params"]["requestId"], id);
     assert_eq!(script.0.recv_line().await.expect("memory"), None);

@@ -98,6 +98,21 @@ async fn without_a_state_none_is_sent_and_nothing_leaks_into_other_calls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_caller_sends_with_a_round_of_its_own_is_for_that_one() {
+    let (client, mut script) = modern(ada(), TOOLS()).await;
+    let own = json!({"name": "a", "inputResponses": {"x": {"action": "decline"}}, "requestState": "old"});
+    let call = tokio::spawn(client.request("tools/call", own).into_future());
+    let first = script.expect("tools/call").await;
+    assert_eq!(first["params"]["requestState"], "old");
+    script.answer(&first, required(json!({"b": form("Who?")}))).await;
+    let second = script.expect("tools/call").await;
+    assert!(second["params"].get("requestState").is_none(), "{second}");
+    assert!(second["params"]["inputResponses"].get("x").is_none(), "{second}");
+    script.answer(&second, done()).await;
+    call.await.expect("no panic").expect("a result");
+}
+
+#[tokio::test(start_paused = true)]
 async fn questions_of_one_round_are_answered_at_the_same_time() {
     // Each waits for the other.
     let both = Arc::new(Barrier::new(2));
