@@ -38,6 +38,10 @@ pub enum BadMeta {
 
 /// Judges a request: `None` if it is none of the modern era.
 ///
+/// A server of no modern revision takes all requests for legacy ones. To a client that looks for the era of a server, -32022
+/// would be the sign of a modern one, to which it must not fall back with `initialize`: MCP 2026-07-28,
+/// basic/transports/stdio, "Backward Compatibility".
+///
 /// | `protocolVersion` | `clientCapabilities` | the request |
 /// |---|---|---|
 /// | absent | absent | is legacy, unless only the modern era has its method |
@@ -52,6 +56,9 @@ pub fn judge<'a>(
     meta: &RequestMeta<'a>,
     supported: &[Revision],
 ) -> Result<Option<Modern<'a>>, BadMeta> {
+    if !supported.iter().rev().any(|revision| revision.is_modern()) {
+        return Ok(None);
+    }
     let is_modern_only = matches!(method, "server/discover" | "subscriptions/listen");
     let version = match (meta.protocol_version, meta.client_capabilities) {
         (None, None) if !is_modern_only => return Ok(None),
@@ -61,9 +68,7 @@ pub fn judge<'a>(
     let Some(version) = version else { return Err(BadMeta::Wrong(key::PROTOCOL_VERSION, "a string")) };
     let served = |revision: &Revision| revision.is_modern() && supported.contains(revision);
     let Some(revision) = Revision::parse(&version).filter(served) else {
-        let modern: Vec<Revision> = supported.iter().copied().filter(|it| it.is_modern()).collect();
-        // Whoever serves no modern revision says at least what it does serve.
-        let supported = if modern.is_empty() { supported.to_vec() } else { modern };
+        let supported = supported.iter().copied().filter(|it| it.is_modern()).collect();
         return Err(BadMeta::Unsupported { requested: version.into_owned(), supported });
     };
     let client_capabilities = match meta.client_capabilities {
@@ -147,6 +152,15 @@ mod tests {
     fn a_method_of_the_modern_era_needs_its_metadata() {
         for method in ["server/discover", "subscriptions/listen"] {
             assert_eq!(judged(method, "{}"), Err(BadMeta::Missing(key::PROTOCOL_VERSION)));
+        }
+    }
+
+    #[test]
+    fn a_server_of_the_legacy_era_sees_no_modern_requests() {
+        let meta = format!("{{{VERSION}:\"2026-07-28\",{CAPABILITIES}:{{}}}}");
+        let meta = RequestMeta::read(Json::parse(meta.as_bytes()).expect("JSON"));
+        for method in ["tools/list", "server/discover"] {
+            assert!(judge(method, &meta, &[Revision::V2025_06_18]).expect("not refused").is_none());
         }
     }
 
