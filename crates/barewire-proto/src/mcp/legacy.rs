@@ -57,6 +57,8 @@ pub enum Rule {
     SecondInitialize,
     /// There is no revision with a handshake here.
     NoHandshake,
+    /// Nor one without the metadata of the modern era.
+    NoMeta,
 }
 
 /// How the handshake is to be taken.
@@ -91,11 +93,11 @@ impl Legacy {
             (Self::Initializing(_) | Self::Ready(_), Event::Initialize(_)) => {
                 Effect::Refuse(Rule::SecondInitialize)
             }
-            (Self::Fresh, Event::Ping) => policy.latest().map_or(Effect::Refuse(Rule::NoHandshake), Effect::Serve),
+            (Self::Fresh, Event::Ping) => policy.latest().map_or(Effect::Refuse(Rule::NoMeta), Effect::Serve),
             (Self::Fresh, Event::Request) => match policy.latest() {
                 Some(latest) if policy.lenient => Effect::Serve(latest),
                 Some(_) => Effect::Refuse(Rule::BeforeInitialize),
-                None => Effect::Refuse(Rule::NoHandshake),
+                None => Effect::Refuse(Rule::NoMeta),
             },
             // Without an `initialize` it opens nothing, and twice it changes nothing.
             (Self::Fresh | Self::Ready(_), Event::Initialized) => Effect::Ignore,
@@ -137,20 +139,26 @@ impl Rule {
             Self::BeforeInitialized => "before-initialized",
             Self::SecondInitialize => "second-initialize",
             Self::NoHandshake => "no-handshake",
+            Self::NoMeta => "no-meta",
         }
     }
 
     /// What the sender of a request that breaks it is told.
     pub fn error(self, supported: &[Revision]) -> ErrorObject {
-        let code = match self {
-            Self::NoHandshake => Code::METHOD_NOT_FOUND,
-            Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => Code::INVALID_REQUEST,
+        let (code, more) = match self {
+            Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
+            Self::NoMeta => (Code::INVALID_PARAMS, ""),
+            // It may as well be meant for the modern era: MCP 2026-07-28, basic/index, wants -32602 for what it lacks then.
+            Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
+                (Code::INVALID_PARAMS, ", unless _meta says the protocol version")
+            }
+            Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => (Code::INVALID_REQUEST, ""),
         };
         // MCP 2026-07-28, basic/versioning: an error to `initialize` SHOULD name the versions that would do.
-        let supported = (self == Self::NoHandshake).then_some(supported);
+        let supported = matches!(self, Self::NoHandshake | Self::NoMeta).then_some(supported);
         let data = RuleData { rule: self.name(), supported };
         let standard = code.message().unwrap_or_default();
-        ErrorObject::new(code, format!("{standard}: {self}")).with_data(&data)
+        ErrorObject::new(code, format!("{standard}: {self}{more}")).with_data(&data)
     }
 }
 
@@ -161,6 +169,7 @@ impl fmt::Display for Rule {
             Self::BeforeInitialized => "only ping may come before notifications/initialized",
             Self::SecondInitialize => "this connection is initialized already",
             Self::NoHandshake => "there is no handshake here, each request says its protocol version in _meta",
+            Self::NoMeta => "_meta lacks io.modelcontextprotocol/protocolVersion",
         })
     }
 }
@@ -234,12 +243,21 @@ mod tests {
     }
 
     #[test]
+    fn what_lacks_both_a_handshake_and_metadata_is_refused_as_either_era_has_it() {
+        let code = |supported: &[Revision]| Rule::BeforeInitialize.error(supported).code;
+        assert_eq!(code(&Revision::ALL), Code::INVALID_PARAMS);
+        assert_eq!(code(&[OLD]), Code::INVALID_REQUEST);
+    }
+
+    #[test]
     fn without_a_handshake_the_refusal_says_what_there_is() {
         let mut state = Legacy::Fresh;
         let policy = Policy { supported: &[Revision::V2026_07_28], lenient: true };
-        for event in [Event::Initialize("2025-11-25"), Event::Ping, Event::Request] {
-            assert_eq!(state.step(event, policy), Effect::Refuse(Rule::NoHandshake));
+        assert_eq!(state.step(Event::Initialize("2025-11-25"), policy), Effect::Refuse(Rule::NoHandshake));
+        for event in [Event::Ping, Event::Request] {
+            assert_eq!(state.step(event, policy), Effect::Refuse(Rule::NoMeta));
         }
+        assert_eq!(Rule::NoMeta.error(policy.supported).code, Code::INVALID_PARAMS);
         let error = Rule::NoHandshake.error(policy.supported);
         let data = error.data.expect("data");
         assert_eq!(data.get(), r#"{"rule":"no-handshake","supported":["2026-07-28"]}"#);
