@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::member::{is_false, or_default};
+use super::member::{is_false, optional_object, or_default};
 use super::{Object, Revision};
 
 /// What a client can do.
@@ -10,13 +10,13 @@ use super::{Object, Revision};
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// It tells the folders it works in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
     /// It asks its model for servers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
     /// It asks its user for servers. Since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
     /// Tasks, as 2025-11-25 tried them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::member::object;
 use super::{ClientCapabilities, Implementation, Meta, Revision, ServerCapabilities};
 
 /// What a client opens a connection with.
@@ -11,8 +12,10 @@ pub struct InitializeParams {
     /// The revision it wants to speak, which need not be one that is known here.
     pub protocol_version: String,
     /// What it can do.
+    #[serde(deserialize_with = "object")]
     pub capabilities: ClientCapabilities,
     /// Who it is.
+    #[serde(deserialize_with = "object")]
     pub client_info: Implementation,
     /// What else it says.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

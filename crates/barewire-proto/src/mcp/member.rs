@@ -19,6 +19,20 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Defaul
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
+/// An object, and not an array of the values of its members in their order, which would do for a derived type.
+pub(super) fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
+    let members = serde_json::Map::deserialize(from)?;
+    serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)
+}
+
+/// The same, or nothing.
+pub(super) fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let members = Option::<serde_json::Map<String, Value>>::deserialize(from)?;
+    members.map(|members| serde_json::from_value(Value::Object(members)).map_err(D::Error::custom)).transpose()
+}
+
 /// A null that is a value of its own, unlike the absence of the member.
 pub(super) fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
