@@ -38,7 +38,7 @@ pub(super) mod sealed {
         /// The params.
         fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError>;
         /// What a client must have declared.
-        fn needs(&self) -> ClientCapabilities;
+        fn needs(&self) -> ClientCapability;
         /// Whether one with these capabilities has.
         fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
         /// Reads the answer.
@@ -129,8 +129,8 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
         raw(&Params { mode, message: &self.message, requested_schema })
     }
 
-    fn needs(&self) -> ClientCapabilities {
-        ClientCapabilities::only(ClientCapability::ElicitationForm)
+    fn needs(&self) -> ClientCapability {
+        ClientCapability::ElicitationForm
     }
 
     fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
@@ -181,8 +181,8 @@ impl sealed::Asked for Visit {
         raw(&Url { mode: "url", message: &self.message, url: &self.url, elicitation_id })
     }
 
-    fn needs(&self) -> ClientCapabilities {
-        ClientCapabilities::only(ClientCapability::ElicitationUrl)
+    fn needs(&self) -> ClientCapability {
+        ClientCapability::ElicitationUrl
     }
 
     fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
@@ -206,11 +206,11 @@ impl sealed::Asked for CreateMessageParams {
         raw(self)
     }
 
-    fn needs(&self) -> ClientCapabilities {
-        ClientCapabilities::only(match self.tools {
+    fn needs(&self) -> ClientCapability {
+        match self.tools {
             Some(_) => ClientCapability::SamplingTools,
             None => ClientCapability::Sampling,
-        })
+        }
     }
 
     fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
@@ -240,8 +240,8 @@ impl sealed::Asked for Roots {
         Ok(None)
     }
 
-    fn needs(&self) -> ClientCapabilities {
-        ClientCapabilities::only(ClientCapability::Roots)
+    fn needs(&self) -> ClientCapability {
+        ClientCapability::Roots
     }
 
     fn may_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use barewire_proto::mcp::ClientCapabilities;
+use barewire_proto::mcp::{ClientCapabilities, ClientCapability};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ struct Inner {
     kept: Kept,
     /// What is asked in this round, in the order of asking.
     questions: Vec<(String, Asked)>,
-    /// The client cannot be asked what the handler asks.
+    /// What the client cannot be asked and the handler asks, all of it.
     lacks: Option<ClientCapabilities>,
     /// Whoever polls the handler: a question may be asked from another task.
     waker: Option<Waker>,
@@ -95,9 +95,9 @@ impl Rounds {
     }
 
     /// The client cannot be asked this: whoever polls the handler ends the call.
-    pub(super) fn lack(&self, capabilities: ClientCapabilities) {
+    pub(super) fn lack(&self, capability: ClientCapability) {
         let mut inner = self.lock();
-        inner.lacks.get_or_insert(capabilities);
+        inner.lacks.get_or_insert_default().declare(capability);
         self.wake(inner);
     }
 
