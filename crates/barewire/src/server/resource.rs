@@ -97,7 +97,12 @@ where
         let future = self.handler.start(told, arguments);
         let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
         let outcome = async move { future.await.into_contents(&uri, mime_type.as_deref()) };
-        Ok(serve(outcome, call, calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)))))
+        let cache = match (calling.params.input_responses, calling.params.request_state) {
+            (None, None) => cache.unwrap_or(calling.shared.settings.cache),
+            // It was made of answers, which are no part of a cache's key: MCP 2026-07-28, server/utilities/caching.
+            _ => Cache::none(),
+        };
+        Ok(serve(outcome, call, calling.style(Some(cache))))
     }
 }
 
