@@ -1,0 +1,16 @@
+//! An MCP server with a little of everything, on stdin and stdout: the one that the transcripts of `testdata/mcp` talk to.
+//!
+//! ```text
+//! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run -q -p barewire --example everything
+//! {"jsonrpc":"2.0","id":1,"result":{}}
+//! ```
+
+#[path = "../tests/mcp/fixture.rs"]
+mod fixture;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    Ok(fixture::server(&arguments).serve_stdio().await?)
+}

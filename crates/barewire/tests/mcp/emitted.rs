@@ -1,0 +1,147 @@
+//! What went over a connection -> a line of JSON for each message, with the revision it is written in, for others to judge.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// Writes into the folder that `BAREWIRE_EMITTED` names, if there is one.
+pub(crate) struct Emitted {
+    file: Option<File>,
+    name: String,
+    connections: u32,
+    /// What `initialize` agreed on.
+    agreed: Option<String>,
+    /// The revisions of the client's requests, by id; and of the server's.
+    theirs: HashMap<String, String>,
+    ours: HashMap<String, String>,
+    /// The revision of the last request.
+    last: String,
+}
+
+impl Emitted {
+    /// Keeps nothing.
+    pub(crate) fn silent() -> Self {
+        Self::with(None, "")
+    }
+
+    /// Keeps what this transcript says, if anybody wants to know.
+    pub(crate) fn new(name: &str) -> Self {
+        let file = std::env::var_os("BAREWIRE_EMITTED").map(|folder| {
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let path = Path::new(&folder).join(format!("{}.ndjson", name.replace('/', "-")));
+            OpenOptions::new().create(true).append(true).open(path).expect("writable")
+        });
+        Self::with(file, name)
+    }
+
+    fn with(file: Option<File>, name: &str) -> Self {
+        Self {
+            file,
+            name: name.to_owned(),
+            connections: 0,
+            agreed: None,
+            theirs: HashMap::new(),
+            ours: HashMap::new(),
+            last: LEGACY.to_owned(),
+        }
+    }
+
+    /// A new connection.
+    pub(crate) fn open(&mut self) {
+        self.connections += 1;
+        self.agreed = None;
+        self.theirs.clear();
+        self.ours.clear();
+        self.last = LEGACY.to_owned();
+    }
+
+    /// A line from the client.
+    pub(crate) fn client(&mut self, line: &[u8]) {
+        for message in messages(line) {
+            let revision = match (message.get("method"), message.get("id")) {
+                (Some(_), id) => {
+                    let revision = self.revision_of(&message);
+                    if let Some(id) = id {
+                        self.theirs.insert(id.to_string(), revision.clone());
+                        self.last.clone_from(&revision);
+                    }
+                    revision
+                }
+                (None, Some(id)) => self.ours.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy()),
+                (None, None) => self.legacy(),
+            };
+            self.write("client", &revision, &message);
+        }
+    }
+
+    /// A line from the server.
+    pub(crate) fn server(&mut self, line: &[u8]) {
+        for message in messages(line) {
+            if let Some(agreed) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
+                self.agreed = Some(agreed.to_owned());
+            }
+            let initialize = message.pointer("/result/protocolVersion").is_some();
+            let revision = match (message.get("method"), message.get("id")) {
+                (Some(_), Some(id)) => {
+                    self.ours.insert(id.to_string(), self.legacy());
+                    self.legacy()
+                }
+                (Some(_), None) if message.pointer("/params/_meta").is_some() => MODERN.to_owned(),
+                (Some(_), None) => self.last.clone(),
+                (None, Some(id)) if !initialize => {
+                    self.theirs.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
+                }
+                _ => self.legacy(),
+            };
+            self.write("server", &revision, &message);
+        }
+    }
+
+    /// The revision of a client's message: what its `_meta` says, or what was agreed.
+    fn revision_of(&self, message: &Value) -> String {
+        let meta = message.pointer("/params/_meta").and_then(Value::as_object);
+        let modern = meta.is_some_and(|meta| {
+            ["protocolVersion", "clientCapabilities"]
+                .iter()
+                .any(|name| meta.contains_key(&format!("io.modelcontextprotocol/{name}")))
+        });
+        let method = message["method"].as_str().unwrap_or_default();
+        if modern || matches!(method, "server/discover" | "subscriptions/listen") {
+            return MODERN.to_owned();
+        }
+        self.legacy()
+    }
+
+    fn legacy(&self) -> String {
+        self.agreed.clone().unwrap_or_else(|| LEGACY.to_owned())
+    }
+
+    fn write(&mut self, from: &str, revision: &str, message: &Value) {
+        let Some(file) = &mut self.file else { return };
+        let connection = format!("{}#{}", self.name, self.connections);
+        let line = json!({
+            "connection": connection,
+            "revision": revision,
+            "from": from,
+            "message": message,
+        });
+        writeln!(file, "{line}").expect("writable");
+    }
+}
+
+/// The messages of a line: one, those of a batch, or none if it is no JSON.
+fn messages(line: &[u8]) -> Vec<Value> {
+    match serde_json::from_slice(line) {
+        Ok(Value::Array(messages)) => messages,
+        Ok(message) => vec![message],
+        Err(_) => Vec::new(),
+    }
+}
+
+const MODERN: &str = "2026-07-28";
+
+/// What a connection speaks before it has agreed on something.
+const LEGACY: &str = "2025-11-25";

@@ -1,0 +1,53 @@
+//! What is different each time <-> a name that stands for it in a transcript, as `<state:1>`.
+
+/// The values that have come, by what they are.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    known: Vec<(&'static str, String)>,
+}
+
+impl Secrets {
+    /// Puts names for values, and remembers them. A value that comes again has the same name.
+    pub(crate) fn hide(&mut self, line: &str) -> String {
+        let mut hidden = line.to_owned();
+        for (member, kind) in MEMBERS {
+            let begin = format!("\"{member}\":\"");
+            let mut from = 0;
+            while let Some(at) = hidden[from..].find(&begin).map(|at| from + at + begin.len()) {
+                let end = at + hidden[at..].find('"').expect("a string ends");
+                let value = hidden[at..end].to_owned();
+                let name = self.name(kind, value);
+                hidden.replace_range(at..end, &name);
+                from = at;
+            }
+        }
+        hidden
+    }
+
+    fn name(&mut self, kind: &'static str, value: String) -> String {
+        let mut same = self.known.iter().filter(|(known, _)| *known == kind);
+        let number = same.position(|(_, known)| *known == value).unwrap_or_else(|| {
+            let number = self.known.iter().filter(|(known, _)| *known == kind).count();
+            self.known.push((kind, value));
+            number
+        });
+        format!("<{kind}:{}>", number + 1)
+    }
+
+    /// Puts values for names.
+    pub(crate) fn show(&self, line: &[u8]) -> Vec<u8> {
+        let Ok(line) = std::str::from_utf8(line) else { return line.to_owned() };
+        let mut shown = line.to_owned();
+        for (_, kind) in MEMBERS {
+            let values = self.known.iter().filter(|(known, _)| *known == kind);
+            for (number, (_, value)) in (1..).zip(values) {
+                shown = shown.replace(&format!("<{kind}:{number}>"), value);
+            }
+            assert!(!shown.contains(&format!("<{kind}:")), "nothing has this name yet: {line}");
+        }
+        shown.into_bytes()
+    }
+}
+
+/// The members whose values are different each time, and what they are called.
+const MEMBERS: [(&str, &str); 2] = [("requestState", "state"), ("elicitationId", "elicitation")];
