@@ -7,7 +7,7 @@ use std::time::Duration;
 use barewire::Server;
 use barewire::proto::mcp::{
     Content, CreateMessageParams, Icon, LoggingLevel, PromptMessage, Resource as Link, ResourceContents,
-    Revision, SamplingMessage,
+    Revision, SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
     Cache, Call, Completing, Elicit, Handle, Progress, Prompt, ProtocolError, Resource, Roots, Structured,
@@ -16,6 +16,7 @@ use barewire::server::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 /// The server that these arguments ask for:
 ///
@@ -208,6 +209,13 @@ fn questions(server: Server) -> Server {
             let text = answer.content.first().and_then(|content| content.as_text()).unwrap_or_default();
             Ok::<_, ToolError>(format!("the model says: {text}"))
         })
+        .tool("delegate", "Asks the model, and gives it a tool", |call: Call| async move {
+            let schema = RawValue::from_string(r#"{"type":"object"}"#.to_owned())?;
+            let mut question = CreateMessageParams::new(vec![SamplingMessage::user("Use it.")], 100);
+            question.tools = Some(vec![Offered::new("lookup", schema)]);
+            let answer = call.ask("thought", question).await?;
+            Ok::<_, ToolError>(format!("{:?}", answer.stop_reason.unwrap_or_default()))
+        })
         .tool("roots", "Asks for the client's folders", |call: Call| async move {
             let roots = call.ask("roots", Roots).await?;
             let uris: Vec<String> = roots.into_iter().map(|root| root.uri).collect();
@@ -281,8 +289,10 @@ fn prompts(server: Server) -> Server {
             Ok::<_, barewire::Failure>(format!("Write to {name}"))
         }))
         .with(Prompt::new("plain", "Says hello", || async { "Hello" }))
-        .with(Prompt::new("talk", "With sound", || async {
-            PromptMessage::user(audio([4, 5, 6], "audio/wav"))
+        .with(Prompt::new("talk", "With sound, and with a resource", || async {
+            let hello = ResourceContents::text("note://hello", "Hello!").with_mime_type("text/plain");
+            let messages = [audio([4, 5, 6], "audio/wav"), Content::embedded(hello)];
+            messages.map(PromptMessage::user).to_vec()
         }))
 }
 
