@@ -1,0 +1,188 @@
+// What a client in JavaScript does to a server with the demo surface, and what must come of it: one line a case.
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { surface } from './surface.mjs';
+
+const shown = text => JSON.stringify(text);
+const text = result => result.content.find(block => block.type === 'text')?.text;
+
+/** Fails unless the promise is rejected with a JSON-RPC error of this code. */
+async function refused(promise, code) {
+    const error = await promise.then(value => assert.fail(`answered ${shown(value)}`), error => error);
+    assert.equal(error.code, code, `error ${error.code} (${error.message}) instead of ${code}`);
+}
+
+/** Waits until `found()` holds. */
+async function until(found, ms, what) {
+    for (const end = Date.now() + ms; !found(); await pause(20)) assert.ok(Date.now() < end, `no ${what} in ${ms} ms`);
+}
+
+/** name -> what is done with the client under test. A case that does not apply returns 'not here'. */
+const cases = {
+    async 'connect'({ client, revision, expected }) {
+        assert.equal(revision, expected);
+        assert.ok(client.getServerVersion()?.name, 'the server has no name');
+        assert.ok(client.getServerCapabilities().tools, 'no tools declared');
+    },
+    async 'ping'({ client, modern }) {
+        if (modern) return 'not here';
+        await client.ping();
+    },
+    async 'tools/list'({ client }) {
+        const { tools } = await client.listTools();
+        const missing = surface.tools.filter(name => !tools.some(tool => tool.name === name));
+        assert.deepEqual(missing, []);
+        for (const tool of tools) assert.equal(tool.inputSchema.type, 'object', tool.name);
+    },
+    async 'echo'({ call }) {
+        const result = await call('echo', surface.echo.arguments);
+        assert.ok(!result.isError);
+        assert.equal(text(result), surface.echo.arguments.text);
+    },
+    async 'add'({ call }) {
+        assert.equal(Number(text(await call('add', surface.add.arguments))), surface.add.sum);
+    },
+    async 'twenty at once'({ call }) {
+        const numbers = Array.from({ length: 20 }, (_, b) => b);
+        const sums = await Promise.all(numbers.map(b => call('add', { a: 1000, b })));
+        assert.deepEqual(sums.map(result => Number(text(result))), numbers.map(b => 1000 + b));
+    },
+    async 'a tool that fails'({ call }) {
+        const result = await call('fail', surface.fail.arguments);
+        assert.equal(result.isError, true);
+        assert.ok(text(result).includes(surface.fail.arguments.message), text(result));
+    },
+    async 'an image'({ call }) {
+        const image = (await call('dot', {})).content.find(block => block.type === 'image');
+        assert.equal(image?.mimeType, surface.dot.mimeType);
+        assert.equal(Buffer.from(image.data, 'base64').toString('latin1', 1, 4), 'PNG');
+    },
+    async 'an unknown tool'({ call }) {
+        await refused(call('no-such-tool', {}), -32602);
+    },
+    async 'bad arguments'({ call }) {
+        // A protocol error up to 2025-06-18, a tool's own error since; both say that it was not done.
+        const outcome = await call('add', surface.add.bad).catch(error => error);
+        assert.ok(outcome.isError === true || outcome.code === -32602, shown(outcome));
+    },
+    async 'progress'({ call }) {
+        const seen = [];
+        await call('sleep', surface.sleep.short, { onprogress: ({ progress }) => seen.push(progress) });
+        assert.ok(seen.length >= 2, `${seen.length} notifications`);
+        assert.ok(seen.every((value, at) => at === 0 || value > seen[at - 1]), `not increasing: ${seen}`);
+    },
+    async 'cancellation'({ call }) {
+        const abort = new AbortController();
+        const started = Date.now();
+        const long = call('sleep', surface.sleep.long, { signal: abort.signal, onprogress() {} });
+        setTimeout(() => abort.abort('changed my mind'), 200);
+        await assert.rejects(long);
+        assert.ok(Date.now() - started < 2000);
+        assert.equal(text(await call('echo', { text: 'still there' })), 'still there');
+    },
+    async 'elicitation, accepted'({ call, elicit }) {
+        if (!elicit) return 'not here';
+        const asked = elicit({ action: 'accept', content: surface.greet.answer });
+        assert.equal(text(await call('greet', {})), surface.greet.text);
+        assert.equal(asked.length, 1);
+        assert.equal(asked[0].requestedSchema.properties[surface.greet.field].type, 'string');
+    },
+    async 'elicitation, declined'({ call, elicit }) {
+        if (!elicit) return 'not here';
+        elicit({ action: 'decline' });
+        assert.equal((await call('greet', {})).isError, true);
+    },
+    async 'elicitation, cancelled'({ call, elicit }) {
+        if (!elicit) return 'not here';
+        elicit({ action: 'cancel' });
+        assert.equal((await call('greet', {})).isError, true);
+    },
+    async 'resources/list'({ client }) {
+        const uris = (await client.listResources()).resources.map(resource => resource.uri);
+        for (const uri of [surface.about, surface.clock]) assert.ok(uris.includes(uri), `${uri} not in ${uris}`);
+    },
+    async 'resources/templates/list'({ client }) {
+        const templates = (await client.listResourceTemplates()).resourceTemplates.map(one => one.uriTemplate);
+        assert.ok(templates.includes(surface.template), shown(templates));
+    },
+    async 'resources/read'({ client }) {
+        const about = (await client.readResource({ uri: surface.about })).contents[0];
+        assert.equal(about.uri, surface.about);
+        assert.ok(about.text);
+        const greeting = (await client.readResource({ uri: surface.greeting.uri })).contents[0];
+        assert.equal(greeting.uri, surface.greeting.uri);
+        assert.ok(greeting.text.includes(surface.greeting.contains), greeting.text);
+    },
+    async 'an unknown resource'({ client, notFound }) {
+        await refused(client.readResource({ uri: surface.nowhere }), notFound);
+    },
+    async 'a ticking resource'({ client, updated, watch }) {
+        const stop = await watch(surface.clock);
+        const before = updated.length;
+        await until(() => updated.length > before, 5000, 'notifications/resources/updated');
+        assert.equal(updated.at(-1), surface.clock);
+        assert.ok((await client.readResource({ uri: surface.clock })).contents[0].text);
+        await stop();
+        await pause(200); // What was on its way.
+        const after = updated.length;
+        await pause(1300);
+        assert.equal(updated.length, after, 'updates go on after the end of the subscription');
+    },
+    async 'list_changed'({ call, client, grown, watchTools }) {
+        if (!(await client.listTools()).tools.some(tool => tool.name === 'grow')) return 'not here';
+        const stop = await watchTools();
+        await call('grow', {});
+        await until(() => grown.length > 0, 2000, 'notifications/tools/list_changed');
+        await stop();
+    },
+    async 'prompts/list'({ client }) {
+        const prompt = (await client.listPrompts()).prompts.find(prompt => prompt.name === surface.prompt.name);
+        assert.ok(prompt?.arguments.some(argument => argument.name === surface.prompt.argument), shown(prompt));
+    },
+    async 'prompts/get'({ client }) {
+        const { name, arguments: given, contains } = surface.prompt;
+        const { messages } = await client.getPrompt({ name, arguments: given });
+        assert.ok(messages[0].content.text.includes(contains), shown(messages));
+    },
+    async 'an unknown prompt'({ client }) {
+        await refused(client.getPrompt({ name: 'no-such-prompt' }), -32602);
+    },
+    async 'completion'({ client }) {
+        const ref = { type: 'ref/prompt', name: surface.prompt.name };
+        const complete = async value => {
+            const argument = { name: surface.prompt.argument, value };
+            return (await client.complete({ ref, argument })).completion.values;
+        };
+        const all = await complete('');
+        assert.ok(all.length > 0, 'nothing to complete with');
+        assert.ok((await complete(all[0].slice(0, 1))).includes(all[0]), shown(all));
+    },
+    async 'logging'({ client, modern }) {
+        if (modern || !client.getServerCapabilities().logging) return 'not here';
+        await client.setLoggingLevel('debug');
+    }
+};
+
+/** Connects with `open`, runs every case, prints one line each, and ends the process. */
+export async function run(label, open) {
+    const known = (process.env.EXCEPT ?? '').split(',');
+    let failed = 0;
+    const report = (verdict, name, why) => console.log(`${verdict} ${label}: ${name}${why ? `: ${why}` : ''}`);
+    const attempt = async (name, work) => {
+        try {
+            const outcome = await Promise.race([work(), pause(15000).then(() => assert.fail('no end after 15 s'))]);
+            report(outcome === 'not here' ? 'skip' : 'pass', name);
+            return true;
+        } catch (error) {
+            const verdict = known.includes(name) ? 'known' : 'FAIL';
+            if (verdict === 'FAIL') failed += 1;
+            report(verdict, name, String(error.message ?? error).split('\n').join(' | '));
+        }
+    };
+    let session;
+    if (await attempt('open', async () => void (session = await open()))) {
+        for (const [name, work] of Object.entries(cases)) await attempt(name, () => work(session));
+        await attempt('close', () => session.client.close());
+    }
+    process.exit(failed ? 1 : 0);
+}

@@ -1,0 +1,23 @@
+// What the demo servers and the clients in JavaScript share: surface.json, and the few things behind it.
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export const surface = JSON.parse(readFileSync(new URL('surface.json', import.meta.url), 'utf8'));
+
+export const said = text => ({ content: [{ type: 'text', text }] });
+
+export const png = {
+    type: 'image',
+    mimeType: surface.dot.mimeType,
+    data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+};
+
+export const names = start => ['Ada', 'Alan', 'Grace'].filter(name => name.startsWith(start ?? ''));
+
+/** Waits in five steps and reports each; an abort ends it at once. */
+export async function resting(ms, signal, report) {
+    for (let step = 1; step <= 5; step++) {
+        await pause(ms / 5, undefined, { signal });
+        await report(step, 5);
+    }
+}

@@ -1,0 +1,64 @@
+// The demo surface (surface.json) on the TypeScript SDK 1.x, over stdio: revisions up to 2025-11-25.
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { completable } from '@modelcontextprotocol/sdk/server/completable.js';
+import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+import { names, png, resting, said, surface } from '../surface.mjs';
+
+const server = new McpServer(
+    { name: 'ts1', version: '1.0.0' },
+    { capabilities: { resources: { subscribe: true, listChanged: true }, logging: {} } }
+);
+
+server.registerTool('echo', { description: 'Say it back', inputSchema: { text: z.string() } }, ({ text }) => said(text));
+server.registerTool('add', { description: 'Add two numbers', inputSchema: { a: z.number(), b: z.number() } }, ({ a, b }) =>
+    said(String(a + b))
+);
+server.registerTool('fail', { description: 'Fail as told', inputSchema: { message: z.string() } }, ({ message }) => {
+    throw new Error(message);
+});
+server.registerTool('dot', { description: 'One pixel' }, () => ({ content: [png] }));
+server.registerTool('sleep', { description: 'Take a while', inputSchema: { ms: z.number() } }, async ({ ms }, extra) => {
+    const progressToken = extra._meta?.progressToken;
+    await resting(ms, extra.signal, async (progress, total) => {
+        if (progressToken === undefined) return;
+        await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress, total } });
+    });
+    return said(`slept ${ms} ms`);
+});
+server.registerTool('greet', { description: 'Ask for a name and greet' }, async () => {
+    const answer = await server.server.elicitInput({
+        message: 'Who are you?',
+        requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
+    });
+    if (answer.action !== 'accept') throw new Error(`nobody to greet: ${answer.action}`);
+    return said(`Hello, ${answer.content.name}!`);
+});
+server.registerTool('grow', { description: 'Add a tool' }, () => {
+    server.registerTool(`grown-${Date.now()}`, { description: 'Was not there before' }, () => said('new'));
+    return said('grown');
+});
+
+server.registerResource('about', surface.about, { mimeType: 'text/plain' }, uri => ({
+    contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A demo server on the TypeScript SDK 1.x' }]
+}));
+server.registerResource('clock', surface.clock, { mimeType: 'text/plain' }, uri => ({
+    contents: [{ uri: uri.href, mimeType: 'text/plain', text: new Date().toISOString() }]
+}));
+const template = new ResourceTemplate(surface.template, { list: undefined, complete: { name: names } });
+server.registerResource('greeting', template, { mimeType: 'text/plain' }, (uri, { name }) => ({
+    contents: [{ uri: uri.href, mimeType: 'text/plain', text: `Hello, ${name}!` }]
+}));
+server.registerPrompt('introduce', { argsSchema: { name: completable(z.string(), names) } }, ({ name }) => ({
+    messages: [{ role: 'user', content: { type: 'text', text: `Introduce yourself to ${name}.` } }]
+}));
+
+const watched = new Set();
+server.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => (watched.add(params.uri), {}));
+server.server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => (watched.delete(params.uri), {}));
+setInterval(() => {
+    if (watched.has(surface.clock)) server.server.sendResourceUpdated({ uri: surface.clock });
+}, 300).unref();
+
+await server.connect(new StdioServerTransport());

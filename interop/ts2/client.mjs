@@ -1,0 +1,46 @@
+// The TypeScript SDK 2.x's client through every case: client.mjs REVISION|auto COMMAND...
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { run } from '../cases.mjs';
+
+const MODERN = '2026-07-28';
+const [wanted, command, ...args] = process.argv.slice(2);
+// Against a server of one era only, `auto` ends there: EXPECT says where.
+const expected = wanted === 'auto' ? (process.env.EXPECT ?? MODERN) : wanted;
+const modern = expected === MODERN;
+
+await run(`ts2 ${wanted}`, async () => {
+    const client = new Client(
+        { name: 'ts2', version: '1.0.0' },
+        {
+            capabilities: { elicitation: { form: {} } },
+            ...(wanted === 'auto' || modern ? {} : { supportedProtocolVersions: [wanted] }),
+            versionNegotiation: { mode: wanted === 'auto' ? 'auto' : modern ? { pin: MODERN } : 'legacy' }
+        }
+    );
+    const [updated, grown] = [[], []];
+    let answer, asked;
+    client.setRequestHandler('elicitation/create', ({ params }) => (asked.push(params), answer));
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void updated.push(params.uri));
+    client.setNotificationHandler('notifications/tools/list_changed', () => void grown.push(true));
+    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    const listen = async filter => {
+        const subscription = await client.listen(filter);
+        return () => subscription.close();
+    };
+    return {
+        client, expected, updated, grown, modern,
+        // What a server of the legacy era answers, -32002, the SDK shows as the code that it has become.
+        notFound: -32602,
+        revision: client.getNegotiatedProtocolVersion(),
+        call: (name, given, options) => client.callTool({ name, arguments: given }, options),
+        // elicitation/create came with 2025-06-18.
+        elicit: expected < '2025-06-18' ? undefined : next => ((answer = next), (asked = [])),
+        async watch(uri) {
+            if (modern) return listen({ resourceSubscriptions: [uri] });
+            await client.subscribeResource({ uri });
+            return () => client.unsubscribeResource({ uri });
+        },
+        watchTools: async () => (modern ? listen({ toolsListChanged: true }) : async () => {})
+    };
+});

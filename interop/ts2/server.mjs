@@ -1,0 +1,75 @@
+// The demo surface (surface.json) on the TypeScript SDK 2.x, over stdio, in both eras.
+import { McpServer, ResourceTemplate, completable, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { z } from 'zod';
+import { names, png, resting, said, surface } from '../surface.mjs';
+
+function create({ era }) {
+    const server = new McpServer(
+        { name: 'ts2', version: '1.0.0' },
+        { capabilities: { resources: { subscribe: true, listChanged: true }, tools: { listChanged: true }, logging: {} } }
+    );
+
+    server.registerTool('echo', { description: 'Say it back', inputSchema: z.object({ text: z.string() }) }, ({ text }) =>
+        said(text)
+    );
+    const numbers = z.object({ a: z.number(), b: z.number() });
+    server.registerTool('add', { description: 'Add two numbers', inputSchema: numbers }, ({ a, b }) => said(String(a + b)));
+    const message = z.object({ message: z.string() });
+    server.registerTool('fail', { description: 'Fail as told', inputSchema: message }, ({ message }) => {
+        throw new Error(message);
+    });
+    server.registerTool('dot', { description: 'One pixel' }, () => ({ content: [png] }));
+    const duration = z.object({ ms: z.number() });
+    server.registerTool('sleep', { description: 'Take a while', inputSchema: duration }, async ({ ms }, { mcpReq }) => {
+        const progressToken = mcpReq._meta?.progressToken;
+        await resting(ms, mcpReq.signal, async (progress, total) => {
+            if (progressToken === undefined) return;
+            await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total } });
+        });
+        return said(`slept ${ms} ms`);
+    });
+    // One handler for both eras: to a legacy client the SDK sends the same question as a request.
+    server.registerTool('greet', { description: 'Ask for a name and greet' }, ({ mcpReq }) => {
+        const answer = inputResponse(mcpReq.inputResponses, surface.greet.key);
+        if (answer.kind === 'missing') {
+            const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+            return inputRequired({
+                inputRequests: { [surface.greet.key]: inputRequired.elicit({ message: 'Who are you?', requestedSchema }) },
+                requestState: 'asked once'
+            });
+        }
+        if (answer.kind !== 'elicit' || answer.action !== 'accept') throw new Error('nobody to greet');
+        return said(`Hello, ${answer.content.name}!`);
+    });
+    server.registerTool('grow', { description: 'Add a tool' }, () => {
+        server.registerTool(`grown-${Date.now()}`, { description: 'Was not there before' }, () => said('new'));
+        return said('grown');
+    });
+
+    server.registerResource('about', surface.about, { mimeType: 'text/plain' }, uri => ({
+        contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A demo server on the TypeScript SDK 2.x' }]
+    }));
+    server.registerResource('clock', surface.clock, { mimeType: 'text/plain' }, uri => ({
+        contents: [{ uri: uri.href, mimeType: 'text/plain', text: new Date().toISOString() }]
+    }));
+    const template = new ResourceTemplate(surface.template, { list: undefined, complete: { name: names } });
+    server.registerResource('greeting', template, { mimeType: 'text/plain' }, (uri, { name }) => ({
+        contents: [{ uri: uri.href, mimeType: 'text/plain', text: `Hello, ${name}!` }]
+    }));
+    const argsSchema = z.object({ name: completable(z.string(), names) });
+    server.registerPrompt('introduce', { argsSchema }, ({ name }) => ({
+        messages: [{ role: 'user', content: { type: 'text', text: `Introduce yourself to ${name}.` } }]
+    }));
+
+    // Modern subscriptions are kept by the SDK; it drops what nobody listens to. Legacy ones are kept here.
+    const watched = new Set();
+    server.server.setRequestHandler('resources/subscribe', ({ params }) => (watched.add(params.uri), {}));
+    server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (watched.delete(params.uri), {}));
+    setInterval(() => {
+        if (era === 'modern' || watched.has(surface.clock)) server.server.sendResourceUpdated({ uri: surface.clock });
+    }, 300).unref();
+    return server;
+}
+
+serveStdio(create);
