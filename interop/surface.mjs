@@ -1,14 +1,15 @@
-// What the demo servers and the clients in JavaScript share: surface.json, and the few things behind it.
+// What the demo servers and the clients in JavaScript share: surface.json (or the file that SURFACE names), and the few
+// things behind it.
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-export const surface = JSON.parse(readFileSync(new URL('surface.json', import.meta.url), 'utf8'));
+export const surface = JSON.parse(readFileSync(process.env.SURFACE ?? new URL('surface.json', import.meta.url), 'utf8'));
 
 export const said = text => ({ content: [{ type: 'text', text }] });
 
 export const png = {
     type: 'image',
-    mimeType: surface.dot.mimeType,
+    mimeType: surface.image.mimeType,
     data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 };
 

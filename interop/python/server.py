@@ -30,9 +30,9 @@ async def ticking(_server: MCPServer) -> AsyncIterator[None]:
     async def tick() -> None:
         while True:
             await anyio.sleep(0.3)
-            await bus.publish(ResourceUpdated(uri=SURFACE["clock"]))
-            if SURFACE["clock"] in watching:
-                await watching[SURFACE["clock"]].send_resource_updated(SURFACE["clock"])
+            await bus.publish(ResourceUpdated(uri=SURFACE["clock"]["uri"]))
+            if SURFACE["clock"]["uri"] in watching:
+                await watching[SURFACE["clock"]["uri"]].send_resource_updated(SURFACE["clock"]["uri"])
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(tick)
@@ -98,12 +98,12 @@ def about() -> str:
     return "A demo server on the Python SDK 2.x"
 
 
-@server.resource(SURFACE["clock"], mime_type="text/plain")
+@server.resource(SURFACE["clock"]["uri"], mime_type="text/plain")
 def clock() -> str:
     return datetime.now(UTC).isoformat()
 
 
-@server.resource(SURFACE["template"], mime_type="text/plain")
+@server.resource(SURFACE["template"]["uri"], mime_type="text/plain")
 def greeting(name: str) -> str:
     return f"Hello, {name}!"
 

@@ -1,7 +1,9 @@
-"""surface.json, as the demo server and the client in Python read it."""
+"""surface.json (or the file that SURFACE names), as the demo server and the client in Python read it."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-SURFACE: dict[str, Any] = json.loads((Path(__file__).parent.parent / "surface.json").read_text(encoding="utf-8"))
+_path = os.environ.get("SURFACE") or Path(__file__).parent.parent / "surface.json"
+SURFACE: dict[str, Any] = json.loads(Path(_path).read_text(encoding="utf-8"))

@@ -43,10 +43,10 @@ server.registerTool('grow', { description: 'Add a tool' }, () => {
 server.registerResource('about', surface.about, { mimeType: 'text/plain' }, uri => ({
     contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A demo server on the TypeScript SDK 1.x' }]
 }));
-server.registerResource('clock', surface.clock, { mimeType: 'text/plain' }, uri => ({
+server.registerResource('clock', surface.clock.uri, { mimeType: 'text/plain' }, uri => ({
     contents: [{ uri: uri.href, mimeType: 'text/plain', text: new Date().toISOString() }]
 }));
-const template = new ResourceTemplate(surface.template, { list: undefined, complete: { name: names } });
+const template = new ResourceTemplate(surface.template.uri, { list: undefined, complete: { name: names } });
 server.registerResource('greeting', template, { mimeType: 'text/plain' }, (uri, { name }) => ({
     contents: [{ uri: uri.href, mimeType: 'text/plain', text: `Hello, ${name}!` }]
 }));
@@ -58,7 +58,7 @@ const watched = new Set();
 server.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => (watched.add(params.uri), {}));
 server.server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => (watched.delete(params.uri), {}));
 setInterval(() => {
-    if (watched.has(surface.clock)) server.server.sendResourceUpdated({ uri: surface.clock });
+    if (watched.has(surface.clock.uri)) server.server.sendResourceUpdated({ uri: surface.clock.uri });
 }, 300).unref();
 
 await server.connect(new StdioServerTransport());

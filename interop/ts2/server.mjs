@@ -50,10 +50,10 @@ function create({ era }) {
     server.registerResource('about', surface.about, { mimeType: 'text/plain' }, uri => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A demo server on the TypeScript SDK 2.x' }]
     }));
-    server.registerResource('clock', surface.clock, { mimeType: 'text/plain' }, uri => ({
+    server.registerResource('clock', surface.clock.uri, { mimeType: 'text/plain' }, uri => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: new Date().toISOString() }]
     }));
-    const template = new ResourceTemplate(surface.template, { list: undefined, complete: { name: names } });
+    const template = new ResourceTemplate(surface.template.uri, { list: undefined, complete: { name: names } });
     server.registerResource('greeting', template, { mimeType: 'text/plain' }, (uri, { name }) => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: `Hello, ${name}!` }]
     }));
@@ -67,7 +67,7 @@ function create({ era }) {
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (watched.add(params.uri), {}));
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (watched.delete(params.uri), {}));
     setInterval(() => {
-        if (era === 'modern' || watched.has(surface.clock)) server.server.sendResourceUpdated({ uri: surface.clock });
+        if (era === 'modern' || watched.has(surface.clock.uri)) server.server.sendResourceUpdated({ uri: surface.clock.uri });
     }, 300).unref();
     return server;
 }

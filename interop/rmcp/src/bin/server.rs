@@ -33,6 +33,8 @@ struct Demo {
     tools: Arc<Mutex<ToolRouter<Demo>>>,
     /// How often a tool was added, for those that listen.
     grown: watch::Sender<usize>,
+    /// Made before a subscription is acknowledged, so that what happens before its handler runs is not missed.
+    listeners: Arc<std::sync::Mutex<Vec<watch::Receiver<usize>>>>,
     /// What tells a legacy client of the clock, while it is subscribed.
     ticking: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -187,7 +189,8 @@ impl ServerHandler for Demo {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let resources = ["about", "clock"].map(|name| Resource::new(text(&SURFACE[name]), name));
+        let resources = [("about", &SURFACE["about"]), ("clock", &SURFACE["clock"]["uri"])];
+        let resources = resources.map(|(name, uri)| Resource::new(text(uri), name));
         Ok(ListResourcesResult::with_all_items(resources.to_vec()))
     }
 
@@ -196,7 +199,7 @@ impl ServerHandler for Demo {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let template = ResourceTemplate::new(text(&SURFACE["template"]), "greeting");
+        let template = ResourceTemplate::new(text(&SURFACE["template"]["uri"]), "greeting");
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
     }
 
@@ -208,7 +211,7 @@ impl ServerHandler for Demo {
         let uri = request.uri;
         let contents = if uri == SURFACE["about"] {
             "A demo server on the official Rust SDK".to_owned()
-        } else if uri == SURFACE["clock"] {
+        } else if uri == SURFACE["clock"]["uri"] {
             format!("{:?}", SystemTime::now())
         } else if let Some(name) = uri.strip_prefix("barewire://greeting/") {
             format!("Hello, {name}!")
@@ -250,17 +253,19 @@ impl ServerHandler for Demo {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.listeners.lock().expect("nobody panics while holding it").push(self.grown.subscribe());
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut grown = self.grown.subscribe();
+        let listener = self.listeners.lock().expect("nobody panics while holding it").pop();
+        let mut grown = listener.expect("one was made for this subscription");
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 _ = grown.changed() => { let _ = context.sink().notify_tool_list_changed().await; }
                 () = tokio::time::sleep(TICK) => {
-                    let _ = context.sink().notify_resource_updated(text(&SURFACE["clock"])).await;
+                    let _ = context.sink().notify_resource_updated(text(&SURFACE["clock"]["uri"])).await;
                 }
             }
         }
@@ -317,6 +322,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let demo = Demo {
         tools: Arc::new(Mutex::new(Demo::tool_router())),
         grown: watch::Sender::new(0),
+        listeners: Arc::default(),
         ticking: Arc::default(),
     };
     demo.serve(rmcp::transport::stdio()).await?.waiting().await?;
