@@ -98,6 +98,10 @@ const cases = {
         elicit({ action: 'cancel' });
         assert.equal((await call(surface.greet.tool, {})).isError, true);
     },
+    async 'elicitation, before there was one'({ call, elicit }) {
+        if (elicit) return 'not here';
+        assert.equal((await call(surface.greet.tool, {})).isError, true);
+    },
     async 'resources/list'({ client }) {
         const uris = (await client.listResources()).resources.map(resource => resource.uri);
         for (const uri of surface.clock.toggle ? [surface.about] : [surface.about, surface.clock.uri]) assert.ok(uris.includes(uri), `${uri} not in ${uris}`);

@@ -35,6 +35,10 @@ class Session:
     def modern(self) -> bool:
         return self.client.protocol_version == MODERN
 
+    @property
+    def before_elicitation(self) -> bool:
+        return self.client.protocol_version < "2025-06-18"
+
     async def on_elicitation(self, _context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         self.asked.append(params)
         return self.answer
@@ -165,7 +169,9 @@ async def cancellation(s: Session) -> None:
     await echo(s)
 
 
-async def elicitation_accepted(s: Session) -> None:
+async def elicitation_accepted(s: Session) -> str | None:
+    if s.before_elicitation:
+        return NOT_HERE
     s.asked.clear()
     s.answer = types.ElicitResult(action="accept", content=SURFACE["greet"]["answer"])
     assert SURFACE["greet"]["contains"] in await s.say(SURFACE["greet"]["tool"], {})
@@ -174,13 +180,23 @@ async def elicitation_accepted(s: Session) -> None:
     assert asked.requested_schema["properties"][SURFACE["greet"]["field"]]["type"] == "string"
 
 
-async def elicitation_declined(s: Session) -> None:
+async def elicitation_declined(s: Session) -> str | None:
+    if s.before_elicitation:
+        return NOT_HERE
     s.answer = types.ElicitResult(action="decline")
     assert (await s.call(SURFACE["greet"]["tool"], {})).is_error
 
 
-async def elicitation_cancelled(s: Session) -> None:
+async def elicitation_cancelled(s: Session) -> str | None:
+    if s.before_elicitation:
+        return NOT_HERE
     s.answer = types.ElicitResult(action="cancel")
+    assert (await s.call(SURFACE["greet"]["tool"], {})).is_error
+
+
+async def elicitation_before(s: Session) -> str | None:
+    if not s.before_elicitation:
+        return NOT_HERE
     assert (await s.call(SURFACE["greet"]["tool"], {})).is_error
 
 
@@ -299,6 +315,7 @@ CASES: dict[str, Callable[[Session], Awaitable[str | None]]] = {
     "elicitation, accepted": elicitation_accepted,
     "elicitation, declined": elicitation_declined,
     "elicitation, cancelled": elicitation_cancelled,
+    "elicitation, before there was one": elicitation_before,
     "resources/list": list_resources,
     "resources/templates/list": list_templates,
     "resources/read": read,

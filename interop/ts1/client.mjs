@@ -1,4 +1,5 @@
 // The TypeScript SDK 1.x's client through every case: client.mjs REVISION COMMAND...
+// It asks for 2025-11-25 always; REVISION is what the server is expected to answer.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import {
@@ -27,7 +28,8 @@ await run(`ts1 ${expected}`, async () => {
         modern: false,
         notFound: -32002,
         call: (name, given, options) => client.callTool({ name, arguments: given }, undefined, options),
-        elicit: next => ((answer = next), (asked = [])),
+        // elicitation/create came with 2025-06-18.
+        elicit: expected < '2025-06-18' ? undefined : next => ((answer = next), (asked = [])),
         async watch(uri) {
             await client.subscribeResource({ uri });
             return () => client.unsubscribeResource({ uri });

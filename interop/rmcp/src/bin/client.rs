@@ -203,6 +203,14 @@ impl Session {
         contains(&said(&result), &text(&SURFACE["greet"]["contains"]))
     }
 
+    async fn elicitation_before_there_was_one(&self) -> Outcome {
+        if self.expected >= ProtocolVersion::V_2025_06_18 {
+            return Ok(Done::NotHere);
+        }
+        let result = self.call(&text(&SURFACE["greet"]["tool"]), &json!({})).await.map_err(shown)?;
+        same(&result.is_error, &Some(true))
+    }
+
     async fn list_resources(&self) -> Outcome {
         let resources = self.client.list_all_resources().await.map_err(shown)?;
         for uri in [&SURFACE["about"], &SURFACE["clock"]["uri"]] {
@@ -419,6 +427,7 @@ async fn main() -> ExitCode {
     report.case("elicitation, accepted", s.elicitation(ElicitationAction::Accept)).await;
     report.case("elicitation, declined", s.elicitation(ElicitationAction::Decline)).await;
     report.case("elicitation, cancelled", s.elicitation(ElicitationAction::Cancel)).await;
+    report.case("elicitation, before there was one", s.elicitation_before_there_was_one()).await;
     report.case("resources/list", s.list_resources()).await;
     report.case("resources/templates/list", s.list_templates()).await;
     report.case("resources/read", s.read()).await;
