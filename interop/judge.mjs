@@ -19,6 +19,12 @@ const library = new URL(`wire-check-${process.pid}.js`, suite);
 writeFileSync(library, program.slice(0, -start.length) + `;export{${checkName} as check,${schemasName} as schemas};`);
 const { check, schemas } = await import(library).finally(() => unlinkSync(library));
 schemas['2024-11-05'] = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+// schema.ts has `number` where the JSON Schema made from it has "integer". The suite corrects NumberSchema alike.
+for (const { $defs, definitions } of Object.values(schemas)) {
+    const content = ($defs ?? definitions).ElicitResult?.properties.content.additionalProperties;
+    const types = content?.type ?? content?.anyOf.find(({ type }) => Array.isArray(type)).type;
+    types?.push('number');
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
     const { revision, message, answers } = JSON.parse(line);
