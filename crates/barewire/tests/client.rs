@@ -3,6 +3,7 @@
 
 #[path = "client/calls.rs"]
 mod calls;
+mod emitted;
 #[path = "client/era.rs"]
 mod era;
 #[path = "client/legacy.rs"]

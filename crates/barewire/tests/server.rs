@@ -1,5 +1,7 @@
 //! What transcripts cannot show of a server: what it lets go of, what it shares, what it costs.
 
+mod emitted;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,6 +10,7 @@ use barewire::Server;
 use barewire::proto::mcp;
 use barewire::server::{Call, Elicit, Resource, Structured, Tool, ToolError};
 use barewire::transport::{Memory, memory};
+use emitted::Emitted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,22 +37,25 @@ impl Drop for Alive {
 }
 
 /// The client's end of a connection to a server.
-struct Wire(Memory);
+struct Wire(Memory, Emitted);
 
 impl Wire {
     fn to(server: &Server) -> Self {
         let (here, there) = memory(64 * 1024);
         tokio::spawn(server.serve(there));
-        Self(here)
+        Self(here, Emitted::of("server"))
     }
 
     async fn send(&mut self, message: Value) {
-        self.0.send_line(&message.to_string()).await.expect("sent");
+        let line = message.to_string();
+        self.1.sent("client", &line);
+        self.0.send_line(&line).await.expect("sent");
     }
 
     async fn next(&mut self) -> Value {
         let line = tokio::time::timeout(Duration::from_secs(10), self.0.recv_line()).await;
         let line = line.expect("in time").expect("read").expect("a line");
+        self.1.sent("server", &line);
         serde_json::from_str(&line).expect("JSON")
     }
 
@@ -257,10 +263,12 @@ async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
     wire.initialize(json!({})).await;
     wire.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
     let line = wire.0.recv_line().await.expect("read").expect("a line");
+    wire.1.sent("server", &line);
     assert!(line.contains(&format!(r#""inputSchema":{schema}"#)), "{line}");
     assert!(line.contains(r#""outputSchema":{ "type" : "object" }"#), "{line}");
     let call =
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"z": 1.0 }}}"#;
+    wire.1.sent("client", call);
     wire.0.send_line(call).await.expect("sent");
     assert_eq!(wire.next().await["result"]["content"][0]["text"], r#"{"z": 1.0 }"#);
 }

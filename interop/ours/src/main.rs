@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use barewire::client::{Listen, ServerNotification};
 use barewire::proto::mcp::{
-    CallToolResult, CompleteParams, CompleteReference, Content, ElicitForm, ElicitResult, Era, LoggingLevel, Revision,
-    ResourceContents, SubscriptionFilter,
+    CallToolResult, CompleteParams, CompleteReference, Content, ElicitForm, ElicitResult, Era, LoggingLevel,
+    ResourceContents, Revision, SubscriptionFilter,
 };
 use barewire::proto::rpc::Code;
 use barewire::transport::Child;
@@ -88,7 +88,8 @@ impl Session {
 
     async fn twenty_at_once(&self) -> Outcome {
         let tool = self.text("/add/tool");
-        let calls: Vec<_> = (0..20_u8).map(|b| (b, self.client.call_tool(&tool, json!({"a": 1000, "b": b})))).collect();
+        let calls: Vec<_> =
+            (0..20_u8).map(|b| (b, self.client.call_tool(&tool, json!({"a": 1000, "b": b})))).collect();
         for (b, call) in calls {
             let said = said(&call.await.map_err(shown)?);
             same(&last_number(&said), &Some(1000.0 + f64::from(b)))?;
@@ -207,7 +208,9 @@ impl Session {
         let uri = self.text("/clock/uri");
         let updates = || {
             let told = locked(&self.told);
-            told.iter().filter(|one| matches!(one, ServerNotification::ResourceUpdated { uri: of } if *of == uri)).count()
+            told.iter()
+                .filter(|one| matches!(one, ServerNotification::ResourceUpdated { uri: of } if *of == uri))
+                .count()
         };
         let toggle = self.surface.pointer("/clock/toggle").and_then(Value::as_str);
         let before = updates();
@@ -233,7 +236,8 @@ impl Session {
         }
         if !self.modern() {
             self.say("grow", &json!({})).await?;
-            let changed = || locked(&self.told).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
+            let changed =
+                || locked(&self.told).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
             until(Duration::from_secs(2), changed).await?;
             return Ok(Done::Here);
         }
@@ -250,7 +254,8 @@ impl Session {
 
     async fn list_prompts(&self) -> Outcome {
         let prompts = self.client.list_prompts().await.map_err(shown)?;
-        let prompt = prompts.iter().find(|one| one.name == self.text("/prompt/name")).ok_or("no such prompt")?;
+        let prompt =
+            prompts.iter().find(|one| one.name == self.text("/prompt/name")).ok_or("no such prompt")?;
         for (name, _) in self.surface["prompt"]["arguments"].as_object().into_iter().flatten() {
             same(&prompt.arguments.iter().flatten().any(|argument| argument.name == *name), &true)?;
         }
@@ -374,7 +379,8 @@ async fn main() -> ExitCode {
 /// Starts the server and connects to it.
 async fn open(wanted: &str, program: &str, rest: &[String]) -> Result<Session, String> {
     let surface = std::env::var("SURFACE");
-    let surface = surface.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());
+    let surface =
+        surface.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());
     let surface = std::fs::read_to_string(surface).map_err(shown)?;
     let asked: Arc<Mutex<Vec<ElicitForm>>> = Arc::default();
     let answer = Arc::new(Mutex::new(ElicitResult::cancel()));
@@ -431,7 +437,11 @@ fn same<T: PartialEq + Debug>(given: &T, wanted: &T) -> Outcome {
 }
 
 fn contains(given: &str, wanted: &str) -> Outcome {
-    if !given.is_empty() && given.contains(wanted) { Ok(Done::Here) } else { Err(format!("no {wanted:?} in {given:?}")) }
+    if !given.is_empty() && given.contains(wanted) {
+        Ok(Done::Here)
+    } else {
+        Err(format!("no {wanted:?} in {given:?}"))
+    }
 }
 
 /// An error unless the answer is a JSON-RPC error of this code.

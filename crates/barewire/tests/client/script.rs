@@ -7,15 +7,16 @@ use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::emitted::Emitted;
 use super::seconds;
 
 /// The server's end of a connection.
-pub(super) struct Script(pub(super) Memory);
+pub(super) struct Script(pub(super) Memory, Emitted);
 
 /// A client in the making, and the server's end.
 pub(super) fn apart() -> (Memory, Script) {
     let (here, there) = memory(1 << 20);
-    (here, Script(there))
+    (here, Script(there, Emitted::of("client")))
 }
 
 /// A client to be built, with nothing on stderr.
@@ -41,7 +42,9 @@ impl Script {
     /// The next line as it was written.
     pub(super) async fn text(&mut self) -> String {
         let line = timeout(seconds(1000), self.0.recv_line()).await.expect("a line in time");
-        line.expect("memory").expect("not the end")
+        let line = line.expect("memory").expect("not the end");
+        self.1.sent("client", &line);
+        line
     }
 
     /// The next message.
@@ -63,7 +66,9 @@ impl Script {
     }
 
     pub(super) async fn say(&mut self, message: Value) {
-        self.0.send_line(&message.to_string()).await.expect("memory");
+        let line = message.to_string();
+        self.1.sent("server", &line);
+        self.0.send_line(&line).await.expect("memory");
     }
 
     pub(super) async fn tell(&mut self, method: &str, params: Value) {

@@ -1,0 +1,44 @@
+//! What a test saw on a wire -> lines for `interop/validate`, if the variable BAREWIRE_EMITTED names a folder. There they are
+//! judged by validators that are not ours.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
+
+use serde_json::{Value, json};
+
+/// One connection of a test.
+pub(super) struct Emitted {
+    connection: u64,
+    ours: &'static str,
+}
+
+/// One file a test program.
+static FILE: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
+    let folder = std::env::var_os("BAREWIRE_EMITTED")?;
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    let path = std::path::Path::new(&folder).join(format!("{}.ndjson", std::process::id()));
+    Some(Mutex::new(File::create(path).expect("the file can be made")))
+});
+
+impl Emitted {
+    /// A connection whose `server` or `client` is ours.
+    pub(super) fn of(ours: &'static str) -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+        Self { connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed), ours }
+    }
+
+    /// This side sent this line. Lines that are no JSON are not messages, and only the other side may send them.
+    pub(super) fn sent(&self, from: &str, line: &str) {
+        let Some(file) = &*FILE else { return };
+        let message: Option<Value> = serde_json::from_str(line).ok();
+        let ours = from == self.ours;
+        assert!(message.is_some() || !ours, "not JSON: {line}");
+        if let Some(message) = message {
+            let connection = self.connection.to_string();
+            let entry = json!({"connection": connection, "from": from, "ours": ours, "message": message});
+            writeln!(file.lock().expect("nobody panics while writing"), "{entry}").expect("written");
+        }
+    }
+}
