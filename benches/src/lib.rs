@@ -1,4 +1,7 @@
-//! What the echo servers share: the tool call they read and the result they answer with.
+//! What the echo servers share: the tool call they read, the result they answer with, and the loop of those written by
+//! hand.
+
+pub mod lines;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,10 +30,15 @@ pub struct ToolResult {
     is_error: bool,
 }
 
+/// One part of a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Content {
-    Text { text: String },
+pub enum Content {
+    /// What is to be read.
+    Text {
+        /// The text itself.
+        text: String,
+    },
 }
 
 impl ToolResult {

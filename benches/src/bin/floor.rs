@@ -1,11 +1,11 @@
 //! The floor: the loop a careful person writes with `serde_json` for this one tool and nothing else.
 //!
-//! Lines are read in place, the envelope borrows from them, the id is sent back as it was written, and the answers to all
-//! lines of a read leave in one write. A bad line ends the program: what a library does beyond this is its price.
+//! The envelope borrows from the line, and the id is sent back as it was written. A bad line ends the program: what a
+//! library does beyond this is its price.
 
-use std::io::{self, Read, Write};
+use std::io;
 
-use barewire_benches::{Params, ToolResult};
+use barewire_benches::{Params, ToolResult, lines};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -27,37 +27,7 @@ struct Response<'a> {
 }
 
 fn main() -> io::Result<()> {
-    let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
-    let mut input = vec![0; PIPE];
-    let mut output = Vec::with_capacity(PIPE);
-    // The first `held` bytes of `input` are a line that has no end yet.
-    let mut held = 0;
-    loop {
-        // A read is never shorter than what a full pipe holds.
-        if input.len() < held + PIPE {
-            input.resize(2 * held + PIPE, 0);
-        }
-        let read = stdin.read(&mut input[held..])?;
-        if read == 0 {
-            return Ok(());
-        }
-        let (end, mut line, mut from) = (held + read, 0, held);
-        while let Some(newline) = memchr::memchr(b'\n', &input[from..end]) {
-            from += newline;
-            answer(&input[line..from], &mut output)?;
-            from += 1;
-            line = from;
-            if output.len() >= PIPE {
-                send(&mut stdout, &mut output)?;
-            }
-        }
-        send(&mut stdout, &mut output)?;
-        // The beginning of a long line stays where it is.
-        if line > 0 {
-            input.copy_within(line..end, 0);
-        }
-        held = end - line;
-    }
+    lines::serve(answer)
 }
 
 fn answer(line: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
@@ -71,15 +41,3 @@ fn answer(line: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
     output.push(b'\n');
     Ok(())
 }
-
-fn send(stdout: &mut impl Write, output: &mut Vec<u8>) -> io::Result<()> {
-    if !output.is_empty() {
-        stdout.write_all(output)?;
-        stdout.flush()?;
-        output.clear();
-    }
-    Ok(())
-}
-
-/// The default capacity of a pipe on Linux.
-const PIPE: usize = 64 * 1024;
