@@ -1,30 +1,41 @@
-//! What an answer costs: echo servers on pipes, measured in turns, in one table.
+//! What an answer costs: echo servers on pipes, measured in turns, in one table; and what a server costs to build.
 //!
-//! Every server is a program of its own beside this one, answers the same `tools/call` with the same bytes, and is asked in
-//! the same bursts. See [`USAGE`].
+//! Every server is a program of its own beside this one, answers the same `tools/call`, and is asked in the same bursts. See
+//! [`USAGE`].
 
 mod harness {
     pub(crate) mod contender;
+    pub(crate) mod era;
     pub(crate) mod measure;
+    pub(crate) mod minimal;
     pub(crate) mod server;
+    pub(crate) mod suite;
     pub(crate) mod table;
     pub(crate) mod workload;
 }
 
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use harness::contender::{self, CONTENDERS, Contender, FLOOR};
-use harness::measure::{self, Round};
-use harness::table::{Idle, Report, Row};
-use harness::workload::{WORKLOADS, Workload};
+use harness::contender::{self, Contender, Role};
+use harness::measure;
+use harness::minimal;
+use harness::suite::{SUITES, Suite};
+use harness::table::{Idle, Report, Row, StartRow};
+use harness::workload::Workload;
+use serde::Serialize;
 
 const USAGE: &str = "\
-cargo run --release --manifest-path benches/Cargo.toml -- [OPTIONS]
+cargo run --release --manifest-path benches/Cargo.toml -- [WHAT] [OPTIONS]
+
+  wire             what a request costs the engine (this, if nothing is said)
+  mcp              what a tool call costs an MCP server, legacy and modern, and how long its start takes
+  build            how many crates a minimal MCP server is made of, and the processor time to build them
 
   --quick          5 rounds instead of 21
-  --rounds N       N rounds
+  --rounds N       N rounds; a build has one if nothing is said
   --only a,b       only these, by letter or by name
   --instructions   count instructions as well, with valgrind; takes minutes
   --json           the same as JSON, times in nanoseconds
@@ -41,41 +52,59 @@ fn main() -> ExitCode {
 }
 
 struct Options {
-    rounds: usize,
+    what: What,
+    rounds: Option<usize>,
     only: Option<Vec<String>>,
     instructions: bool,
     json: bool,
     help: bool,
 }
 
+enum What {
+    Race(&'static Suite),
+    Build,
+}
+
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
-        let mut options = Self { rounds: 21, only: None, instructions: false, json: false, help: false };
+        let mut options = Self {
+            what: What::Race(&SUITES[0]),
+            rounds: None,
+            only: None,
+            instructions: false,
+            json: false,
+            help: false,
+        };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match &*arg {
-                "--quick" => options.rounds = 5,
-                "--rounds" => options.rounds = value()?.parse::<std::num::NonZeroUsize>()?.get(),
+                "--quick" => options.rounds = Some(5),
+                "--rounds" => options.rounds = Some(value()?.parse::<std::num::NonZeroUsize>()?.get()),
                 "--only" => options.only = Some(value()?.split(',').map(str::to_owned).collect()),
                 "--instructions" => options.instructions = true,
                 "--json" => options.json = true,
                 "--help" | "-h" => options.help = true,
-                _ => return Err(format!("unknown option {arg}\nhint: --help").into()),
+                "build" => options.what = What::Build,
+                word => match SUITES.iter().find(|suite| suite.name == word) {
+                    Some(suite) => options.what = What::Race(suite),
+                    None => return Err(format!("unknown option {arg}\nhint: --help").into()),
+                },
             }
         }
         Ok(options)
     }
 
     /// The contenders that run, in their order.
-    fn contenders(&self) -> Result<Vec<&'static Contender>, String> {
+    fn contenders(&self, suite: &'static Suite) -> Result<Vec<&'static Contender>, String> {
         let named =
             |name: &str, contender: &Contender| name == contender.name || name.chars().eq([contender.letter]);
         let only = self.only.as_deref().unwrap_or_default();
-        if let Some(stranger) = only.iter().find(|name| !CONTENDERS.iter().any(|one| named(name, one))) {
+        if let Some(stranger) = only.iter().find(|name| !suite.contenders.iter().any(|one| named(name, one)))
+        {
             return Err(format!("no contender is called {stranger}"));
         }
         let chosen = |one: &&Contender| self.only.is_none() || only.iter().any(|name| named(name, one));
-        Ok(CONTENDERS.iter().filter(|one| one.built).filter(chosen).collect())
+        Ok(suite.contenders.iter().filter(|one| one.built).filter(chosen).collect())
     }
 }
 
@@ -86,23 +115,22 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if cfg!(debug_assertions) {
         return Err("there is nothing to learn from a debug build\nhint: cargo run --release".into());
     }
-    let contenders = options.contenders()?;
-    contender::build(&contenders)?;
-    let mut report = Report { rounds: options.rounds, ..Report::default() };
-    for contender in &contenders {
-        let resident_kib = measure::idle(contender).map_err(|error| failed(contender, "idle", &error))?;
-        report.idle.push(Idle { contender: contender.name, resident_kib });
+    match options.what {
+        What::Race(suite) => {
+            let report = race_all(suite, options)?;
+            print(&report, options.json)
+        }
+        What::Build => {
+            let report = minimal::build(options.rounds.unwrap_or(1), say)?;
+            print(&report, options.json)
+        }
     }
-    for workload in &WORKLOADS {
-        report.rows.extend(race(workload, &contenders, options.rounds)?);
-    }
-    if options.instructions {
-        count_instructions(&mut report, &contenders)?;
-    }
-    report.judge();
+}
+
+fn print(report: &(impl Serialize + Display), json: bool) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
-    if options.json {
-        serde_json::to_writer_pretty(&mut out, &report)?;
+    if json {
+        serde_json::to_writer_pretty(&mut out, report)?;
         writeln!(out)?;
     } else {
         write!(out, "{report}")?;
@@ -110,34 +138,81 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn Error>> {
+    let contenders = options.contenders(suite)?;
+    contender::build(&contenders)?;
+    let rounds = options.rounds.unwrap_or(ROUNDS);
+    let mut report = Report::new(suite, rounds);
+    for contender in &contenders {
+        let resident_kib = measure::idle(contender, suite.workloads[0].era)
+            .map_err(|error| failed(contender, "idle", &error))?;
+        report.idle.push(Idle { contender: contender.name, resident_kib });
+    }
+    let floor = contenders.iter().position(|one| one.role == Role::Floor);
+    for workload in suite.workloads {
+        let results = race(workload, &contenders, rounds, measure::round)?;
+        let floor = floor.map(|at| &results[at][..]);
+        for (contender, rounds) in contenders.iter().zip(&results) {
+            report.rows.push(Row::new(workload, contender, rounds, floor));
+        }
+    }
+    for first in suite.starts {
+        let results = race(first, &contenders, rounds * STARTS, measure::start)?;
+        let floor = floor.map(|at| &results[at][..]);
+        for (contender, starts) in contenders.iter().zip(&results) {
+            report.starts.push(StartRow::new(first, contender, starts, floor));
+        }
+    }
+    if options.instructions {
+        count_instructions(suite, &mut report, &contenders)?;
+    }
+    report.judge();
+    Ok(report)
+}
+
 /// All contenders under one workload, each once a round: what disturbs the machine disturbs them alike. Another one begins
 /// each round, so that nobody always comes after the same.
-fn race(workload: &Workload, contenders: &[&Contender], rounds: usize) -> Result<Vec<Row>, Box<dyn Error>> {
-    let mut results: Vec<Vec<Round>> = vec![Vec::new(); contenders.len()];
+fn race<T>(
+    workload: &Workload,
+    contenders: &[&Contender],
+    rounds: usize,
+    measure: fn(&Contender, &Workload) -> io::Result<T>,
+) -> Result<Vec<Vec<T>>, Box<dyn Error>> {
+    let mut results: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 1..=rounds {
         say(&format!("{}, round {round} of {rounds}", workload.name));
         for turn in 0..contenders.len() {
             let turn = (round + turn) % contenders.len();
-            let result = measure::round(contenders[turn], workload);
+            let result = measure(contenders[turn], workload);
             results[turn].push(result.map_err(|error| failed(contenders[turn], workload.name, &error))?);
         }
     }
-    let floor = contenders.iter().position(|one| one.name == FLOOR.name).map(|floor| &results[floor][..]);
-    let rows = contenders.iter().zip(&results);
-    Ok(rows.map(|(contender, rounds)| Row::new(workload, contender, rounds, floor)).collect())
+    Ok(results)
 }
 
-fn count_instructions(report: &mut Report, contenders: &[&Contender]) -> Result<(), Box<dyn Error>> {
+fn count_instructions(
+    suite: &Suite,
+    report: &mut Report,
+    contenders: &[&Contender],
+) -> Result<(), Box<dyn Error>> {
     if !measure::has_valgrind() {
         say("instructions are not counted: there is no valgrind on the PATH");
         return Ok(());
     }
-    // The rows stand in this order.
-    let pairs = WORKLOADS.iter().flat_map(|workload| contenders.iter().map(move |one| (workload, one)));
-    for (row, (workload, contender)) in report.rows.iter_mut().zip(pairs) {
+    let count = |workload: &Workload,
+                 contender: &Contender,
+                 measure: fn(&Contender, &Workload) -> io::Result<f64>| {
         say(&format!("{}, instructions of {}", workload.name, contender.name));
-        let count = measure::instructions(contender, workload);
-        row.instructions = Some(count.map_err(|error| failed(contender, workload.name, &error))?);
+        measure(contender, workload).map_err(|error| failed(contender, workload.name, &error))
+    };
+    // The rows stand in this order.
+    let pairs = suite.workloads.iter().flat_map(|workload| contenders.iter().map(move |one| (workload, one)));
+    for (row, (workload, contender)) in report.rows.iter_mut().zip(pairs) {
+        row.instructions = Some(count(workload, contender, measure::instructions)?);
+    }
+    let pairs = suite.starts.iter().flat_map(|first| contenders.iter().map(move |one| (first, one)));
+    for (row, (first, contender)) in report.starts.iter_mut().zip(pairs) {
+        row.instructions = Some(count(first, contender, measure::start_instructions)?);
     }
     Ok(())
 }
@@ -150,3 +225,9 @@ fn failed(contender: &Contender, what: &str, error: &io::Error) -> String {
 fn say(what: &str) {
     let _ = writeln!(io::stderr(), "{what}");
 }
+
+/// Rounds if nothing is said.
+const ROUNDS: usize = 21;
+
+/// Starts for each round: they vary more than anything else, and take a few milliseconds.
+const STARTS: usize = 5;

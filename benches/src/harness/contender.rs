@@ -1,4 +1,4 @@
-//! The servers that are measured, in the order they take turns.
+//! A server that is measured, and how it is built.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,9 +12,23 @@ pub(crate) struct Contender {
     /// The name of its program.
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+    pub(crate) role: Role,
     /// Whether there is such a program yet. One that is not built has a row that says so.
     pub(crate) built: bool,
     pub(crate) speaks: Speaks,
+}
+
+/// What a contender is measured for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Role {
+    /// The one all ratios are against.
+    Floor,
+    /// The limits are for it.
+    Ours,
+    /// Ours as somebody may also run it: told, not judged.
+    Aside,
+    /// The official SDK, which ours is compared with beside the floor.
+    Theirs,
 }
 
 /// What a server expects before the first call, and what may be expected of its answers.
@@ -22,7 +36,8 @@ pub(crate) struct Contender {
 pub(crate) enum Speaks {
     /// Calls from the first line on. Answered with exactly the bytes of the floor, in the order of the requests.
     Bare,
-    /// `initialize` first. The id and the text of an answer must be right, whatever else it holds and when it comes.
+    /// What opens a connection in its era. The id and the text of an answer must be right, whatever else it holds and when
+    /// it comes.
     Mcp,
 }
 
@@ -34,9 +49,9 @@ impl Contender {
 
     /// The package that its program is part of.
     fn package(&self) -> &'static str {
-        match self.speaks {
-            Speaks::Bare => OUR_PACKAGE,
-            Speaks::Mcp => "barewire-benches-official",
+        match self.role {
+            Role::Floor | Role::Ours | Role::Aside => OUR_PACKAGE,
+            Role::Theirs => OFFICIAL_PACKAGE,
         }
     }
 
@@ -46,47 +61,6 @@ impl Contender {
     }
 }
 
-/// The one all ratios are against.
-pub(crate) const FLOOR: &Contender = &CONTENDERS[0];
-
-/// The ones the marks are for.
-pub(crate) const OURS: [&Contender; 2] = [&CONTENDERS[2], &CONTENDERS[1]];
-
-/// The ones ours are compared with beside the floor.
-pub(crate) const THEIRS: [&Contender; 2] = [&CONTENDERS[3], &CONTENDERS[4]];
-
-pub(crate) const CONTENDERS: [Contender; 5] = [
-    Contender {
-        letter: 'a',
-        name: "floor",
-        what: "a hand-written loop on serde_json",
-        built: true,
-        speaks: Speaks::Bare,
-    },
-    Contender {
-        letter: 'b',
-        name: "blocking",
-        what: "barewire without a runtime",
-        built: true,
-        speaks: Speaks::Bare,
-    },
-    Contender { letter: 'c', name: "engine", what: "barewire's engine", built: true, speaks: Speaks::Bare },
-    Contender {
-        letter: 'd',
-        name: "rmcp-default",
-        what: "rmcp 3.8.0, a thread a processor, stdio(), #[tool]",
-        built: true,
-        speaks: Speaks::Mcp,
-    },
-    Contender {
-        letter: 'e',
-        name: "rmcp-best",
-        what: "rmcp 3.8.0, one thread, stdio_pipes(), call_tool by hand",
-        built: true,
-        speaks: Speaks::Mcp,
-    },
-];
-
 /// Builds the servers, if this was started by `cargo run`, which builds no more than what it runs. A server that is older
 /// than its source would be measured without a word.
 pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
@@ -94,7 +68,7 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).ok_or_else(|| io::Error::other("not in a target directory"))?;
     // One package after the other: built together, ours would have the features of tokio that the SDK asks for.
-    for package in [OUR_PACKAGE, "barewire-benches-official"] {
+    for package in [OUR_PACKAGE, OFFICIAL_PACKAGE] {
         let of_it: Vec<_> = contenders.iter().filter(|one| one.package() == package).collect();
         if of_it.is_empty() {
             continue;
@@ -111,3 +85,4 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
 }
 
 const OUR_PACKAGE: &str = env!("CARGO_PKG_NAME");
+const OFFICIAL_PACKAGE: &str = "barewire-benches-official";

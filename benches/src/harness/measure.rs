@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::contender::Contender;
+use super::era::Era;
 use super::server::Server;
 use super::workload::{Likeness, Workload};
 
@@ -29,10 +30,19 @@ pub(crate) struct Latency {
     pub(crate) p99: f64,
 }
 
+/// One start of one contender, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// Until its first answer was read.
+    pub(crate) wall: f64,
+    /// Processor time of the server up to then.
+    pub(crate) cpu: f64,
+}
+
 /// Runs the workload against a fresh server, so that no round depends on where memory happened to be in another.
 pub(crate) fn round(contender: &Contender, workload: &Workload) -> io::Result<Round> {
     let _pinned = if workload.one_core { Some(Pinned::to_one_core()?) } else { None };
-    let mut server = Server::start(contender)?;
+    let mut server = Server::start(contender, workload.era)?;
     let mut times = Vec::new();
     let mut burst = workload.burst();
     let warm_up = workload.bursts / WARM_UP;
@@ -79,7 +89,7 @@ pub(crate) fn instructions(contender: &Contender, workload: &Workload) -> io::Re
 
 fn instructions_of(contender: &Contender, workload: &Workload, bursts: u32) -> io::Result<u64> {
     let counts = std::env::temp_dir().join(format!("barewire-benches-{}.callgrind", std::process::id()));
-    let mut server = Server::start_counted(contender, &counts)?;
+    let mut server = Server::start_counted(contender, workload.era, &counts)?;
     let mut burst = workload.burst();
     for turn in 0..=bursts {
         burst.next();
@@ -94,6 +104,25 @@ fn instructions_of(contender: &Contender, workload: &Workload, bursts: u32) -> i
     total.ok_or_else(|| io::Error::other("callgrind counted nothing"))
 }
 
+/// From before a server is started until it has answered its first call, which follows on what opens a connection.
+pub(crate) fn start(contender: &Contender, first: &Workload) -> io::Result<Start> {
+    let mut burst = first.burst();
+    burst.next();
+    let before = Instant::now();
+    let mut server = Server::start(contender, first.era)?;
+    let answers = server.exchange(burst.requests(), first.depth)?;
+    let wall = before.elapsed();
+    burst.check(answers, contender.speaks, true).map_err(io::Error::other)?;
+    let cpu = server.cpu()?.total();
+    server.finish()?;
+    Ok(Start { wall: wall.as_secs_f64() * 1e9, cpu: cpu as f64 })
+}
+
+/// Instructions from the first to the last of a server that answers one call.
+pub(crate) fn start_instructions(contender: &Contender, first: &Workload) -> io::Result<f64> {
+    Ok(instructions_of(contender, first, 0)? as f64)
+}
+
 /// Whether instructions can be counted here.
 pub(crate) fn has_valgrind() -> bool {
     let version =
@@ -102,8 +131,8 @@ pub(crate) fn has_valgrind() -> bool {
 }
 
 /// Resident KiB of a server that has started and has had nothing to do for a second.
-pub(crate) fn idle(contender: &Contender) -> io::Result<u64> {
-    let server = Server::start(contender)?;
+pub(crate) fn idle(contender: &Contender, era: Era) -> io::Result<u64> {
+    let server = Server::start(contender, era)?;
     thread::sleep(Duration::from_secs(1));
     let resident = server.resident()?;
     server.finish()?;

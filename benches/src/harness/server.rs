@@ -17,6 +17,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::contender::{Contender, Speaks};
+use super::era::Era;
 
 /// A running server. It does not outlive this value.
 #[derive(Debug)]
@@ -33,19 +34,19 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the server, found beside this program, and brings it to where it can be called.
-    pub(crate) fn start(contender: &Contender) -> io::Result<Self> {
-        Self::run(Command::new(contender.program()?), contender)
+    pub(crate) fn start(contender: &Contender, era: Era) -> io::Result<Self> {
+        Self::run(Command::new(contender.program()?), contender, era)
     }
 
     /// The same under valgrind, which writes what it counted to `counts` when the server ends.
-    pub(crate) fn start_counted(contender: &Contender, counts: &Path) -> io::Result<Self> {
+    pub(crate) fn start_counted(contender: &Contender, era: Era, counts: &Path) -> io::Result<Self> {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--quiet", "--tool=callgrind"]);
         valgrind.arg(format!("--callgrind-out-file={}", counts.display())).arg(contender.program()?);
-        Self::run(valgrind, contender)
+        Self::run(valgrind, contender, era)
     }
 
-    fn run(mut command: Command, contender: &Contender) -> io::Result<Self> {
+    fn run(mut command: Command, contender: &Contender, era: Era) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stdin = child.stdin.take().expect("it is piped");
         let stdout = child.stdout.take().expect("it is piped");
@@ -53,8 +54,9 @@ impl Server {
         rustix::io::ioctl_fionbio(&stdin, true)?;
         let mut server = Self { child, stdin: Some(stdin), stdout, answers: Vec::new(), length: 0, watchdog };
         if let Speaks::Mcp = contender.speaks {
-            server.exchange(INITIALIZE, 1)?;
-            server.exchange(INITIALIZED, 0)?;
+            for (message, answers) in era.opening() {
+                server.exchange(message.as_bytes(), answers)?;
+            }
         }
         Ok(server)
     }
@@ -157,6 +159,11 @@ impl Drop for Server {
 pub(crate) struct Cpu(BTreeMap<OsString, u64>);
 
 impl Cpu {
+    /// Nanoseconds since it was started.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     /// Nanoseconds since `before`. A thread that has ended in between is left out: none of the servers ends any.
     pub(crate) fn since(&self, before: &Self) -> u64 {
         let ran = |(thread, now): (_, &u64)| now - before.0.get(thread).copied().unwrap_or(0);
@@ -203,11 +210,6 @@ impl Watchdog {
         }
     }
 }
-
-const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"barewire-benches","version":"0.0.0"}}}
-"#;
-const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}
-"#;
 
 /// The default capacity of a pipe on Linux.
 const PIPE: usize = 64 * 1024;

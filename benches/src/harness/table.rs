@@ -4,15 +4,19 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::contender::{CONTENDERS, Contender, FLOOR, OURS, THEIRS};
-use super::measure::Round;
-use super::workload::{LARGE, Likeness, MEDIUM, PING_PONG, SMALL, WORKLOADS, Workload};
+use super::contender::{Contender, Role};
+use super::measure::{Round, Start};
+use super::suite::{Limit, Measure, Suite};
+use super::workload::{Likeness, Workload};
 
 /// What a run has found.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) rounds: usize,
+    #[serde(skip)]
+    suite: &'static Suite,
+    rounds: usize,
     pub(crate) rows: Vec<Row>,
+    pub(crate) starts: Vec<StartRow>,
     pub(crate) idle: Vec<Idle>,
     pub(crate) marks: Vec<Mark>,
 }
@@ -30,6 +34,18 @@ pub(crate) struct Row {
     p50_ratio: Option<f64>,
     p99: Option<f64>,
     same_bytes: bool,
+    pub(crate) instructions: Option<f64>,
+}
+
+/// One contender's way from nothing to its first answer, in nanoseconds; ratios as in a [`Row`].
+#[derive(Debug, Serialize)]
+pub(crate) struct StartRow {
+    start: &'static str,
+    contender: &'static str,
+    wall: f64,
+    wall_ratio: Option<f64>,
+    cpu: f64,
+    cpu_ratio: Option<f64>,
     pub(crate) instructions: Option<f64>,
 }
 
@@ -81,14 +97,50 @@ impl Row {
     }
 }
 
+impl StartRow {
+    pub(crate) fn new(
+        first: &Workload,
+        contender: &Contender,
+        starts: &[Start],
+        floor: Option<&[Start]>,
+    ) -> Self {
+        let of = |take: fn(&Start) -> f64| {
+            median(starts.iter().map(take).collect()).expect("there is at least one start")
+        };
+        let ratio = |take: fn(&Start) -> f64| {
+            median(starts.iter().zip(floor?).map(|(ours, floor)| take(ours) / take(floor)).collect())
+        };
+        let wall = |start: &Start| start.wall;
+        let cpu = |start: &Start| start.cpu;
+        Self {
+            start: first.name,
+            contender: contender.name,
+            wall: of(wall),
+            wall_ratio: ratio(wall),
+            cpu: of(cpu),
+            cpu_ratio: ratio(cpu),
+            instructions: None,
+        }
+    }
+}
+
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
 impl Report {
+    pub(crate) fn new(suite: &'static Suite, rounds: usize) -> Self {
+        let (rows, starts, idle, marks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { suite, rounds, rows, starts, idle, marks }
+    }
+
     fn row(&self, workload: &Workload, contender: &Contender) -> Option<&Row> {
         self.rows.iter().find(|row| row.workload == workload.name && row.contender == contender.name)
+    }
+
+    fn start(&self, first: &Workload, contender: &Contender) -> Option<&StartRow> {
+        self.starts.iter().find(|row| row.start == first.name && row.contender == contender.name)
     }
 
     fn idle(&self, contender: &Contender) -> Option<f64> {
@@ -98,38 +150,51 @@ impl Report {
 
     /// Fills in the marks from the rows.
     pub(crate) fn judge(&mut self) {
-        for ours in OURS {
-            self.marks.extend(self.marks_of(ours));
+        for ours in self.suite.of(Role::Ours) {
+            let marks = self.suite.limits.iter().flat_map(|limit| self.marks_of(ours, limit));
+            let marks: Vec<_> = marks.collect();
+            self.marks.extend(marks);
         }
-        for ours in OURS {
+        for ours in self.suite.of(Role::Ours) {
             self.marks.extend(self.distances_of(ours));
         }
     }
 
-    fn marks_of(&self, ours: &Contender) -> Vec<Mark> {
-        let cpu = |workload: &Workload| self.row(workload, ours).and_then(|row| row.cpu_ratio);
-        let against = |what: &str| format!("({}) / ({}) {what}", ours.letter, FLOOR.letter);
-        let absence = absence(ours);
-        let mark = |what, found, most, unit| Mark { what, found, most: Some(most), unit, absence };
-        vec![
-            mark(against("pipelined 64 B CPU"), cpu(SMALL), 1.5, ""),
-            mark(
-                against("ping-pong 64 B p50"),
-                self.row(PING_PONG, ours).and_then(|row| row.p50_ratio),
-                1.5,
-                "",
-            ),
-            mark(against("pipelined 4 KiB CPU"), cpu(MEDIUM), 1.2, ""),
-            mark(against("pipelined 1 MiB CPU"), cpu(LARGE), 1.2, ""),
-            mark(format!("({}) idle memory", ours.letter), self.idle(ours), 3.0, " MiB"),
-        ]
+    fn marks_of(&self, ours: &Contender, limit: &Limit) -> Vec<Mark> {
+        let mark = |what: String, found, unit| Mark {
+            what,
+            found,
+            most: Some(limit.most),
+            unit,
+            absence: absence(ours),
+        };
+        let against =
+            |other: &Contender, what: &str| format!("({}) / ({}) {what}", ours.letter, other.letter);
+        let floor = self.suite.floor();
+        match limit.of {
+            Measure::Cpu(workload) => {
+                let found = self.row(workload, ours).and_then(|row| row.cpu_ratio);
+                vec![mark(against(floor, workload.name) + " CPU", found, "")]
+            }
+            Measure::P50(workload) => {
+                let found = self.row(workload, ours).and_then(|row| row.p50_ratio);
+                vec![mark(against(floor, workload.name) + " p50", found, "")]
+            }
+            Measure::Idle => vec![mark(format!("({}) idle memory", ours.letter), self.idle(ours), " MiB")],
+            Measure::Start(first) => {
+                let theirs = self.suite.of(Role::Theirs);
+                let found = |their| Some(self.start(first, ours)?.wall / self.start(first, their)?.wall);
+                theirs.map(|their| mark(against(their, first.name), found(their), "")).collect()
+            }
+        }
     }
 
     /// How much more the others need, by their medians.
     fn distances_of(&self, ours: &Contender) -> Vec<Mark> {
         let mut marks = Vec::new();
-        for (theirs, workload) in THEIRS.iter().flat_map(|theirs| WORKLOADS.iter().map(move |w| (theirs, w)))
-        {
+        let workloads = self.suite.workloads;
+        let theirs = self.suite.of(Role::Theirs);
+        for (theirs, workload) in theirs.flat_map(|theirs| workloads.iter().map(move |w| (theirs, w))) {
             let (Some(our), Some(their)) = (self.row(workload, ours), self.row(workload, theirs)) else {
                 continue;
             };
@@ -146,9 +211,10 @@ impl Report {
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let a = FLOOR.letter;
+        let (contenders, floor) = (self.suite.contenders, self.suite.floor());
+        let a = floor.letter;
         writeln!(f, "One request, median of {} rounds in turns; x({a}) is against the floor.", self.rounds)?;
-        for contender in &CONTENDERS {
+        for contender in contenders {
             writeln!(f, "  {:<18}{}", contender.title(), contender.what)?;
         }
         let ratio = format!("x({a})");
@@ -157,10 +223,10 @@ impl Display for Report {
             "\n{:<19} {:>10} {:>10} {ratio:>7} {:>10} {ratio:>7} {:>10} {:>12} {ratio:>7}",
             "", "CPU", "least", "p50", "p99", "instructions"
         )?;
-        for workload in &WORKLOADS {
+        for workload in self.suite.workloads {
             writeln!(f, "{}", workload.name)?;
-            let floor = self.row(workload, FLOOR).and_then(|row| row.instructions);
-            for contender in &CONTENDERS {
+            let floor = self.row(workload, floor).and_then(|row| row.instructions);
+            for contender in contenders {
                 let row = self.row(workload, contender);
                 let star = if row.is_some_and(|row| !row.same_bytes) { "*" } else { "" };
                 write!(f, "  {:<17} ", contender.title() + star)?;
@@ -170,8 +236,11 @@ impl Display for Report {
                 }
             }
         }
+        if !self.starts.is_empty() {
+            self.write_starts(f)?;
+        }
         writeln!(f, "idle, resident")?;
-        for contender in &CONTENDERS {
+        for contender in contenders {
             write!(f, "  {:<17} ", contender.title())?;
             match self.idle(contender) {
                 Some(mib) => writeln!(f, "{:>10}", format!("{mib:.2} MiB"))?,
@@ -186,13 +255,51 @@ impl Display for Report {
     }
 }
 
+impl Report {
+    fn write_starts(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let floor = self.suite.floor();
+        let ratio = format!("x({})", floor.letter);
+        writeln!(
+            f,
+            "\n{:<19} {:>10} {ratio:>7} {:>10} {ratio:>7} {:>12} {ratio:>7}",
+            "", "first", "CPU", "instructions"
+        )?;
+        for first in self.suite.starts {
+            writeln!(f, "{}", first.name)?;
+            let floor = self.start(first, floor).and_then(|row| row.instructions);
+            for contender in self.suite.contenders {
+                write!(f, "  {:<17} ", contender.title())?;
+                match self.start(first, contender) {
+                    Some(row) => row.write(f, floor)?,
+                    None => writeln!(f, "{:>10}", absence(contender))?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StartRow {
+    fn write(&self, f: &mut Formatter<'_>, floor_instructions: Option<f64>) -> fmt::Result {
+        let line = format!(
+            "{:>10} {:>7} {:>10} {:>7} {:>12} {:>7}",
+            micros(Some(self.wall)),
+            ratio(self.wall_ratio),
+            micros(Some(self.cpu)),
+            ratio(self.cpu_ratio),
+            count(self.instructions),
+            ratio(share(self.instructions, floor_instructions)),
+        );
+        writeln!(f, "{}", line.trim_end())
+    }
+}
+
 fn absence(contender: &Contender) -> &'static str {
     if contender.built { "left out" } else { "not built" }
 }
 
 impl Row {
     fn write(&self, f: &mut Formatter<'_>, floor_instructions: Option<f64>) -> fmt::Result {
-        let instructions_ratio = self.instructions.zip(floor_instructions).map(|(ours, floor)| ours / floor);
         let line = format!(
             "{:>10} {:>10} {:>7} {:>10} {:>7} {:>10} {:>12} {:>7}",
             micros(Some(self.cpu)),
@@ -201,8 +308,8 @@ impl Row {
             micros(self.p50),
             ratio(self.p50_ratio),
             micros(self.p99),
-            self.instructions.map_or(String::new(), |count| format!("{count:.0}")),
-            ratio(instructions_ratio),
+            count(self.instructions),
+            ratio(share(self.instructions, floor_instructions)),
         );
         writeln!(f, "{}", line.trim_end())
     }
@@ -229,4 +336,12 @@ fn micros(nanos: Option<f64>) -> String {
 
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
+}
+
+fn count(count: Option<f64>) -> String {
+    count.map_or(String::new(), |count| format!("{count:.0}"))
+}
+
+fn share(ours: Option<f64>, floor: Option<f64>) -> Option<f64> {
+    Some(ours? / floor?)
 }

@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::contender::Speaks;
+use super::era::{Era, HEAD};
 
 /// How many calls of which size, how many at a time.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
+    pub(crate) era: Era,
     /// Bytes of text in a call.
-    text: usize,
+    pub(crate) text: usize,
     /// Calls in a burst.
     pub(crate) depth: u32,
     /// Bursts in a round.
@@ -32,23 +34,9 @@ impl Workload {
     }
 
     pub(crate) fn burst(&self) -> Burst {
-        Burst::new(self.text, self.depth)
+        Burst::new(self.era, self.text, self.depth)
     }
 }
-
-pub(crate) const SMALL: &Workload = &WORKLOADS[0];
-pub(crate) const MEDIUM: &Workload = &WORKLOADS[1];
-pub(crate) const LARGE: &Workload = &WORKLOADS[2];
-pub(crate) const PING_PONG: &Workload = &WORKLOADS[3];
-
-/// A round is some five milliseconds of the floor's time, which the scheduler accounts for in nanoseconds. Many short rounds
-/// are steadier than a few long ones, because what disturbs a machine lasts.
-pub(crate) const WORKLOADS: [Workload; 4] = [
-    Workload { name: "pipelined 64 B", text: 64, depth: 256, bursts: 40, counted: 4, one_core: false },
-    Workload { name: "pipelined 4 KiB", text: 4 << 10, depth: 64, bursts: 32, counted: 4, one_core: false },
-    Workload { name: "pipelined 1 MiB", text: 1 << 20, depth: 4, bursts: 8, counted: 2, one_core: false },
-    Workload { name: "ping-pong 64 B", text: 64, depth: 1, bursts: 2000, counted: 400, one_core: true },
-];
 
 /// In what answers are like those of the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +50,7 @@ pub(crate) enum Likeness {
 /// The requests of one burst and the answers to them, as bytes that are built once and numbered again for each use.
 #[derive(Debug)]
 pub(crate) struct Burst {
+    era: Era,
     text: String,
     first: u32,
     depth: u32,
@@ -70,18 +59,13 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    fn new(length: usize, depth: u32) -> Self {
+    fn new(era: Era, length: usize, depth: u32) -> Self {
         let text = LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned();
-        let request = format!(
-            r#"{HEAD}{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{text}"}}}}}}"#
-        ) + "\n";
-        let answer = format!(
-            r#"{HEAD}{FIRST_ID},"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#
-        ) + "\n";
+        let (request, answer) = (era.call(FIRST_ID, &text), era.answer(FIRST_ID, &text));
         let times = usize::try_from(depth).expect("a burst fits in memory");
         let (requests, answers) = (request.repeat(times).into_bytes(), answer.repeat(times).into_bytes());
         // The first `next` numbers them from FIRST_ID.
-        Self { text, first: FIRST_ID - depth, depth, requests, answers }
+        Self { era, text, first: FIRST_ID - depth, depth, requests, answers }
     }
 
     /// Gives the calls ids that were not used before: a session must not use one twice.
@@ -119,8 +103,12 @@ impl Burst {
             if !id.is_some_and(|id| waiting.remove(&id)) {
                 return Err(format!("an answer to no request: {}", beginning(line)));
             }
-            if answer["result"]["content"][0]["text"] != self.text {
+            let result = &answer["result"];
+            if result["content"][0]["text"] != self.text || result["isError"] == true {
                 return Err(format!("not the text that was sent: {}", beginning(line)));
+            }
+            if self.era == Era::Modern && result["resultType"] != "complete" {
+                return Err(format!("not a modern result: {}", beginning(line)));
             }
         }
         if waiting.is_empty() { Ok(()) } else { Err(format!("{} requests without an answer", waiting.len())) }
@@ -138,8 +126,6 @@ fn beginning(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(200)].escape_ascii().to_string()
 }
 
-/// What every message begins with, up to its id.
-const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
 /// All ids have as many digits, so that one can be written over another.
 const FIRST_ID: u32 = 10_000_000;
 const ID_DIGITS: usize = 8;

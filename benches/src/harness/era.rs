@@ -1,0 +1,58 @@
+//! What stands on the wire in the two eras of MCP: what opens a connection, a call, its answer.
+
+/// What a call looks like and what opens a connection: MCP up to 2025-11-25, or from 2026-07-28 on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Era {
+    /// `initialize` first; then a call says nothing but which tool and its arguments.
+    Legacy,
+    /// Every call says in its `_meta` what the connection used to know.
+    Modern,
+}
+
+impl Era {
+    /// What is sent before the first call, and how many answers it has. Modern servers can be called at once; a client that
+    /// does not know that it talks to one asks first.
+    pub(crate) fn opening(self) -> Vec<(String, u32)> {
+        match self {
+            Self::Legacy => {
+                vec![(format!("{INITIALIZE}\n"), 1), (format!("{INITIALIZED}\n"), 0)]
+            }
+            Self::Modern => {
+                let discover = format!(r#"{HEAD}1,"method":"server/discover","params":{{{META}}}}}"#);
+                vec![(discover + "\n", 1)]
+            }
+        }
+    }
+
+    /// A call of `echo`.
+    pub(crate) fn call(self, id: u32, text: &str) -> String {
+        let meta = match self {
+            Self::Legacy => String::new(),
+            Self::Modern => format!("{META},"),
+        };
+        let arguments = format!(r#"{{"text":"{text}"}}"#);
+        let params = format!(r#"{{{meta}"name":"echo","arguments":{arguments}}}"#);
+        format!(r#"{HEAD}{id},"method":"tools/call","params":{params}}}"#) + "\n"
+    }
+
+    /// The answer of the floor to it.
+    pub(crate) fn answer(self, id: u32, text: &str) -> String {
+        let content = format!(r#""content":[{{"type":"text","text":"{text}"}}],"isError":false"#);
+        let result = match self {
+            Self::Legacy => content,
+            Self::Modern => format!(r#""resultType":"complete",{content},{RESULT_META}"#),
+        };
+        format!(r#"{HEAD}{id},"result":{{{result}}}}}"#) + "\n"
+    }
+}
+
+/// What every message with an id begins with, up to the id.
+pub(crate) const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"barewire-benches","version":"0.0.0"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+/// Of every modern request, in the order of the specification's examples.
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"barewire-benches","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+/// Of every modern result of the floor.
+const RESULT_META: &str =
+    r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1.0.0"}}"#;
