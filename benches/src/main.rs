@@ -104,7 +104,7 @@ impl Options {
             return Err(format!("no contender is called {stranger}"));
         }
         let chosen = |one: &&Contender| self.only.is_none() || only.iter().any(|name| named(name, one));
-        Ok(suite.contenders.iter().filter(|one| one.built).filter(chosen).collect())
+        Ok(suite.contenders.iter().filter(chosen).collect())
     }
 }
 

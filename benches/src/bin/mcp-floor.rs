@@ -58,10 +58,9 @@ struct Response<'a, R> {
 struct CallToolResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'static str>,
-    content: [Content; 1],
-    is_error: bool,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a RawValue>,
+    content: [Content; 1],
 }
 
 /// How a request is to be answered.
@@ -105,7 +104,7 @@ impl Server {
             Era::Modern => (Some("complete"), Some(&*self.meta)),
         };
         let content = [Content::Text { text: arguments.text }];
-        Ok(CallToolResult { result_type, content, is_error: false, meta })
+        Ok(CallToolResult { result_type, meta, content })
     }
 
     fn other(&mut self, method: &str, params: &str) -> io::Result<Value> {

@@ -13,8 +13,6 @@ pub(crate) struct Contender {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) role: Role,
-    /// Whether there is such a program yet. One that is not built has a row that says so.
-    pub(crate) built: bool,
     pub(crate) speaks: Speaks,
 }
 
@@ -25,7 +23,7 @@ pub(crate) enum Role {
     Floor,
     /// The limits are for it.
     Ours,
-    /// Ours as somebody may also run it: told, not judged.
+    /// Ours on a runtime that somebody else has chosen: told, not judged.
     Aside,
     /// The official SDK, which ours is compared with beside the floor.
     Theirs,
@@ -50,7 +48,8 @@ impl Contender {
     /// The package that its program is part of.
     fn package(&self) -> &'static str {
         match self.role {
-            Role::Floor | Role::Ours | Role::Aside => OUR_PACKAGE,
+            Role::Floor | Role::Ours => OUR_PACKAGE,
+            Role::Aside => THREADS_PACKAGE,
             Role::Theirs => OFFICIAL_PACKAGE,
         }
     }
@@ -68,7 +67,7 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).ok_or_else(|| io::Error::other("not in a target directory"))?;
     // One package after the other: built together, ours would have the features of tokio that the SDK asks for.
-    for package in [OUR_PACKAGE, OFFICIAL_PACKAGE] {
+    for package in [OUR_PACKAGE, THREADS_PACKAGE, OFFICIAL_PACKAGE] {
         let of_it: Vec<_> = contenders.iter().filter(|one| one.package() == package).collect();
         if of_it.is_empty() {
             continue;
@@ -85,4 +84,5 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
 }
 
 const OUR_PACKAGE: &str = env!("CARGO_PKG_NAME");
+const THREADS_PACKAGE: &str = "barewire-benches-threads";
 const OFFICIAL_PACKAGE: &str = "barewire-benches-official";

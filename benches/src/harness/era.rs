@@ -35,14 +35,15 @@ impl Era {
         format!(r#"{HEAD}{id},"method":"tools/call","params":{params}}}"#) + "\n"
     }
 
-    /// The answer of the floor to it.
-    pub(crate) fn answer(self, id: u32, text: &str) -> String {
-        let content = format!(r#""content":[{{"type":"text","text":"{text}"}}],"isError":false"#);
-        let result = match self {
-            Self::Legacy => content,
-            Self::Modern => format!(r#""resultType":"complete",{content},{RESULT_META}"#),
+    /// The answer of the floor to it. `isError` may be left out if it is false.
+    pub(crate) fn answer(self, id: u32, text: &str, is_error: bool) -> String {
+        let content = format!(r#""content":[{{"type":"text","text":"{text}"}}]"#);
+        let is_error = if is_error { r#","isError":false"# } else { "" };
+        let head = match self {
+            Self::Legacy => String::new(),
+            Self::Modern => format!(r#""resultType":"complete",{RESULT_META},"#),
         };
-        format!(r#"{HEAD}{id},"result":{{{result}}}}}"#) + "\n"
+        format!(r#"{HEAD}{id},"result":{{{head}{content}{is_error}}}}}"#) + "\n"
     }
 }
 

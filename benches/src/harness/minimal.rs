@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-/// The packages.
-const PACKAGES: [&str; 1] = ["rmcp"];
+/// The packages: ours and theirs.
+const PACKAGES: [&str; 2] = ["barewire", "rmcp"];
 
 /// What a run has found.
 #[derive(Debug, Serialize)]

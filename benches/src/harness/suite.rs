@@ -80,7 +80,6 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "floor",
         what: "a hand-written loop on serde_json",
         role: Role::Floor,
-        built: true,
         speaks: Speaks::Bare,
     },
     Contender {
@@ -88,7 +87,6 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "blocking",
         what: "barewire without a runtime",
         role: Role::Ours,
-        built: true,
         speaks: Speaks::Bare,
     },
     Contender {
@@ -96,7 +94,6 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "engine",
         what: "barewire's engine",
         role: Role::Ours,
-        built: true,
         speaks: Speaks::Bare,
     },
     RMCP_DEFAULT,
@@ -109,7 +106,6 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-floor",
         what: "a hand-written loop on serde_json, both eras",
         role: Role::Floor,
-        built: true,
         speaks: Speaks::Mcp,
     },
     Contender {
@@ -117,7 +113,6 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-server",
         what: "barewire's server, one thread",
         role: Role::Ours,
-        built: false,
         speaks: Speaks::Mcp,
     },
     Contender {
@@ -125,7 +120,6 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-threads",
         what: "the same, a thread a processor",
         role: Role::Aside,
-        built: false,
         speaks: Speaks::Mcp,
     },
     RMCP_DEFAULT,
@@ -137,7 +131,6 @@ const RMCP_DEFAULT: Contender = Contender {
     name: "rmcp-default",
     what: "rmcp 3.8.0, a thread a processor, stdio(), #[tool]",
     role: Role::Theirs,
-    built: true,
     speaks: Speaks::Mcp,
 };
 
@@ -146,7 +139,6 @@ const RMCP_BEST: Contender = Contender {
     name: "rmcp-best",
     what: "rmcp 3.8.0, one thread, stdio_pipes(), call_tool by hand",
     role: Role::Theirs,
-    built: true,
     speaks: Speaks::Mcp,
 };
 
@@ -160,19 +152,26 @@ static WIRE_WORKLOADS: [Workload; 4] = [
 ];
 
 static MCP_WORKLOADS: [Workload; 4] = [
-    Workload { name: "mcp-legacy pipelined 64 B", ..PIPELINED },
-    Workload { name: "mcp-modern pipelined 64 B", era: Era::Modern, ..PIPELINED },
-    Workload { name: "mcp-legacy ping-pong 64 B", ..PING_PONG },
-    Workload { name: "mcp-modern ping-pong 64 B", era: Era::Modern, ..PING_PONG },
+    Workload { name: "mcp-legacy pipelined 64 B", is_error: false, ..PIPELINED },
+    Workload { name: "mcp-modern pipelined 64 B", era: Era::Modern, is_error: false, ..PIPELINED },
+    Workload { name: "mcp-legacy ping-pong 64 B", is_error: false, ..PING_PONG },
+    Workload { name: "mcp-modern ping-pong 64 B", era: Era::Modern, is_error: false, ..PING_PONG },
 ];
 
 static STARTS: [Workload; 2] = [
-    Workload { name: "mcp-legacy start, initialize, call", ..PING_PONG },
-    Workload { name: "mcp-modern start, discover, call", era: Era::Modern, ..PING_PONG },
+    Workload { name: "mcp-legacy start, initialize, call", is_error: false, ..PING_PONG },
+    Workload { name: "mcp-modern start, discover, call", era: Era::Modern, is_error: false, ..PING_PONG },
 ];
 
-const PIPELINED: Workload =
-    Workload { name: "", era: Era::Legacy, text: 64, depth: 256, bursts: 40, counted: 4, one_core: false };
+const PIPELINED: Workload = Workload {
+    name: "",
+    era: Era::Legacy,
+    text: 64,
+    is_error: true,
+    depth: 256,
+    bursts: 40,
+    counted: 4,
+    one_core: false,
+};
 
-const PING_PONG: Workload =
-    Workload { name: "", era: Era::Legacy, text: 64, depth: 1, bursts: 2000, counted: 400, one_core: true };
+const PING_PONG: Workload = Workload { depth: 1, bursts: 2000, counted: 400, one_core: true, ..PIPELINED };

@@ -47,6 +47,9 @@ pub(crate) struct StartRow {
     cpu: f64,
     cpu_ratio: Option<f64>,
     pub(crate) instructions: Option<f64>,
+    /// Each start, in the order they were made.
+    #[serde(skip)]
+    walls: Vec<f64>,
 }
 
 /// Resident memory of a server that does nothing.
@@ -63,9 +66,6 @@ pub(crate) struct Mark {
     found: Option<f64>,
     most: Option<f64>,
     unit: &'static str,
-    /// Why nothing was found, if nothing was.
-    #[serde(skip)]
-    absence: &'static str,
 }
 
 impl Row {
@@ -120,7 +120,13 @@ impl StartRow {
             cpu: of(cpu),
             cpu_ratio: ratio(cpu),
             instructions: None,
+            walls: starts.iter().map(wall).collect(),
         }
+    }
+
+    /// The time against that of another which started in turns with it.
+    fn against(&self, other: &Self) -> Option<f64> {
+        median(self.walls.iter().zip(&other.walls).map(|(ours, theirs)| ours / theirs).collect())
     }
 }
 
@@ -161,13 +167,7 @@ impl Report {
     }
 
     fn marks_of(&self, ours: &Contender, limit: &Limit) -> Vec<Mark> {
-        let mark = |what: String, found, unit| Mark {
-            what,
-            found,
-            most: Some(limit.most),
-            unit,
-            absence: absence(ours),
-        };
+        let mark = |what: String, found, unit| Mark { what, found, most: Some(limit.most), unit };
         let against =
             |other: &Contender, what: &str| format!("({}) / ({}) {what}", ours.letter, other.letter);
         let floor = self.suite.floor();
@@ -183,7 +183,7 @@ impl Report {
             Measure::Idle => vec![mark(format!("({}) idle memory", ours.letter), self.idle(ours), " MiB")],
             Measure::Start(first) => {
                 let theirs = self.suite.of(Role::Theirs);
-                let found = |their| Some(self.start(first, ours)?.wall / self.start(first, their)?.wall);
+                let found = |their| self.start(first, ours)?.against(self.start(first, their)?);
                 theirs.map(|their| mark(against(their, first.name), found(their), "")).collect()
             }
         }
@@ -203,7 +203,7 @@ impl Report {
                 (Some(our), Some(their)) => (what + " p50", their / our),
                 _ => (what + " CPU", their.cpu / our.cpu),
             };
-            marks.push(Mark { what, found: Some(found), most: None, unit: "", absence: "" });
+            marks.push(Mark { what, found: Some(found), most: None, unit: "" });
         }
         marks
     }
@@ -232,7 +232,7 @@ impl Display for Report {
                 write!(f, "  {:<17} ", contender.title() + star)?;
                 match row {
                     Some(row) => row.write(f, floor)?,
-                    None => writeln!(f, "{:>10}", absence(contender))?,
+                    None => writeln!(f, "{:>10}", ABSENT)?,
                 }
             }
         }
@@ -244,7 +244,7 @@ impl Display for Report {
             write!(f, "  {:<17} ", contender.title())?;
             match self.idle(contender) {
                 Some(mib) => writeln!(f, "{:>10}", format!("{mib:.2} MiB"))?,
-                None => writeln!(f, "{:>10}", absence(contender))?,
+                None => writeln!(f, "{:>10}", ABSENT)?,
             }
         }
         if self.rows.iter().any(|row| !row.same_bytes) {
@@ -271,7 +271,7 @@ impl Report {
                 write!(f, "  {:<17} ", contender.title())?;
                 match self.start(first, contender) {
                     Some(row) => row.write(f, floor)?,
-                    None => writeln!(f, "{:>10}", absence(contender))?,
+                    None => writeln!(f, "{:>10}", ABSENT)?,
                 }
             }
         }
@@ -294,10 +294,6 @@ impl StartRow {
     }
 }
 
-fn absence(contender: &Contender) -> &'static str {
-    if contender.built { "left out" } else { "not built" }
-}
-
 impl Row {
     fn write(&self, f: &mut Formatter<'_>, floor_instructions: Option<f64>) -> fmt::Result {
         let line = format!(
@@ -317,15 +313,15 @@ impl Row {
 
 impl Display for Mark {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { what, found, most, unit, absence } = self;
+        let Self { what, found, most, unit } = self;
         match (found, most) {
             (Some(found), Some(most)) => {
                 let verdict = if found <= most { "holds" } else { "MISSED" };
                 write!(f, "{what}: {found:.2}{unit} (mark {most}{unit}) {verdict}")
             }
             (Some(found), None) => write!(f, "{what}: {found:.2}{unit}"),
-            (None, Some(most)) => write!(f, "{what}: {absence} (mark {most}{unit})"),
-            (None, None) => write!(f, "{what}: {absence}"),
+            (None, Some(most)) => write!(f, "{what}: {ABSENT} (mark {most}{unit})"),
+            (None, None) => write!(f, "{what}: {ABSENT}"),
         }
     }
 }
@@ -345,3 +341,6 @@ fn count(count: Option<f64>) -> String {
 fn share(ours: Option<f64>, floor: Option<f64>) -> Option<f64> {
     Some(ours? / floor?)
 }
+
+/// In the place of what was not measured.
+const ABSENT: &str = "left out";

@@ -17,6 +17,8 @@ pub(crate) struct Workload {
     pub(crate) era: Era,
     /// Bytes of text in a call.
     pub(crate) text: usize,
+    /// Whether the floor's answers say that they are no errors.
+    pub(crate) is_error: bool,
     /// Calls in a burst.
     pub(crate) depth: u32,
     /// Bursts in a round.
@@ -34,7 +36,7 @@ impl Workload {
     }
 
     pub(crate) fn burst(&self) -> Burst {
-        Burst::new(self.era, self.text, self.depth)
+        Burst::new(self)
     }
 }
 
@@ -59,9 +61,9 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    fn new(era: Era, length: usize, depth: u32) -> Self {
+    fn new(&Workload { era, text: length, is_error, depth, .. }: &Workload) -> Self {
         let text = LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned();
-        let (request, answer) = (era.call(FIRST_ID, &text), era.answer(FIRST_ID, &text));
+        let (request, answer) = (era.call(FIRST_ID, &text), era.answer(FIRST_ID, &text, is_error));
         let times = usize::try_from(depth).expect("a burst fits in memory");
         let (requests, answers) = (request.repeat(times).into_bytes(), answer.repeat(times).into_bytes());
         // The first `next` numbers them from FIRST_ID.

@@ -2,11 +2,15 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
-use barewire::peer::{Connection, Context, Methods, Raw};
+use barewire::Server;
+use barewire::peer::{Connection, Context, Methods, Raw, Running};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 #[derive(Deserialize)]
 struct Params {
@@ -20,7 +24,7 @@ enum Tool {
     Echo,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
     text: String,
 }
@@ -36,8 +40,10 @@ struct Content {
     text: String,
 }
 
-/// The same request many times over, many to a read.
+/// What opens a connection, and then the same request many times over, many to a read.
 struct Requests {
+    opening: &'static [u8],
+    request: &'static [u8],
     left: usize,
 }
 
@@ -47,10 +53,32 @@ impl AsyncRead for Requests {
         _: &mut TaskContext<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        while self.left > 0 && buffer.remaining() > REQUEST.len() {
-            buffer.put_slice(REQUEST);
+        buffer.put_slice(std::mem::take(&mut self.opening));
+        while self.left > 0 && buffer.remaining() > self.request.len() {
+            buffer.put_slice(self.request);
             self.left -= 1;
         }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Counts the answers that say the text: a refusal must not be taken for something cheap.
+#[derive(Clone, Default)]
+struct Answers(Arc<AtomicUsize>);
+
+impl AsyncWrite for Answers {
+    fn poll_write(self: Pin<&mut Self>, _: &mut TaskContext<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let lines = bytes.split(|&byte| byte == b'\n');
+        let answers = lines.filter(|line| line.windows(TEXT.len()).any(|part| part == TEXT));
+        self.0.fetch_add(answers.count(), Ordering::Relaxed);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 }
@@ -58,31 +86,69 @@ impl AsyncRead for Requests {
 const REQUEST: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"a longer id than most\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\
 \"arguments\":{\"text\":\"0123456789012345678901234567890123456789012345678901234567890123\"}}}\n";
 
+const MODERN_REQUEST: &[u8] =
+    b"{\"jsonrpc\":\"2.0\",\"id\":\"a longer id than most\",\"method\":\"tools/call\",\"params\":{\
+\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+\"io.modelcontextprotocol/clientInfo\":{\"name\":\"allocations\",\"version\":\"0.0.0\"},\
+\"io.modelcontextprotocol/clientCapabilities\":{}},\"name\":\"echo\",\
+\"arguments\":{\"text\":\"0123456789012345678901234567890123456789012345678901234567890123\"}}}\n";
+
+const INITIALIZE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
+\"capabilities\":{},\"clientInfo\":{\"name\":\"allocations\",\"version\":\"0.0.0\"}}}\n\
+{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+
+const TEXT: &[u8] = b"0123456789012345678901234567890123456789012345678901234567890123";
+
 /// Allocations of a connection that answers so many requests.
-fn allocations(requests: usize, methods: Methods) -> u64 {
+fn allocations(
+    requests: usize,
+    (opening, request): (&'static [u8], &'static [u8]),
+    run: &dyn Fn((Requests, Answers)) -> Running,
+) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let transport = (Requests { left: requests }, tokio::io::sink());
-    let running = Connection::new(transport).methods(methods).run();
+    let answers = Answers::default();
+    let running = run((Requests { opening, request, left: requests }, answers.clone()));
     let counted = allocation_counter::measure(|| runtime.block_on(running).expect("a clean end"));
+    assert_eq!(answers.0.load(Ordering::Relaxed), requests, "the requests were answered");
     counted.count_total
+}
+
+/// Allocations of one request more.
+fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) -> Running) -> u64 {
+    let (once, twice) = (allocations(10_000, wire, run), allocations(20_000, wire, run));
+    // What does not depend on the number of requests falls out; tables and buffers that grow are a few.
+    (twice - once - 50) / 10_000 + 1
 }
 
 #[test]
 fn a_request_that_is_answered_at_once_costs_at_most_four() {
-    let typed = || {
-        Methods::new().on(
+    let typed = |transport| {
+        let methods = Methods::new().on(
             "tools/call",
             |_: Context, Params { name: Tool::Echo, arguments }: Params| async move {
                 Ok(ToolResult { content: vec![Content { r#type: "text", text: arguments.text }] })
             },
-        )
+        );
+        Connection::new(transport).methods(methods).run()
     };
-    let raw = || Methods::new().on("tools/call", |_: Context, params: Raw| async move { Ok(params) });
-    for (methods, most) in [(&typed as &dyn Fn() -> Methods, 4), (&raw, 4)] {
-        let (once, twice) = (allocations(10_000, methods()), allocations(20_000, methods()));
-        // What does not depend on the number of requests falls out; tables and buffers that grow are a few.
-        let each = (twice - once - 50) / 10_000;
-        assert!(each < most, "{} allocations for each request", each + 1);
-        assert!(twice > 20_000, "the requests were answered");
+    let raw = |transport| {
+        let methods = Methods::new().on("tools/call", |_: Context, params: Raw| async move { Ok(params) });
+        Connection::new(transport).methods(methods).run()
+    };
+    for (run, most) in [(&typed as &dyn Fn(_) -> _, 4), (&raw, 4)] {
+        let each = each((b"", REQUEST), run);
+        assert!(each <= most, "{each} allocations for each request");
+    }
+}
+
+#[test]
+fn a_tool_call_of_mcp_costs_at_most_eight() {
+    let server = |transport| {
+        let echo = |Arguments { text }| async move { text };
+        Server::new("echo", "1.0.0").tool("echo", "Say it back", echo).serve(transport)
+    };
+    for (era, wire) in [("legacy", (INITIALIZE, REQUEST)), ("modern", (b"", MODERN_REQUEST))] {
+        let each = each(wire, &server);
+        assert!(each <= 8, "{each} allocations for each {era} call");
     }
 }

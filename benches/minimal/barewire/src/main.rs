@@ -1,0 +1,19 @@
+//! The least that a server of one tool is with barewire: what its documentation begins with.
+
+use barewire::Server;
+use barewire::peer::Closed;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Closed> {
+    Server::new("echo", "1.0.0")
+        .tool("echo", "Say it back", |Echo { text }| async move { text })
+        .serve_stdio()
+        .await
+}

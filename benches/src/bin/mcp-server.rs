@@ -1,0 +1,19 @@
+//! An MCP server of `barewire` as its documentation begins: one thread, a tool with typed arguments.
+
+use barewire::Server;
+use barewire::peer::Closed;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Closed> {
+    Server::new("echo", "1.0.0")
+        .tool("echo", "Say it back", |Echo { text }| async move { text })
+        .serve_stdio()
+        .await
+}

@@ -1,0 +1,19 @@
+//! The same server as `mcp-server` where somebody else has chosen the runtime: a thread for each processor.
+
+use barewire::Server;
+use barewire::peer::Closed;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Closed> {
+    Server::new("echo", "1.0.0")
+        .tool("echo", "Say it back", |Echo { text }| async move { text })
+        .serve_stdio()
+        .await
+}
