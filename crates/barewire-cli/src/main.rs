@@ -6,6 +6,7 @@ mod demo;
 mod excerpt;
 mod explain;
 mod failure;
+mod nearest;
 mod output;
 mod read;
 #[cfg(unix)]

@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use barewire_proto::mcp::{METHODS, Method, Revision, code};
 use barewire_proto::rpc::Code;
 use serde_json::json;
-use unicode_width::UnicodeWidthStr;
 
-use crate::output::{Output, Tone, shown};
+use crate::nearest::nearest;
+use crate::output::{Output, Tone, shown, wrap};
 use crate::{Exit, Failure};
 use topics::{RANGES, TOPICS, Topic};
 
@@ -74,7 +74,7 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
         return Ok(Exit::Clean);
     }
     let failure = Failure::new(format!("nothing is known of {}", shown(wanted.as_bytes(), 60)));
-    Err(match nearest(wanted) {
+    Err(match near(wanted) {
         Some(near) => failure.hint(format!("did you mean {near}? barewire explain --list shows all")),
         None => failure.hint("barewire explain --list shows all that can be explained"),
     })
@@ -110,18 +110,7 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
 /// A paragraph behind a label, in lines that fit.
 fn wrapped(output: &mut Output, label: &str, text: &str) -> io::Result<()> {
     let room = output.width().saturating_sub(label.len());
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always one");
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
+    let lines = wrap(text, room);
     for (index, line) in lines.iter().enumerate() {
         let label = if index == 0 { output.paint(Tone::Strong, label) } else { " ".repeat(label.len()) };
         writeln!(output, "{label}{line}")?;
@@ -155,32 +144,11 @@ fn list(output: &mut Output, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// The name that differs in the fewest letters, if it is few.
-fn nearest(wanted: &str) -> Option<&'static str> {
+/// What was meant, if something is near.
+fn near(wanted: &str) -> Option<&'static str> {
     let topics = TOPICS.iter().flat_map(|topic| topic.names.iter().copied());
-    let names =
-        topics.chain(METHODS.iter().map(|method| method.name)).chain(Revision::ALL.map(Revision::as_str));
-    let wanted = wanted.to_lowercase();
-    if wanted.len() > 64 {
-        return None;
-    }
-    let near = names.map(|name| (distance(&wanted, name), name)).min()?;
-    (near.0 <= 2.max(wanted.len() / 3)).then_some(near.1)
-}
-
-/// How many letters must be added, removed or changed to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    let methods = METHODS.iter().map(|method| method.name);
+    nearest(wanted, topics.chain(methods).chain(Revision::ALL.map(Revision::as_str)))
 }
 
 #[cfg(test)]
@@ -212,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_finger_finds_its_name() {
-        assert_eq!(nearest("notifcation"), Some("notification"));
-        assert_eq!(nearest("tools/cal"), Some("tools/call"));
-        assert_eq!(nearest("quite something else"), None);
+        assert_eq!(near("notifcation"), Some("notification"));
+        assert_eq!(near("tools/cal"), Some("tools/call"));
+        assert_eq!(near("quite something else"), None);
     }
 }
