@@ -6,7 +6,8 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     if wanted.len() > LONGEST {
         return None;
     }
-    let near = names.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, name), name)).min()?;
+    let near =
+        names.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, name), name)).min()?;
     (near.0 <= 2.max(wanted.len() / 3)).then_some(near.1)
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use barewire::peer::Raw;
+use barewire::proto::mcp::{Era, Implementation, Revision};
 use barewire::proto::rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,6 +42,28 @@ impl Form {
     }
 }
 
+/// What was agreed with a server of MCP.
+pub(super) struct Agreed {
+    pub(super) revision: Revision,
+    pub(super) server: Option<Implementation>,
+}
+
+impl Agreed {
+    /// Members of an object for scripts.
+    fn members(&self) -> String {
+        let era = match self.revision.era() {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        };
+        let mut members = format!(",\"revision\":\"{}\",\"era\":\"{era}\"", self.revision);
+        if let Some(Implementation { name, version, .. }) = &self.server {
+            let server = serde_json::json!({ "name": name, "version": version });
+            members = format!("{members},\"server\":{}", safe_json(&server.to_string()));
+        }
+        members
+    }
+}
+
 /// Prints it so that it is seen at once, and says on stderr what there is to say about it.
 pub(super) fn print(
     output: &mut Output,
@@ -49,9 +72,9 @@ pub(super) fn print(
     elapsed: Duration,
 ) -> Result<Exit, Failure> {
     match &answer {
-        Ok(Answer::Result(result)) => said(output, form, "result", &result.to_string(), elapsed)?,
-        Ok(Answer::Refused(error)) => said(output, form, "error", &json_of(error), elapsed)?,
-        Err(missed) => failed(output, form, missed, elapsed)?,
+        Ok(Answer::Result(result)) => said(output, form, "result", &result.to_string(), elapsed, None)?,
+        Ok(Answer::Refused(error)) => said(output, form, "error", &json_of(error), elapsed, None)?,
+        Err(missed) => failed(output, form, missed, elapsed, None, None)?,
     }
     output.flush()?;
     match answer {
@@ -70,11 +93,20 @@ pub(super) fn print(
     }
 }
 
-fn said(output: &mut Output, form: Form, kind: &str, text: &str, elapsed: Duration) -> io::Result<()> {
+/// Prints JSON: as one form has it, or inside of an object that says what it is.
+pub(super) fn said(
+    output: &mut Output,
+    form: Form,
+    kind: &str,
+    text: &str,
+    elapsed: Duration,
+    agreed: Option<&Agreed>,
+) -> io::Result<()> {
     match form {
         Form::Json => {
             let (text, elapsed) = (safe_json(text), elapsed.as_secs_f64());
-            writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6},\"{kind}\":{text}}}")
+            let agreed = agreed.map_or(String::new(), Agreed::members);
+            writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{agreed},\"{kind}\":{text}}}")
         }
         Form::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
         Form::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
@@ -82,18 +114,30 @@ fn said(output: &mut Output, form: Form, kind: &str, text: &str, elapsed: Durati
     }
 }
 
-fn failed(output: &mut Output, form: Form, missed: &Missed, elapsed: Duration) -> io::Result<()> {
+/// Says for scripts why there is no answer; `result` is what came instead.
+pub(super) fn failed(
+    output: &mut Output,
+    form: Form,
+    missed: &Missed,
+    elapsed: Duration,
+    agreed: Option<&Agreed>,
+    result: Option<&str>,
+) -> io::Result<()> {
     let Form::Json = form else { return Ok(()) };
     let Missed { reason, what, hint } = missed;
     write!(output, "{{\"kind\":\"failed\",\"elapsed\":{:.6}", elapsed.as_secs_f64())?;
+    write!(output, "{}", agreed.map_or(String::new(), Agreed::members))?;
     write!(output, ",\"reason\":\"{}\",\"detail\":{}", reason.name(), serde_json::json!(what))?;
     if let Some(hint) = hint {
         write!(output, ",\"hint\":{}", serde_json::json!(hint))?;
     }
+    if let Some(result) = result {
+        write!(output, ",\"result\":{}", safe_json(result))?;
+    }
     writeln!(output, "}}")
 }
 
-fn json_of(error: &ErrorObject) -> String {
+pub(super) fn json_of(error: &ErrorObject) -> String {
     #[derive(Serialize)]
     struct Written<'a> {
         code: i64,

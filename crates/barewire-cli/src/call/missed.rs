@@ -1,30 +1,39 @@
 //! Why there is no answer -> a word for scripts, a sentence, and what to do about it.
 
+use std::borrow::Cow;
 use std::io;
 
+use barewire::client::ClientError;
 use barewire::peer::{CallError, Closed, Reason as End};
 use barewire::transport::SpawnError;
 
 use super::target::Address;
 use super::{Args, Framing};
 use crate::Failure;
+use crate::output::shown;
 
 /// A call without an answer.
 pub(super) struct Missed {
     pub(super) reason: Reason,
     pub(super) what: String,
-    pub(super) hint: Option<&'static str>,
+    pub(super) hint: Option<Cow<'static, str>>,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
     NotStarted,
     NotConnected,
+    NoHandshake,
+    NoRevision,
     Closed,
     ContentLength,
     BadAnswer,
     TimedOut,
     Cancelled,
+    NotOffered,
+    NotInRevision,
+    NoSuchName,
+    BadArguments,
 }
 
 impl Reason {
@@ -32,11 +41,17 @@ impl Reason {
         match self {
             Self::NotStarted => "not-started",
             Self::NotConnected => "not-connected",
+            Self::NoHandshake => "no-handshake",
+            Self::NoRevision => "no-revision",
             Self::Closed => "closed",
             Self::ContentLength => "content-length",
             Self::BadAnswer => "bad-answer",
             Self::TimedOut => "timed-out",
             Self::Cancelled => "cancelled",
+            Self::NotOffered => "not-offered",
+            Self::NotInRevision => "not-in-revision",
+            Self::NoSuchName => "no-such-name",
+            Self::BadArguments => "bad-arguments",
         }
     }
 }
@@ -57,7 +72,7 @@ impl Missed {
             SpawnError::NoInterpreter { .. } => Some("install it, or name another: -- python3 server.py"),
             _ => None,
         };
-        Self { reason: Reason::NotStarted, what: error.to_string(), hint }
+        Self { reason: Reason::NotStarted, what: error.to_string(), hint: hint.map(Cow::Borrowed) }
     }
 
     pub(super) fn not_connected(address: &Address, error: &io::Error) -> Self {
@@ -66,7 +81,8 @@ impl Missed {
             io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect"),
             _ => None,
         };
-        Self { reason: Reason::NotConnected, what: format!("cannot connect to {address}: {error}"), hint }
+        let what = format!("cannot connect to {address}: {error}");
+        Self { reason: Reason::NotConnected, what, hint: hint.map(Cow::Borrowed) }
     }
 
     pub(super) fn cancelled(signal: &str) -> Self {
@@ -78,16 +94,89 @@ impl Missed {
             CallError::TimedOut => Self {
                 reason: Reason::TimedOut,
                 what: format!("no answer within {:?}", args.timeout),
-                hint: Some(match args.framing {
+                hint: Some(Cow::Borrowed(match args.framing {
                     Framing::Lines => {
                         "--timeout waits longer; a language server needs --framing content-length"
                     }
                     Framing::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
-                }),
+                })),
             },
             CallError::Closed(closed) => Self::closed(closed),
             error => Self { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
         }
+    }
+
+    /// Why a client of MCP has no result, but for a refusal, which is an answer.
+    pub(super) fn unasked(error: &ClientError, args: &Args) -> Self {
+        let said = |reason, what: String, hint: Option<&'static str>| Self {
+            reason,
+            what,
+            hint: hint.map(Cow::Borrowed),
+        };
+        let any_revision = args.revision.map(|_| "without --revision, one is found that both sides speak");
+        match error {
+            ClientError::Spawn(error) => Self::not_started(error),
+            ClientError::Closed(closed) => Self::closed(closed),
+            ClientError::Handshake { why, closed } => {
+                let mut missed = Self::handshake(why, closed, args);
+                missed.hint = missed.hint.or(any_revision.map(Cow::Borrowed));
+                missed
+            }
+            ClientError::Version { .. } => said(Reason::NoRevision, error.to_string(), any_revision),
+            ClientError::TimedOut { method, .. } => Self::timed_out(method, args),
+            ClientError::NotOffered { method, capability } => said(
+                Reason::NotOffered,
+                format!("{method} was not sent: the server does not declare {capability}"),
+                Some("--lenient sends it all the same"),
+            ),
+            ClientError::NotInRevision { .. } => said(
+                Reason::NotInRevision,
+                error.to_string(),
+                Some("--revision speaks another one, --lenient sends it all the same"),
+            ),
+            ClientError::Params(_) => said(Reason::BadArguments, error.to_string(), None),
+            error => said(Reason::BadAnswer, error.to_string(), None),
+        }
+    }
+
+    pub(super) fn timed_out(method: &str, args: &Args) -> Self {
+        let what = format!("no answer to {} within {:?}", shown(method.as_bytes(), LONGEST), args.timeout);
+        Self { reason: Reason::TimedOut, what, hint: Some(Cow::Borrowed("--timeout waits longer")) }
+    }
+
+    /// There is somebody, but they do not answer as a server of MCP does.
+    fn handshake(why: &ClientError, closed: &Closed, args: &Args) -> Self {
+        let ClientError::Refused { method, error } = why else {
+            // What the connection ended with says more than that there was no answer.
+            let ended = Self::closed(closed);
+            if ended.hint.is_some() {
+                return ended;
+            }
+            let what = match (why, args.revision) {
+                (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, args).what,
+                (ClientError::Fault { method, .. }, Some(revision)) if method == "server/discover" => {
+                    format!("the server does not answer as one of {revision} does")
+                }
+                _ => why.to_string(),
+            };
+            let stderr = closed.exit().filter(|exit| !exit.stderr.trim().is_empty());
+            let what = stderr.map_or(what.clone(), |exit| format!("{what}; {exit}"));
+            return Self { reason: Reason::NoHandshake, what, hint: None };
+        };
+        let message = shown(error.message.as_bytes(), LONGEST);
+        let what = format!("the server refuses {method}: {message} ({})", error.code);
+        let hint = Cow::Borrowed("if it does not speak MCP: --raw sends plain JSON-RPC");
+        Self { reason: Reason::NoHandshake, what, hint: Some(hint) }
+    }
+
+    /// A result that is none.
+    pub(super) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
+        let method = shown(method.as_bytes(), LONGEST);
+        let what = format!(
+            "the result of {method} is not what it should be: {}",
+            shown(error.to_string().as_bytes(), LONGEST)
+        );
+        Self { reason: Reason::BadAnswer, what, hint: None }
     }
 
     fn closed(closed: &Closed) -> Self {
@@ -101,7 +190,7 @@ impl Missed {
             }
             _ => (Reason::Closed, None),
         };
-        Self { reason, what: closed.to_string(), hint }
+        Self { reason, what: closed.to_string(), hint: hint.map(Cow::Borrowed) }
     }
 }
 
@@ -114,3 +203,6 @@ impl From<Missed> for Failure {
         }
     }
 }
+
+/// As much of a sentence of the other side as is shown in ours.
+const LONGEST: usize = 200;

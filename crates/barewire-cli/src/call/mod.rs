@@ -1,63 +1,105 @@
 //! `barewire call`: one request to a program or a listener, and its answer.
 
 mod answer;
+mod arguments;
+mod console;
+mod elicit;
+mod given;
+mod mcp;
 mod missed;
+mod pages;
 mod params;
 mod pretty;
+mod progress;
+mod raw;
+mod request;
+mod save;
+mod schema;
+mod show;
 mod signals;
+mod stopwatch;
 mod talk;
 mod target;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
-use barewire::peer::{CallError, Raw};
+use barewire::proto::mcp::{LoggingLevel, Revision};
 use barewire::transport::Framing as WireFraming;
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 
 use crate::output::Output;
 use crate::{Exit, Failure};
-use answer::{Answer, Form};
-use missed::Missed;
-use signals::Signals;
+use mcp::Wishes;
 use target::{Address, Target};
 
-/// Ask a program or a listener one thing, and print the answer.
+/// Ask an MCP server one thing, and print the answer.
 ///
-/// Starts PROGRAM, sends it one request over its stdin, prints the result as it was written, and ends it: its stdin is
-/// closed; if it stays it gets a SIGTERM after two seconds, and a SIGKILL after two more. What it writes to stderr, and
-/// the notifications and requests that it sends meanwhile, are shown on stderr. Its requests are refused.
+/// Starts PROGRAM, finds out which revision of MCP it speaks, asks, prints the answer, and ends it: its stdin is closed; if
+/// it stays it gets a SIGTERM after two seconds, and a SIGKILL after two more. What it writes to stderr, its progress,
+/// its log and its notifications are shown on stderr. What it asks the user is asked at the terminal.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The method
-    method: String,
-    /// Its params, a JSON object or array; @FILE reads them from a file, - from stdin
-    params: Option<OsString>,
+    /// tools, resources, templates or prompts; read URI; prompt NAME; a method of MCP, as tools/list; else the name of a tool
+    what: String,
+    /// Its arguments: key=value, or one JSON object; @FILE reads that from a file, - from stdin
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
     /// The program to start, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// Ask whoever listens there, instead of a program: unix:PATH or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     connect: Option<Address>,
-    /// Send the request and nothing before it. Needed for now: the handshake of MCP is not there yet
+    /// WHAT is the name of a tool, also if something else has this name
+    #[arg(long, conflicts_with_all = ["method", "raw"])]
+    tool: bool,
+    /// WHAT is a method, also if MCP has none of this name
+    #[arg(long, conflicts_with = "raw")]
+    method: bool,
+    /// Speak this revision of MCP and no other
+    #[arg(long, value_name = "REVISION", value_parser = Revision::from_str, conflicts_with = "raw")]
+    revision: Option<Revision>,
+    /// Answer a form of the server with this; can be given several times
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "raw")]
+    answer: Vec<String>,
+    /// Tell the server that this folder is worked in; can be given several times
+    #[arg(long, value_name = "PATH", conflicts_with = "raw")]
+    root: Vec<PathBuf>,
+    /// Ask for the server's log from this level on: debug, info, notice, warning, error, critical, alert or emergency
+    #[arg(long, value_name = "LEVEL", value_parser = level, conflicts_with = "raw")]
+    log_level: Option<LoggingLevel>,
+    /// Put this into the _meta of the request; can be given several times
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "raw")]
+    meta: Vec<String>,
+    /// Write pictures, sound and resources to files in this folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["raw", "json", "pretty"])]
+    save: Option<PathBuf>,
+    /// Send also what the server has not declared, or its revision does not have
+    #[arg(long, conflicts_with = "raw")]
+    lenient: bool,
+    /// Send one request of plain JSON-RPC and nothing before it: WHAT is its method, the argument its params
     #[arg(long)]
     raw: bool,
-    /// Wait this long for the answer; 0 for ever
+    /// Wait this long for the answer; 0 for ever. The time that the user takes to answer does not count
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Duration,
     /// How messages are told apart: one a line, or with Content-Length headers as language servers have them
     #[arg(long, value_enum, default_value_t = Framing::Lines)]
     framing: Framing,
-    /// Indent the result
+    /// Print the result as JSON, indented
     #[arg(long, conflicts_with = "json")]
     pretty: bool,
     /// Print one JSON object, whatever comes of it
     #[arg(long)]
     json: bool,
-    /// Show no notifications and requests of the other side
+    /// Show no progress, log, notifications and requests of the other side
     #[arg(long, short)]
     quiet: bool,
 }
@@ -69,76 +111,63 @@ enum Framing {
 }
 
 const EXAMPLES: &str = r#"Examples:
-  barewire call --raw ping -- my-server --stdio           a request without params
-  barewire call --raw add '{"a":19,"b":23}' -- my-server  with params
-  barewire call --raw add @params.json -- my-server       from a file; - reads them from stdin
-  barewire call --raw ping --connect tcp:localhost:4000   to a listener; or unix:/run/my.sock
-  barewire call --raw shutdown --framing content-length -- my-language-server
-  barewire call --raw --json ping -- my-server            for scripts
+  barewire call tools -- my-server --stdio            the tools there are, and what they take
+  barewire call echo text=hello -- my-server          a tool, with an argument
+  barewire call add '{"a":19,"b":23}' -- my-server    with one JSON object, sent as it is
+  barewire call read file:///notes.txt -- my-server   a resource
+  barewire call prompt greet name=Ada -- my-server    a prompt
+  barewire call tools/list --revision 2025-06-18 -- my-server
+  barewire call tools --connect tcp:localhost:4000    to a listener; or unix:/run/my.sock
+  barewire call echo text=hello --json -- my-server   for scripts
+  barewire call --raw add @params.json -- my-server   plain JSON-RPC, without MCP
+
+A value is what the schema of the tool says: key=5 is a number or a text. key:=JSON gives it as JSON,
+key=@FILE takes it from a file. Of several types that a schema allows it is the first that fits of
+null, true or false, a number, an array, an object, a text.
 
 With --json the object has:
-  kind             result, error, or failed: there is no answer
+  kind             result, error, sent (a notification), or failed: there is no answer
   elapsed          seconds since the program was started or connected to
 and where it applies:
-  result, error    what the other side answered
-  reason           not-started, not-connected, closed, content-length, bad-answer, timed-out
-                   or cancelled
+  revision, era    what is spoken, and whether that is legacy or modern
+  server           the name and version of the server
+  result, error    what the other side answered; all pages of a list in one
+  reason           not-started, not-connected, no-handshake, no-revision, closed, content-length,
+                   bad-answer, timed-out, cancelled, not-offered, not-in-revision, no-such-name
+                   or bad-arguments
   detail, hint     why there is no answer, in words, and what to do about it
 
-Ctrl-C and SIGTERM cancel the call, tell the other side so with $/cancelRequest, and end the
-program; that is no answer. A second one does not wait for the end.
+Ctrl-C and SIGTERM cancel the call, tell the other side so with notifications/cancelled ($/cancelRequest
+with --raw), and end the program; that is no answer. A second one does not wait for the end.
 
-Exit codes: 0 a result, 1 an error, 2 no answer."#;
+Exit codes: 0 a result, 1 an error or a tool that says isError, 2 no answer."#;
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    if !args.raw {
-        return Err(Failure::new("call does not do the handshake of MCP yet")
-            .hint("--raw sends the request and nothing before it"));
-    }
-    let target = Target::of(&args.program, args.connect.as_ref())?;
-    let params = args.params.as_deref().map(params::read).transpose()?;
+    let target = Target::of(args)?;
+    // All that can be wrong with what was typed is found before anything is started.
+    let asked = if args.raw { Asked::Raw(raw_params(args)?) } else { Asked::Mcp(Wishes::of(args)?) };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
-    let done = runtime.block_on(call(args, &target, params.as_deref(), output));
-    // The name of a host that is still being looked up is not waited for.
+    let done = match asked {
+        Asked::Raw(params) => runtime.block_on(raw::call(args, &target, params.as_deref(), output)),
+        Asked::Mcp(wishes) => runtime.block_on(mcp::call(args, &target, wishes, output)),
+    };
+    // The name of a host that is still being looked up is not waited for, nor is somebody who was asked something.
     runtime.shutdown_background();
     done
 }
 
-async fn call(
-    args: &Args,
-    target: &Target<'_>,
-    params: Option<&RawValue>,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    // Before anything is started that a signal could leave behind.
-    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
-    let form = Form::of(args);
-    let began = Instant::now();
-    let peer = match signals.or(target.open(args)).await {
-        Ok(peer) => peer,
-        Err(missed) => return answer::print(output, form, Err(missed), began.elapsed()),
-    };
-    let call = peer.call::<Raw>(&args.method, params);
-    let call = match args.patience() {
-        Some(patience) => call.timeout(patience),
-        None => call.no_timeout(),
-    };
-    let asked = async {
-        match call.await {
-            Ok(result) => Ok(Answer::Result(result)),
-            Err(CallError::Refused(error)) => Ok(Answer::Refused(error)),
-            Err(error) => Err(Missed::unanswered(&error, args)),
-        }
-    };
-    let answer = signals.or(asked).await;
-    // Whoever waits for the answer does not wait for the end of the program.
-    let done = answer::print(output, form, answer, began.elapsed());
-    tokio::select! {
-        _ = peer.shutdown() => {}
-        // The program's watcher ends it without us.
-        _ = signals.next() => {}
+enum Asked {
+    Raw(Option<Box<RawValue>>),
+    Mcp(Wishes),
+}
+
+fn raw_params(args: &Args) -> Result<Option<Box<RawValue>>, Failure> {
+    match args.arguments.as_slice() {
+        [] => Ok(None),
+        [params] => params::read(params).map(Some),
+        _ => Err(Failure::new("--raw sends one JSON object or array as params")
+            .hint("without --raw, key=value is read")),
     }
-    done
 }
 
 impl Args {
@@ -159,6 +188,11 @@ impl Framing {
 
 fn cannot_begin(error: &io::Error) -> Failure {
     Failure::new(format!("cannot wait for anything here: {error}"))
+}
+
+fn level(text: &str) -> Result<LoggingLevel, String> {
+    let names = || LoggingLevel::ALL.map(LoggingLevel::as_str).join(", ");
+    LoggingLevel::parse(text).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 fn seconds(text: &str) -> Result<Duration, &'static str> {

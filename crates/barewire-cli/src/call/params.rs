@@ -60,7 +60,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
 }
 
 /// What is wrong, and where: a line of the text with a caret under the byte.
-fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
+pub(super) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
     // A file may have lines; only the one that is wrong is shown, and where in it.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();

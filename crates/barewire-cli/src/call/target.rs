@@ -5,11 +5,14 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use barewire::client::{Builder, Client};
 use barewire::peer::{Connection, Peer};
 use barewire::transport::{Child, Transport, tcp, unix};
 
+use super::console::Console;
 use super::missed::Missed;
 use super::{Args, talk};
 use crate::Failure;
@@ -31,12 +34,16 @@ pub(super) enum Address {
 
 impl<'a> Target<'a> {
     /// Exactly one of the two.
-    pub(super) fn of(program: &'a [OsString], connect: Option<&'a Address>) -> Result<Self, Failure> {
-        match (program, connect) {
+    pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
+        let raw = args.raw;
+        match (args.program.as_slice(), args.connect.as_ref()) {
             ([program, args @ ..], None) => Ok(Self::Program { program, args }),
             ([], Some(address)) => Ok(Self::Listener(address)),
-            ([], None) => Err(Failure::new("nobody to ask: neither a program nor --connect")
-                .hint("barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…")),
+            ([], None) => Err(Failure::new("nobody to ask: neither a program nor --connect").hint(if raw {
+                "barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…"
+            } else {
+                "barewire call WHAT [ARGUMENT]… -- PROGRAM ARGS…"
+            })),
             ([_, ..], Some(_)) => {
                 Err(Failure::new("a program and --connect are two to ask").hint("leave one of them out"))
             }
@@ -65,6 +72,38 @@ impl<'a> Target<'a> {
                 }
             }
         }
+    }
+}
+
+impl Target<'_> {
+    /// The same, and what MCP has before the first request.
+    pub(super) async fn connect(
+        &self,
+        args: &Args,
+        client: Builder,
+        console: &Arc<Console>,
+    ) -> Result<Client, Missed> {
+        let framing = args.framing.on_the_wire();
+        let connected = match self {
+            Self::Program { program, args: arguments } => {
+                let child = Child::new(program).args(*arguments).stderr(console.program()).framing(framing);
+                client.spawn(child).await
+            }
+            Self::Listener(address) => {
+                let missed = |error| Missed::not_connected(address, &error);
+                match address {
+                    Address::Unix(path) => {
+                        let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
+                        client.over(socket.framing(framing)).await
+                    }
+                    Address::Tcp(address) => {
+                        let socket = within(args.patience(), tcp::connect(address)).await.map_err(missed)?;
+                        client.over(socket.framing(framing)).await
+                    }
+                }
+            }
+        };
+        connected.map_err(|error| Missed::unasked(&error, args))
     }
 }
 

@@ -1,0 +1,101 @@
+//! The words behind what is asked -> key=value pairs, or one JSON object. Files and stdin are read here, before anything starts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+
+use barewire::proto::json::{Json, Kind};
+use serde_json::value::RawValue;
+
+use super::params;
+use crate::Failure;
+use crate::output::shown;
+
+/// What was given.
+#[derive(Debug)]
+pub(super) enum Given {
+    Nothing,
+    /// An object, to be sent as it was written.
+    Object(Box<RawValue>),
+    Pairs(Vec<Pair>),
+}
+
+/// A key and its value.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    pub(super) key: String,
+    pub(super) value: Text,
+}
+
+/// How a value was given.
+#[derive(Debug, Clone)]
+pub(super) enum Text {
+    /// `key=text`, or what is in the file of `key=@FILE`: the schema says what it is.
+    Plain(String),
+    /// `key:=JSON`.
+    Json(Box<RawValue>),
+}
+
+impl Given {
+    pub(super) fn read(words: &[OsString]) -> Result<Self, Failure> {
+        match words {
+            [] => Ok(Self::Nothing),
+            [only] if is_object(only) => object(only).map(Self::Object),
+            words => words.iter().map(|word| Pair::read(word)).collect::<Result<_, _>>().map(Self::Pairs),
+        }
+    }
+}
+
+impl Pair {
+    pub(super) fn read(word: &OsStr) -> Result<Self, Failure> {
+        let name = shown(word.as_encoded_bytes(), LONGEST);
+        let word = word.to_str().ok_or_else(|| Failure::new(format!("{name}: not UTF-8")))?;
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(Failure::new(format!("{name}: key=value is expected, or one JSON object"))
+                .hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
+        };
+        let (key, is_json) = match key.strip_suffix(':') {
+            Some(key) => (key, true),
+            None => (key, false),
+        };
+        if key.is_empty() {
+            return Err(Failure::new(format!("{name}: there is no key before the =")));
+        }
+        let value = match value.strip_prefix('@') {
+            Some(path) => fs::read_to_string(path).map_err(|error| {
+                let path = shown(path.as_bytes(), LONGEST);
+                let hint = format!(
+                    "@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'"
+                );
+                Failure::new(format!("{key}: cannot read {path}: {error}")).hint(hint)
+            })?,
+            None => value.to_owned(),
+        };
+        let value = if is_json { Text::Json(json(key, &value)?) } else { Text::Plain(value) };
+        Ok(Self { key: key.to_owned(), value })
+    }
+}
+
+/// An object begins with a brace. A word that names a file or stdin stands for one; a key does not begin like that.
+fn is_object(word: &OsStr) -> bool {
+    let bytes = word.as_encoded_bytes().trim_ascii_start();
+    bytes == b"-" || matches!(bytes.first(), Some(b'{' | b'[' | b'@'))
+}
+
+fn object(word: &OsStr) -> Result<Box<RawValue>, Failure> {
+    let raw = params::read(word)?;
+    match Json::parse(raw.get().as_bytes()).map(Json::kind) {
+        Ok(Kind::Object) => Ok(raw),
+        _ => Err(Failure::new("MCP has objects for params, and no arrays").hint("--raw sends an array")),
+    }
+}
+
+fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
+    let parsed = Json::parse(text.as_bytes()).map_err(|syntax| {
+        params::pointed(key, text.as_bytes(), syntax.at, syntax.expected)
+            .hint(format!("{key}:= is followed by JSON, {key}= by text"))
+    })?;
+    Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
+}
+
+/// As much of a word as fits a line.
+const LONGEST: usize = 80;

@@ -1,0 +1,108 @@
+//! The pages of a list, each as it was written -> one result with all of it.
+
+use std::collections::HashSet;
+
+use barewire::client::{Client, ClientError};
+use barewire::peer::Raw;
+use barewire::proto::json::{Json, Kind, Text};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::request::Request;
+
+/// Asks for page after page. What is on them is not read, so nothing of it is lost.
+pub(super) async fn all(client: &Client, request: &Request, meta: &Value) -> Result<Raw, ClientError> {
+    let first = ask(client, request, None, meta).await?;
+    let (mut pages, mut seen) = (vec![first], HashSet::new());
+    while let Some(cursor) = pages.last().and_then(next) {
+        if !seen.insert(cursor.clone()) {
+            let what = format!("its pages go in a circle, at cursor {cursor:?}");
+            return Err(ClientError::Fault { method: request.method.clone(), what });
+        }
+        if pages.len() == MOST {
+            let what = format!("its list does not end after {MOST} pages");
+            return Err(ClientError::Fault { method: request.method.clone(), what });
+        }
+        pages.push(ask(client, request, Some(&cursor), meta).await?);
+    }
+    Ok(joined(&pages))
+}
+
+async fn ask(
+    client: &Client,
+    request: &Request,
+    cursor: Option<&str>,
+    meta: &Value,
+) -> Result<Raw, ClientError> {
+    let mut params = serde_json::Map::new();
+    if let Some(given) = &request.params {
+        params = serde_json::from_str(given.get()).unwrap_or_default();
+    }
+    if let Some(cursor) = cursor {
+        params.insert("cursor".to_owned(), cursor.into());
+    }
+    // A client that has nothing to say leaves the params out.
+    let params = if params.is_empty() { Value::Null } else { Value::Object(params) };
+    client.request(request.method.clone(), params).meta(meta).await
+}
+
+fn next(page: &Raw) -> Option<String> {
+    let json = Json::parse(page.as_str()?.as_bytes()).ok()?;
+    let cursor = json.members().find(|member| member.name == CURSOR)?.value;
+    Some(Text::from_json(cursor)?.to_name().into_owned())
+}
+
+/// The members of the first page, with the elements of all in its list. A single page stays as it is.
+fn joined(pages: &[Raw]) -> Raw {
+    let [first, more @ ..] = pages else { return Raw::default() };
+    let Some(json) =
+        first.as_str().and_then(|text| Json::parse(text.as_bytes()).ok()).filter(|_| !more.is_empty())
+    else {
+        return first.clone();
+    };
+    let mut members = Vec::new();
+    for member in json.members().filter(|member| member.name != CURSOR) {
+        let name = member.name.raw();
+        let value = match member.value.kind() {
+            Kind::Array => {
+                let others = more.iter().filter_map(|page| Json::parse(page.as_str()?.as_bytes()).ok());
+                let others = others
+                    .filter_map(|page| page.members().find(|it| it.name == member.name).map(|it| it.value));
+                let elements = member.value.elements().chain(others.flat_map(Json::elements));
+                format!("[{}]", elements.map(Json::as_str).collect::<Vec<_>>().join(","))
+            }
+            _ => member.value.as_str().to_owned(),
+        };
+        members.push(format!("{name}:{value}"));
+    }
+    let text = RawValue::from_string(format!("{{{}}}", members.join(","))).expect("members of JSON are JSON");
+    Raw::of(&text).expect("what is JSON can be written")
+}
+
+const CURSOR: &str = "nextCursor";
+
+/// No list that anybody could use has more pages.
+const MOST: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &str) -> Raw {
+        Raw::of(&RawValue::from_string(text.to_owned()).expect("JSON")).expect("JSON")
+    }
+
+    #[test]
+    fn pages_are_joined_without_a_change_to_what_is_on_them() {
+        let first = page(r#"{"tools":[{"name":"a", "x":1.0}],"nextCursor":"2","ttlMs":5}"#);
+        let second = page(r#"{"tools":[{"name":"\u0062"},{"name":"c"}]}"#);
+        assert_eq!(next(&first).as_deref(), Some("2"));
+        assert_eq!(next(&second), None);
+        let all = joined(&[first, second.clone()]);
+        assert_eq!(
+            all.as_str(),
+            Some(r#"{"tools":[{"name":"a", "x":1.0},{"name":"\u0062"},{"name":"c"}],"ttlMs":5}"#)
+        );
+        assert_eq!(joined(std::slice::from_ref(&second)), second);
+    }
+}

@@ -1,0 +1,52 @@
+//! How far a call has come -> a line about it.
+
+use barewire::proto::mcp::ProgressParams;
+
+use crate::output::shown;
+
+/// `3/10 sleeping`; on a terminal with a bar before it.
+pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
+    let ProgressParams { progress: done, total, message, .. } = progress;
+    let mut line = String::new();
+    if let Some(part) = total.map(|total| done / total).filter(|part| (0.0..=1.0).contains(part) && with_bar)
+    {
+        let full = (1..=BAR).filter(|step| f64::from(*step) <= part * f64::from(BAR)).count();
+        line = format!("[{:<width$}] ", "#".repeat(full), width = usize::from(BAR));
+    } else if !with_bar {
+        line.push_str("progress ");
+    }
+    line.push_str(&done.to_string());
+    if let Some(total) = total {
+        line = format!("{line}/{total}");
+    }
+    match message {
+        Some(message) => format!("{line} {}", shown(message.as_bytes(), LONGEST)),
+        None => line,
+    }
+}
+
+/// How wide the bar is.
+const BAR: u16 = 20;
+
+/// As much of a message as fits a line.
+const LONGEST: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use barewire::proto::rpc::Id;
+
+    use super::*;
+
+    #[test]
+    fn says_how_much_of_how_much() {
+        let mut progress = ProgressParams::new(Id::from(1), 5.0);
+        assert_eq!(line(&progress, false), "progress 5");
+        assert_eq!(line(&progress, true), "5");
+        progress.total = Some(10.0);
+        progress.message = Some("half\u{7}".to_owned());
+        assert_eq!(line(&progress, false), r"progress 5/10 half\x07");
+        assert_eq!(line(&progress, true), r"[##########          ] 5/10 half\x07");
+        progress.total = Some(0.0);
+        assert_eq!(line(&progress, true), r"5/0 half\x07");
+    }
+}

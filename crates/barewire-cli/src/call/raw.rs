@@ -1,0 +1,51 @@
+//! `barewire call --raw`: one request of JSON-RPC, with nothing before it, and its answer as it was written.
+
+use std::time::Instant;
+
+use barewire::peer::{CallError, Raw};
+use serde_json::value::RawValue;
+
+use super::answer::{self, Answer, Form};
+use super::missed::Missed;
+use super::signals::Signals;
+use super::target::Target;
+use super::{Args, cannot_begin};
+use crate::output::Output;
+use crate::{Exit, Failure};
+
+pub(super) async fn call(
+    args: &Args,
+    target: &Target<'_>,
+    params: Option<&RawValue>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    // Before anything is started that a signal could leave behind.
+    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
+    let form = Form::of(args);
+    let began = Instant::now();
+    let peer = match signals.or(target.open(args)).await {
+        Ok(peer) => peer,
+        Err(missed) => return answer::print(output, form, Err(missed), began.elapsed()),
+    };
+    let call = peer.call::<Raw>(&args.what, params);
+    let call = match args.patience() {
+        Some(patience) => call.timeout(patience),
+        None => call.no_timeout(),
+    };
+    let asked = async {
+        match call.await {
+            Ok(result) => Ok(Answer::Result(result)),
+            Err(CallError::Refused(error)) => Ok(Answer::Refused(error)),
+            Err(error) => Err(Missed::unanswered(&error, args)),
+        }
+    };
+    let answer = signals.or(asked).await;
+    // Whoever waits for the answer does not wait for the end of the program.
+    let done = answer::print(output, form, answer, began.elapsed());
+    tokio::select! {
+        _ = peer.shutdown() => {}
+        // The program's watcher ends it without us.
+        _ = signals.next() => {}
+    }
+    done
+}

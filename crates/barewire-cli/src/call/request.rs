@@ -1,0 +1,264 @@
+//! The first word and what stands behind it -> a method and its params, with the help of the server's own lists.
+
+use std::ffi::OsString;
+
+use barewire::client::{Client, ClientError};
+use barewire::proto::mcp::{Kind, Method, Prompt, Side, Tool};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Args;
+use super::arguments::{self, Wrong};
+use super::given::{Given, Pair};
+use super::missed::{Missed, Reason};
+use super::schema::{Field, Fields, Others};
+use crate::Failure;
+use crate::nearest::nearest;
+use crate::output::shown;
+
+/// What is wanted, before anybody was asked.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// A list, or of it what has these names.
+    List {
+        method: &'static str,
+        names: Vec<String>,
+    },
+    Read {
+        uri: String,
+    },
+    Prompt {
+        name: String,
+        given: Given,
+    },
+    Tool {
+        name: String,
+        given: Given,
+    },
+    Method {
+        method: String,
+        given: Given,
+    },
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) params: Option<Box<RawValue>>,
+    /// What of a list is shown; all, if there is none.
+    pub(super) names: Vec<String>,
+    /// What is odd about it.
+    pub(super) notes: Vec<String>,
+}
+
+/// Words that stand for a list.
+const LISTS: [(&str, &str); 4] = [
+    ("tools", "tools/list"),
+    ("resources", "resources/list"),
+    ("templates", "resources/templates/list"),
+    ("prompts", "prompts/list"),
+];
+
+impl Ask {
+    /// A word of ours, a word in the table of methods, else a tool.
+    pub(super) fn of(args: &Args) -> Result<Self, Failure> {
+        let (what, words) = (args.what.as_str(), args.arguments.as_slice());
+        if args.tool {
+            return Ok(Self::Tool { name: what.to_owned(), given: Given::read(words)? });
+        }
+        if !args.method {
+            if let Some((_, method)) = LISTS.iter().find(|(word, _)| *word == what) {
+                let names = words.iter().map(text).collect::<Result<_, _>>()?;
+                return Ok(Self::List { method, names });
+            }
+            match (what, words) {
+                ("resource" | "read", [uri]) => return Ok(Self::Read { uri: text(uri)? }),
+                ("resource" | "read", _) => return Err(usage(what, "URI")),
+                ("prompt", [name, words @ ..]) => {
+                    return Ok(Self::Prompt { name: text(name)?, given: Given::read(words)? });
+                }
+                ("prompt", []) => return Err(usage(what, "NAME key=value…")),
+                _ => {}
+            }
+        }
+        let given = Given::read(words)?;
+        if args.method || Method::find(what).is_some() {
+            return Ok(Self::Method { method: what.to_owned(), given });
+        }
+        Ok(Self::Tool { name: what.to_owned(), given })
+    }
+
+    /// Looks up what is needed to make a request of it.
+    pub(super) async fn prepare(self, client: &Client, args: &Args) -> Result<Request, Missed> {
+        let missed = |error: ClientError| Missed::unasked(&error, args);
+        match self {
+            Self::List { method, names } => Ok(Request { names, ..Request::new(method, None) }),
+            Self::Read { uri } => Ok(Request::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
+            Self::Method { method, given } => {
+                let (params, notes) = match given {
+                    Given::Nothing => (None, Vec::new()),
+                    Given::Object(object) => (Some(object), Vec::new()),
+                    Given::Pairs(pairs) => {
+                        let (object, notes) =
+                            arguments::object(&method, &pairs, &known_params()).map_err(wrong)?;
+                        (Some(object), notes)
+                    }
+                };
+                Ok(Request { notes, ..Request::new(method, params) })
+            }
+            // An object is sent as it is: whoever writes one may want to see what a server does with a bad one.
+            Self::Tool { name, given: Given::Object(object) } => {
+                Ok(Request::named("tools/call", &name, Some(object)))
+            }
+            Self::Tool { name, given } => {
+                let tools = client.list_tools().await.map_err(missed)?;
+                let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+                    return Err(no_such("tool", &name, &names(&tools)));
+                };
+                let fields = Fields::of(&tool.input_schema);
+                Request::typed("tools/call", &name, &given, &fields)
+            }
+            Self::Prompt { name, given: Given::Object(object) } => {
+                Ok(Request::named("prompts/get", &name, Some(object)))
+            }
+            Self::Prompt { name, given } => {
+                let prompts = client.list_prompts().await.map_err(missed)?;
+                let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+                    let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
+                    return Err(no_such("prompt", &name, &names));
+                };
+                Request::typed("prompts/get", &name, &given, &fields_of(prompt))
+            }
+        }
+    }
+}
+
+impl Request {
+    fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
+        Self { method: method.into(), params, names: Vec::new(), notes: Vec::new() }
+    }
+
+    fn named(method: &str, name: &str, arguments: Option<Box<RawValue>>) -> Self {
+        let name = raw(&name);
+        let params = match arguments {
+            Some(arguments) => format!("{{\"name\":{name},\"arguments\":{arguments}}}"),
+            None => format!("{{\"name\":{name}}}"),
+        };
+        Self::new(method, Some(RawValue::from_string(params).expect("members of JSON are JSON")))
+    }
+
+    fn typed(method: &str, name: &str, given: &Given, fields: &Fields) -> Result<Self, Missed> {
+        let pairs: &[Pair] = if let Given::Pairs(pairs) = given { pairs } else { &[] };
+        let (object, notes) = arguments::object(name, pairs, fields).map_err(wrong)?;
+        let arguments = (!pairs.is_empty()).then_some(object);
+        Ok(Self { notes, ..Self::named(method, name, arguments) })
+    }
+
+    /// Whether it asks for a list and not for a page of it.
+    pub(super) fn is_whole_list(&self) -> bool {
+        LISTS.iter().any(|(_, method)| *method == self.method)
+            && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
+    }
+
+    /// Whether nobody answers it.
+    pub(super) fn is_notification(&self) -> bool {
+        Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
+            || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
+    }
+
+    /// The tool or prompt it names.
+    pub(super) fn name(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let params = self.params.as_ref()?;
+        serde_json::from_str(params.get()).ok().map(|Named { name }| name)
+    }
+}
+
+/// The sentence about a name that the server does not have, with those that it has.
+pub(super) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
+    let shown_name = shown(name.as_bytes(), LONGEST);
+    let mut said = format!("the server has no {what} {shown_name}");
+    if what == "tool" {
+        let methods = barewire::proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
+        let words = LISTS.iter().map(|(word, _)| *word).chain(methods.map(|method| method.name));
+        if let Some(near) = nearest(name, words).filter(|_| name.contains('/') || names.is_empty()) {
+            said = format!("{said}, and MCP no such method: did you mean {near}?");
+        }
+    }
+    Missed { reason: Reason::NoSuchName, what: said, hint: Some(listed(what, name, names).into()) }
+}
+
+/// `did you mean echo? this server has the tools: echo, add`.
+pub(super) fn listed(what: &str, name: &str, names: &[&str]) -> String {
+    if names.is_empty() {
+        return format!("this server has no {what}s");
+    }
+    let near = nearest(name, names.iter().copied());
+    let near =
+        near.map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), LONGEST)));
+    let some: Vec<String> = names.iter().take(MOST).map(|name| shown(name.as_bytes(), LONGEST)).collect();
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    format!("{near}this server has the {what}s: {}{more}", some.join(", "))
+}
+
+pub(super) fn names(tools: &[Tool]) -> Vec<&str> {
+    tools.iter().map(|tool| &*tool.name).collect()
+}
+
+/// The arguments of a prompt are strings.
+pub(super) fn fields_of(prompt: &Prompt) -> Fields {
+    let arguments = prompt.arguments.as_deref().unwrap_or_default();
+    let field = |argument: &barewire::proto::mcp::PromptArgument| Field {
+        title: argument.title.clone(),
+        description: argument.description.clone(),
+        required: argument.required,
+        ..Field::string(&argument.name)
+    };
+    let others = Others::Like(Box::new(Field::string("")));
+    Fields {
+        fields: arguments.iter().map(field).collect(),
+        others: if arguments.is_empty() { others } else { Others::Refused },
+    }
+}
+
+/// Params that are texts, also if they look like numbers. All others are what they look like.
+fn known_params() -> Fields {
+    let schema = json!({
+        "properties": { "uri": { "type": "string" }, "name": { "type": "string" }, "cursor": { "type": "string" }, "level": { "type": "string" } },
+        "additionalProperties": {},
+    });
+    Fields::of(&raw(&schema))
+}
+
+fn wrong(Wrong { what, hint }: Wrong) -> Missed {
+    Missed { reason: Reason::BadArguments, what, hint: Some(hint.into()) }
+}
+
+fn usage(word: &str, rest: &str) -> Failure {
+    Failure::new(format!("{word} is followed by {rest}"))
+        .hint(format!("barewire call {word} {rest} -- PROGRAM; --tool if a tool has this name"))
+}
+
+fn text(word: &OsString) -> Result<String, Failure> {
+    let lossy = || Failure::new(format!("{}: not UTF-8", shown(word.as_encoded_bytes(), LONGEST)));
+    word.to_str().map(str::to_owned).ok_or_else(lossy)
+}
+
+fn has(object: &RawValue, name: &str) -> bool {
+    let json = barewire::proto::json::Json::parse(object.get().as_bytes());
+    json.is_ok_and(|json| json.members().any(|member| member.name == name))
+}
+
+fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("strings and maps of them are JSON")
+}
+
+/// As much of a name as fits a line.
+const LONGEST: usize = 60;
+
+/// So many names are listed in a hint.
+const MOST: usize = 20;

@@ -1,0 +1,485 @@
+//! The JSON Schema of an object -> its fields: what a word on a command line or a line at a terminal has to be to be one.
+
+use std::fmt;
+
+use barewire::proto::json::Json;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The fields of an object.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    /// In the order in which they were written.
+    pub(super) fields: Vec<Field>,
+    pub(super) others: Others,
+}
+
+/// What is said of members that are no field.
+#[derive(Debug, Default)]
+pub(super) enum Others {
+    #[default]
+    Allowed,
+    /// They are all like this.
+    Like(Box<Field>),
+    Refused,
+}
+
+/// A member of an object.
+#[derive(Debug, Default)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) required: bool,
+    /// What it may be; anything, if there is none.
+    pub(super) kinds: Vec<Type>,
+    /// The values that it may have, if they are few.
+    pub(super) choices: Option<Vec<Choice>>,
+    pub(super) default: Option<Value>,
+    pub(super) limits: Limits,
+    /// What the elements of an array are.
+    pub(super) items: Option<Box<Field>>,
+}
+
+/// A type of JSON, in the order in which a text is tried to be one: everything is a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Type {
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    Array,
+    Object,
+    String,
+}
+
+/// A value that can be chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    pub(super) value: Value,
+    pub(super) title: Option<String>,
+}
+
+/// Bounds: of a number, of the letters of a string, of the elements of an array.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    pub(super) least: Option<f64>,
+    pub(super) most: Option<f64>,
+    pub(super) above: Option<f64>,
+    pub(super) below: Option<f64>,
+    pub(super) min_length: Option<u64>,
+    pub(super) max_length: Option<u64>,
+    pub(super) min_items: Option<u64>,
+    pub(super) max_items: Option<u64>,
+    /// As `email` or `date`.
+    pub(super) format: Option<String>,
+}
+
+impl Fields {
+    /// What `schema` says of an object. What is not understood is not said.
+    pub(super) fn of(schema: &RawValue) -> Self {
+        let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Self::default() };
+        let object = resolved(&root, &root);
+        let properties = object.get("properties").and_then(Value::as_object);
+        let required = |name: &str| {
+            let listed = object.get("required").and_then(Value::as_array);
+            listed.is_some_and(|names| names.iter().any(|it| it == name))
+        };
+        let mut fields = Vec::new();
+        for name in order(schema) {
+            let Some(property) = properties.and_then(|them| them.get(&name)) else { continue };
+            let is_required = required(&name);
+            fields.push(Field { name, required: is_required, ..Field::of(&root, property, DEEPEST) });
+        }
+        // What stands elsewhere in the schema is found by reference, and has lost its order.
+        for (name, property) in properties.into_iter().flatten() {
+            if fields.iter().all(|field| field.name != *name) {
+                let field = Field::of(&root, property, DEEPEST);
+                fields.push(Field { name: name.clone(), required: required(name), ..field });
+            }
+        }
+        let has_patterns = object.get("patternProperties").is_some();
+        let others = match object.get("additionalProperties") {
+            Some(Value::Bool(false)) if !has_patterns => Others::Refused,
+            Some(like @ Value::Object(_)) => Others::Like(Box::new(Field::of(&root, like, DEEPEST))),
+            _ => Others::Allowed,
+        };
+        Self { fields, others }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl Field {
+    /// A string of this name: what the arguments of a prompt are.
+    pub(super) fn string(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kinds: vec![Type::String], ..Self::default() }
+    }
+
+    fn of(root: &Value, schema: &Value, depth: usize) -> Self {
+        let outer = schema;
+        let schema = resolved(root, schema);
+        let text = |name: &str| {
+            let own = outer.get(name).or_else(|| schema.get(name));
+            own.and_then(Value::as_str).map(str::to_owned)
+        };
+        let number = |name: &str| schema.get(name).and_then(Value::as_f64);
+        let whole = |name: &str| schema.get(name).and_then(Value::as_u64);
+        let limits = Limits {
+            least: number("minimum"),
+            most: number("maximum"),
+            above: number("exclusiveMinimum"),
+            below: number("exclusiveMaximum"),
+            min_length: whole("minLength"),
+            max_length: whole("maxLength"),
+            min_items: whole("minItems"),
+            max_items: whole("maxItems"),
+            format: text("format"),
+        };
+        let items = schema.get("items").filter(|_| depth > 0);
+        Self {
+            name: String::new(),
+            title: text("title"),
+            description: text("description"),
+            required: false,
+            kinds: kinds(root, schema, depth),
+            choices: choices(root, schema, depth),
+            default: outer.get("default").or_else(|| schema.get("default")).cloned(),
+            limits,
+            items: items.map(|items| Box::new(Self::of(root, items, depth - 1))),
+        }
+    }
+
+    /// Whether it may be of this type.
+    pub(super) fn may_be(&self, kind: Type) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// What is wrong with `value`, as what it must be.
+    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+        let fits = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.is(value));
+        if !fits {
+            return Err(format!("must be {}", self.kind()));
+        }
+        if let Some(choices) = &self.choices
+            && choices.iter().all(|choice| choice.value != *value)
+        {
+            return Err(format!("must be {}", self.kind()));
+        }
+        self.limits.check(value)?;
+        if let (Some(items), Some(elements)) = (&self.items, value.as_array()) {
+            elements.iter().try_for_each(|element| {
+                items.check(element).map_err(|wrong| format!("has an element that {wrong}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What it must be, with an article: `an integer`, `one of a, b`.
+    pub(super) fn kind(&self) -> String {
+        if let Some(choices) = &self.choices {
+            let names: Vec<String> = choices.iter().map(|choice| plain(&choice.value)).collect();
+            return match names.as_slice() {
+                [only] => only.clone(),
+                names => format!("one of {}", names.join(", ")),
+            };
+        }
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.with_article()).collect();
+        match names.as_slice() {
+            [] => "any JSON".to_owned(),
+            names => names.join(" or "),
+        }
+    }
+
+    /// The same for a column: `integer 1..10`, `a|b`, `array of string`.
+    pub(super) fn short(&self) -> String {
+        if let Some(choices) = &self.choices {
+            return choices.iter().map(|choice| plain(&choice.value)).collect::<Vec<_>>().join("|");
+        }
+        let mut names: Vec<String> = self.kinds.iter().map(ToString::to_string).collect();
+        if let (Some(items), [Type::Array]) = (&self.items, self.kinds.as_slice()) {
+            names = vec![format!("array of {}", items.short())];
+        }
+        let names = if names.is_empty() { "any".to_owned() } else { names.join("|") };
+        format!("{names}{}", self.limits)
+    }
+}
+
+impl Type {
+    const ALL: [(Self, &'static str, &'static str); 7] = [
+        (Self::Null, "null", "null"),
+        (Self::Boolean, "boolean", "true or false"),
+        (Self::Integer, "integer", "an integer"),
+        (Self::Number, "number", "a number"),
+        (Self::Array, "array", "an array"),
+        (Self::Object, "object", "an object"),
+        (Self::String, "string", "a string"),
+    ];
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, it, _)| *it == name).map(|(kind, ..)| *kind)
+    }
+
+    fn with_article(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., name)| name)
+    }
+
+    pub(super) fn is(self, value: &Value) -> bool {
+        match self {
+            Self::Null => value.is_null(),
+            Self::Boolean => value.is_boolean(),
+            // JSON Schema: 1.0 is an integer.
+            Self::Integer => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+            Self::Number => value.is_number(),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+            Self::String => value.is_string(),
+        }
+    }
+
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(_) => Self::Number,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
+            Value::String(_) => Self::String,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL.iter().find(|(kind, ..)| kind == self).map_or("", |(_, name, _)| name))
+    }
+}
+
+impl Limits {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        if let Some(number) = value.as_f64() {
+            let broken = [
+                (self.least.filter(|least| number < *least), "at least"),
+                (self.most.filter(|most| number > *most), "at most"),
+                (self.above.filter(|above| number <= *above), "more than"),
+                (self.below.filter(|below| number >= *below), "less than"),
+            ];
+            if let Some((limit, words)) =
+                broken.iter().find_map(|(limit, words)| Some((limit.as_ref()?, words)))
+            {
+                return Err(format!("must be {words} {limit}"));
+            }
+        }
+        let counted = match value {
+            Value::String(text) => {
+                Some((text.chars().count(), self.min_length, self.max_length, "characters"))
+            }
+            Value::Array(elements) => Some((elements.len(), self.min_items, self.max_items, "elements")),
+            _ => None,
+        };
+        if let Some((count, least, most, what)) = counted {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            if let Some(least) = least.filter(|least| count < *least) {
+                return Err(format!("must have at least {least} {what}"));
+            }
+            if let Some(most) = most.filter(|most| count > *most) {
+                return Err(format!("must have at most {most} {what}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For a column: ` 1..10`, or nothing.
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+        if self.least.is_some() || self.most.is_some() {
+            write!(f, " {}..{}", bound(self.least), bound(self.most))?;
+        }
+        match &self.format {
+            // What schemas made from types say of the width of a number helps nobody.
+            Some(format) if self.least.is_none() && self.most.is_none() && !is_width(format) => {
+                write!(f, " ({format})")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_width(format: &str) -> bool {
+    let digits = |prefix: &str| format.strip_prefix(prefix).is_some_and(|rest| rest.parse::<u8>().is_ok());
+    digits("int") || digits("uint") || matches!(format, "double" | "float")
+}
+
+/// A value as a person would type it.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The names of the properties as they were written, which a map of them forgets.
+fn order(schema: &RawValue) -> Vec<String> {
+    let Ok(json) = Json::parse(schema.get().as_bytes()) else { return Vec::new() };
+    let properties = json.members().find(|member| member.name == "properties");
+    let names = properties.into_iter().flat_map(|properties| properties.value.members());
+    names.map(|member| member.name.to_name().into_owned()).collect()
+}
+
+/// What stands where `schema` refers to, inside of the same schema.
+fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    for _ in 0..DEEPEST {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        let Some(found) = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it))
+        else {
+            break;
+        };
+        schema = found;
+    }
+    schema
+}
+
+/// The types that a schema allows; none if that is not known, or all.
+fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
+    let mut found: Vec<Type> = match schema.get("type") {
+        Some(Value::String(name)) => Type::parse(name).into_iter().collect(),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).filter_map(Type::parse).collect(),
+        _ => match (values(schema), branches(schema)) {
+            (Some(values), _) => values.map(Type::of).collect(),
+            (None, Some(branches)) if depth > 0 => {
+                let each: Vec<Vec<Type>> =
+                    branches.iter().map(|branch| kinds(root, resolved(root, branch), depth - 1)).collect();
+                // One of them may be anything, and so may all.
+                if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
+            }
+            _ => Vec::new(),
+        },
+    };
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The values that a schema allows, if it lists them.
+fn choices(root: &Value, schema: &Value, depth: usize) -> Option<Vec<Choice>> {
+    if let Some(values) = values(schema) {
+        // 2025-06-18 has names for the values beside them, later there are titles of consts.
+        let names = schema.get("enumNames").and_then(Value::as_array);
+        let title = |index: usize| names?.get(index)?.as_str().map(str::to_owned);
+        let own = schema.get("title").and_then(Value::as_str).filter(|_| schema.get("const").is_some());
+        let choice = |(index, value): (usize, &Value)| Choice {
+            value: value.clone(),
+            title: title(index).or_else(|| own.map(str::to_owned)),
+        };
+        return Some(values.enumerate().map(choice).collect());
+    }
+    let branches = branches(schema).filter(|_| depth > 0)?;
+    let mut all = Vec::new();
+    for branch in branches {
+        let branch = resolved(root, branch);
+        match choices(root, branch, depth - 1) {
+            Some(choices) => all.extend(choices),
+            None if branch.get("type").is_some_and(|kind| kind == "null") => {
+                all.push(Choice { value: Value::Null, title: None });
+            }
+            None => return None,
+        }
+    }
+    Some(all)
+}
+
+fn values(schema: &Value) -> Option<impl Iterator<Item = &Value>> {
+    let values = match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(values)), _) => values.as_slice(),
+        (_, Some(value)) => std::slice::from_ref(value),
+        _ => return None,
+    };
+    Some(values.iter())
+}
+
+fn branches(schema: &Value) -> Option<&Vec<Value>> {
+    ["anyOf", "oneOf"].iter().find_map(|name| schema.get(*name).and_then(Value::as_array))
+}
+
+/// A schema that refers to itself is not followed any further.
+const DEEPEST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(schema: &str) -> Fields {
+        Fields::of(&RawValue::from_string(schema.to_owned()).expect("JSON"))
+    }
+
+    fn field(schema: Value) -> Field {
+        let object = json!({"properties": {"it": schema}}).to_string();
+        fields(&object).fields.pop().expect("one")
+    }
+
+    #[test]
+    fn fields_keep_their_order_and_know_what_is_required() {
+        let them = fields(r#"{"type":"object","properties":{"z":{},"a":{},"m":{}},"required":["m"]}"#);
+        let names: Vec<_> = them.fields.iter().map(|field| (&*field.name, field.required)).collect();
+        assert_eq!(names, [("z", false), ("a", false), ("m", true)]);
+        assert!(matches!(them.others, Others::Allowed));
+        assert!(matches!(fields(r#"{"additionalProperties":false}"#).others, Others::Refused));
+    }
+
+    #[test]
+    fn what_a_field_is_stands_in_many_forms() {
+        for (schema, kind, short) in [
+            (json!({"type": "integer", "minimum": 1, "maximum": 9}), "an integer", "integer 1..9"),
+            (json!({"type": ["string", "null"]}), "null or a string", "null|string"),
+            (json!({"enum": ["a", "b", 3]}), "one of a, b, 3", "a|b|3"),
+            (json!({"oneOf": [{"const": "a", "title": "A"}, {"const": "b"}]}), "one of a, b", "a|b"),
+            (json!({"anyOf": [{"enum": ["x"]}, {"type": "null"}]}), "one of x, null", "x|null"),
+            (
+                json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+                "a number or a string",
+                "number|string",
+            ),
+            (json!({"type": "array", "items": {"type": "string"}}), "an array", "array of string"),
+            (json!({"type": "string", "format": "email"}), "a string", "string (email)"),
+            (json!({"type": "integer", "format": "uint32"}), "an integer", "integer"),
+            (json!({"const": 1}), "1", "1"),
+            (json!({}), "any JSON", "any"),
+            (json!(true), "any JSON", "any"),
+        ] {
+            let field = field(schema.clone());
+            assert_eq!((field.kind().as_str(), field.short().as_str()), (kind, short), "{schema}");
+        }
+    }
+
+    #[test]
+    fn references_inside_of_the_schema_are_followed_and_circles_end() {
+        let schema = r##"{"$defs":{"Color":{"enum":["red"],"description":"a colour"},"Tree":{"type":"array","items":{"$ref":"#/$defs/Tree"}},"Loop":{"$ref":"#/$defs/Loop"}},
+            "properties":{"c":{"$ref":"#/$defs/Color","description":"of the dot"},"t":{"$ref":"#/$defs/Tree"},"l":{"$ref":"#/$defs/Loop"}}}"##;
+        let them = fields(schema);
+        assert_eq!(them.fields[0].kind(), "red");
+        assert_eq!(them.fields[0].description.as_deref(), Some("of the dot"));
+        assert_eq!(them.fields[1].kinds, [Type::Array]);
+        assert!(them.fields[2].kinds.is_empty());
+    }
+
+    #[test]
+    fn a_value_is_judged_by_type_choice_and_limits() {
+        let wrong = |schema: Value, value: Value| field(schema).check(&value).expect_err("wrong");
+        assert_eq!(wrong(json!({"type": "integer"}), json!(1.5)), "must be an integer");
+        assert!(field(json!({"type": "integer"})).check(&json!(1.0)).is_ok());
+        assert_eq!(wrong(json!({"type": "number", "maximum": 3}), json!(4)), "must be at most 3");
+        assert_eq!(wrong(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
+        assert_eq!(wrong(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
+        assert_eq!(wrong(json!({"enum": ["a"]}), json!("b")), "must be a");
+        let list = json!({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1});
+        assert_eq!(wrong(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
+        assert_eq!(wrong(list, json!(["c"])), "has an element that must be one of a, b");
+    }
+}

@@ -1,0 +1,186 @@
+//! Content and resources -> text as it is, and a line about everything else; bytes go to files or to a pipe.
+
+use std::io::Write;
+use std::path::Path;
+
+use barewire::proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents, Role};
+
+use super::super::pretty::indented;
+use super::super::save::{decoded, save};
+use crate::Failure;
+use crate::output::{Output, Tone, safe_json, shown, size, text_for};
+
+/// What a tool gives back: its content, or what is structured if there is no text.
+pub(super) fn called(
+    output: &mut Output,
+    result: &CallToolResult,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    for piece in &result.content {
+        content(output, piece, folder)?;
+    }
+    let has_text = result.content.iter().any(|piece| piece.as_text().is_some());
+    match &result.structured_content {
+        Some(structured) if !has_text => writeln!(output, "{}", indented(&safe_json(structured.get())))?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The messages of a prompt, each with who says it.
+pub(super) fn messages(
+    output: &mut Output,
+    result: &GetPromptResult,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    for message in &result.messages {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        let role = output.paint(Tone::Strong, role);
+        write!(output, "{role}: ")?;
+        content(output, &message.content, folder)?;
+    }
+    Ok(())
+}
+
+/// What is in a resource. One part is given as it is: text to anybody, bytes to a pipe. Several are told apart by lines.
+pub(super) fn contents(
+    output: &mut Output,
+    contents: &[ResourceContents],
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(folder) = folder {
+        for part in contents {
+            let bytes = match part {
+                ResourceContents::Text(text) => text.text.clone().into_bytes(),
+                ResourceContents::Blob(blob) => bytes(&blob.blob)?,
+            };
+            let path = save(folder, part.uri(), part.mime_type(), &bytes)?;
+            let path = shown(path.as_os_str().as_encoded_bytes(), LONGEST);
+            writeln!(output, "{path}  {}", facts(part.mime_type(), bytes.len()))?;
+        }
+        return Ok(());
+    }
+    match contents {
+        [] => writeln!(output, "there is nothing in it")?,
+        [ResourceContents::Text(only)] if !output.is_terminal() => output.write_all(only.text.as_bytes())?,
+        [ResourceContents::Text(only)] => line(output, &only.text)?,
+        [ResourceContents::Blob(only)] if !output.is_terminal() => {
+            let bytes = bytes(&only.blob)?;
+            output.write_all(&bytes)?;
+        }
+        parts => {
+            for part in parts {
+                whole(output, part)?;
+            }
+            if parts.iter().any(|part| matches!(part, ResourceContents::Blob(_))) {
+                output.flush()?;
+                Failure::new("bytes are not shown")
+                    .hint("--save DIR writes them to files, and one alone goes into a pipe")
+                    .report();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Result<(), Failure> {
+    match content {
+        Content::Text(text) => line(output, &text.text)?,
+        Content::Image(image) => media(output, "image", &image.data, &image.mime_type, folder)?,
+        Content::Audio(audio) => media(output, "audio", &audio.data, &audio.mime_type, folder)?,
+        Content::ResourceLink(link) => writeln!(output, "{}", linked(link))?,
+        Content::Resource(embedded) => match (&embedded.resource, folder) {
+            (part @ ResourceContents::Blob(blob), Some(folder)) => {
+                let bytes = bytes(&blob.blob)?;
+                let path = save(folder, part.uri(), part.mime_type(), &bytes)?;
+                saved(output, &facts(part.mime_type(), bytes.len()), &path)?;
+            }
+            (part, _) => whole(output, part)?,
+        },
+        other => {
+            let json = serde_json::to_string(other).unwrap_or_default();
+            writeln!(output, "{}", safe_json(&json))?;
+        }
+    }
+    Ok(())
+}
+
+/// Text, and the end of its last line.
+fn line(output: &mut Output, text: &str) -> Result<(), Failure> {
+    let text = text_for(output.is_terminal(), text);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write!(output, "{text}{end}")?;
+    Ok(())
+}
+
+fn media(
+    output: &mut Output,
+    kind: &str,
+    data: &str,
+    mime_type: &str,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    match (decoded(data), folder) {
+        (Ok(bytes), None) => writeln!(output, "[{}]", facts(Some(mime_type), bytes.len()))?,
+        (Ok(bytes), Some(folder)) => {
+            let path = save(folder, kind, Some(mime_type), &bytes)?;
+            saved(output, &facts(Some(mime_type), bytes.len()), &path)?;
+        }
+        (Err(wrong), _) => writeln!(output, "[{}, {wrong}]", shown(mime_type.as_bytes(), LONGEST))?,
+    }
+    Ok(())
+}
+
+fn saved(output: &mut Output, facts: &str, path: &Path) -> Result<(), Failure> {
+    writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), LONGEST))?;
+    Ok(())
+}
+
+/// A part of a resource below a line that says what it is.
+fn whole(output: &mut Output, part: &ResourceContents) -> Result<(), Failure> {
+    let uri = shown(part.uri().as_bytes(), LONGEST);
+    match part {
+        ResourceContents::Text(text) => {
+            writeln!(output, "[{uri}, {}]", facts(part.mime_type(), text.text.len()))?;
+            line(output, &text.text)
+        }
+        ResourceContents::Blob(blob) => {
+            let facts = match decoded(&blob.blob) {
+                Ok(bytes) => facts(part.mime_type(), bytes.len()),
+                Err(wrong) => wrong,
+            };
+            writeln!(output, "[{uri}, {facts}]")?;
+            Ok(())
+        }
+    }
+}
+
+fn linked(link: &Resource) -> String {
+    let name = shown(link.title.as_ref().unwrap_or(&link.name).as_bytes(), LONGEST);
+    let mut facts = vec![shown(link.uri.as_bytes(), LONGEST)];
+    facts.extend(link.mime_type.as_ref().map(|mime_type| shown(mime_type.as_bytes(), LONGEST)));
+    facts.extend(link.size.map(size));
+    let description = link
+        .description
+        .as_ref()
+        .map_or(String::new(), |text| format!(": {}", shown(text.as_bytes(), LONGEST)));
+    format!("[link to {name}, {}]{description}", facts.join(", "))
+}
+
+fn facts(mime_type: Option<&str>, bytes: usize) -> String {
+    let size = size(u64::try_from(bytes).unwrap_or(u64::MAX));
+    match mime_type {
+        Some(mime_type) => format!("{}, {size}", shown(mime_type.as_bytes(), LONGEST)),
+        None => size,
+    }
+}
+
+fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
+    decoded(base64).map_err(|wrong| Failure::new(format!("the resource is broken: {wrong}")))
+}
+
+/// As much of a name as fits a line or two.
+const LONGEST: usize = 200;

@@ -1,0 +1,334 @@
+//! A form of a server -> questions at a terminal, a field at a time -> the values, or no.
+
+use std::io::{self, BufRead, Write};
+
+use barewire::proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
+use serde_json::Value;
+
+use super::arguments;
+use super::given::Text;
+use super::schema::{Choice, Field, Fields, Type, plain};
+use crate::output::{shown, text_for};
+
+/// Where somebody is asked: what they type, and what they see.
+pub(super) struct Terminal<R, W> {
+    pub(super) typed: R,
+    pub(super) seen: W,
+}
+
+/// What was typed at a question.
+enum Line {
+    Text(String),
+    /// The end of the input, or `!decline`.
+    Decline,
+    Cancel,
+}
+
+/// What came of a field.
+enum Filled {
+    With(Value),
+    LeftOut,
+    Not(Line),
+}
+
+impl<R: BufRead, W: Write> Terminal<R, W> {
+    /// Asks for what `known` does not have.
+    pub(super) fn form(
+        &mut self,
+        server: &str,
+        form: &ElicitForm,
+        fields: &Fields,
+        known: &Object,
+    ) -> io::Result<ElicitResult> {
+        writeln!(self.seen, "{} asks: {}", shown(server.as_bytes(), LONGEST), text_for(true, &form.message))?;
+        writeln!(
+            self.seen,
+            "(Enter takes what is in brackets; Ctrl-D or !decline says no, !cancel goes away)"
+        )?;
+        let asked: Vec<&Field> =
+            fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
+        loop {
+            let mut content = known.clone();
+            for field in &asked {
+                match self.field(field)? {
+                    Filled::With(value) => drop(content.insert(field.name.clone(), value)),
+                    Filled::LeftOut => {}
+                    Filled::Not(Line::Cancel) => return Ok(ElicitResult::cancel()),
+                    Filled::Not(_) => return Ok(ElicitResult::decline()),
+                }
+            }
+            // MCP, client/elicitation: users can "review and modify their responses before sending".
+            if asked.len() == 1 {
+                return Ok(ElicitResult::accept(content));
+            }
+            match self.yes_or_no("send this? [y/n]: n asks again")? {
+                Ok(true) => return Ok(ElicitResult::accept(content)),
+                Ok(false) => {}
+                Err(Line::Cancel) => return Ok(ElicitResult::cancel()),
+                Err(_) => return Ok(ElicitResult::decline()),
+            }
+        }
+    }
+
+    /// Shows a page and asks whether it was opened. It never is by us.
+    pub(super) fn url(&mut self, server: &str, page: &ElicitUrl) -> io::Result<ElicitResult> {
+        writeln!(self.seen, "{} asks: {}", shown(server.as_bytes(), LONGEST), text_for(true, &page.message))?;
+        writeln!(self.seen, "It wants you to open this page, which nobody has opened yet:")?;
+        writeln!(self.seen, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
+        Ok(match self.yes_or_no("say yes to it, and open it yourself? [y/n]")? {
+            Ok(true) => ElicitResult { content: None, ..ElicitResult::accept(Object::new()) },
+            Ok(false) | Err(Line::Decline | Line::Text(_)) => ElicitResult::decline(),
+            Err(Line::Cancel) => ElicitResult::cancel(),
+        })
+    }
+
+    /// Asks for a field until what is typed can be one.
+    fn field(&mut self, field: &Field) -> io::Result<Filled> {
+        let label = match (&field.title, &field.description) {
+            (Some(title), Some(description)) => format!(" {title}: {description}"),
+            (Some(only), None) | (None, Some(only)) => format!(" {only}"),
+            (None, None) => String::new(),
+        };
+        let optional = if field.required { "" } else { ", may be left out" };
+        let head = format!("{} ({}{optional}){label}", field.name, kind(field));
+        writeln!(self.seen, "{}", text_for(true, &head.replace('\n', " ")))?;
+        for (number, Choice { value, title }) in (1..).zip(of(field)) {
+            let title = title.as_ref().map_or(String::new(), |title| format!("  {title}"));
+            writeln!(
+                self.seen,
+                "  {number}. {}",
+                shown(format!("{}{title}", plain(value)).as_bytes(), LONGEST)
+            )?;
+        }
+        loop {
+            let default = field
+                .default
+                .as_ref()
+                .map_or(String::new(), |default| format!("[{}] ", shown(plain(default).as_bytes(), LONGEST)));
+            let text = match self.line(&format!("{default}> "))? {
+                Line::Text(text) => text,
+                other => return Ok(Filled::Not(other)),
+            };
+            let wrong = match (text.trim(), &field.default) {
+                ("", Some(default)) => return Ok(Filled::With(default.clone())),
+                ("", None) if !field.required => return Ok(Filled::LeftOut),
+                ("", None) => "a value is needed; \"\" is an empty text".to_owned(),
+                ("\"\"", _) if field.may_be(Type::String) => return Ok(Filled::With(Value::from(""))),
+                (text, _) => match read(field, text) {
+                    Ok(value) => return Ok(Filled::With(value)),
+                    Err(wrong) => wrong,
+                },
+            };
+            writeln!(self.seen, "  {}", text_for(true, &wrong))?;
+        }
+    }
+
+    fn yes_or_no(&mut self, question: &str) -> io::Result<Result<bool, Line>> {
+        loop {
+            match self.line(&format!("{question} "))? {
+                Line::Text(text) => match boolean(text.trim()) {
+                    Some(answer) => return Ok(Ok(answer)),
+                    None => writeln!(self.seen, "  y or n")?,
+                },
+                other => return Ok(Err(other)),
+            }
+        }
+    }
+
+    fn line(&mut self, prompt: &str) -> io::Result<Line> {
+        write!(self.seen, "{prompt}")?;
+        self.seen.flush()?;
+        let mut line = String::new();
+        if self.typed.read_line(&mut line)? == 0 {
+            writeln!(self.seen)?;
+            return Ok(Line::Decline);
+        }
+        Ok(match line.trim() {
+            "!decline" => Line::Decline,
+            "!cancel" => Line::Cancel,
+            _ => Line::Text(line.trim_end_matches(['\n', '\r']).to_owned()),
+        })
+    }
+}
+
+/// What a person types for a field: choices also by their number or title, yes and no, lists with commas.
+pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
+    if let (Some(items), false) = (&field.items, text.starts_with('[')) {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let values: Vec<Value> = parts.map(|part| read(items, part)).collect::<Result<_, _>>()?;
+        let list = Value::from(values);
+        return field.check(&list).map(|()| list);
+    }
+    if let Some(choice) = chosen(field.choices.as_deref().unwrap_or_default(), text) {
+        return Ok(choice.value.clone());
+    }
+    if field.kinds == [Type::Boolean] {
+        return boolean(text).map(Value::from).ok_or_else(|| "must be yes or no".to_owned());
+    }
+    let raw = arguments::value(field, &Text::Plain(text.to_owned()))?;
+    let value: Value = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    format(field, &value)?;
+    Ok(value)
+}
+
+fn chosen<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
+    let exact = choices.iter().find(|choice| plain(&choice.value) == text);
+    let titled = || choices.iter().find(|choice| choice.title.as_deref() == Some(text));
+    let numbered = || choices.get(text.parse::<usize>().ok()?.checked_sub(1)?);
+    exact.or_else(titled).or_else(numbered)
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "true" => Some(true),
+        "n" | "no" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// The formats that a form may ask for, as far as a slip of the finger would break them.
+fn format(field: &Field, value: &Value) -> Result<(), String> {
+    let (Some(format), Some(text)) = (field.limits.format.as_deref(), value.as_str()) else { return Ok(()) };
+    let digits = |part: Option<&str>, count: usize| {
+        part.is_some_and(|part| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_date = |text: &str| {
+        let mut parts = text.split('-');
+        digits(parts.next(), 4)
+            && digits(parts.next(), 2)
+            && digits(parts.next(), 2)
+            && parts.next().is_none()
+    };
+    let (holds, example) = match format {
+        "email" => {
+            let sides = text.rsplit_once('@');
+            (
+                sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
+                "an address as ada@example.org",
+            )
+        }
+        "uri" => (
+            text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()),
+            "a URI as https://example.org",
+        ),
+        "date" => (is_date(text), "a date as 2026-07-28"),
+        "date-time" => (
+            text.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && time.len() >= 9),
+            "a time as 2026-07-28T12:00:00Z",
+        ),
+        _ => return Ok(()),
+    };
+    if holds { Ok(()) } else { Err(format!("must be {example}")) }
+}
+
+/// What can be chosen: of the field, or of the elements of a list.
+fn of(field: &Field) -> &[Choice] {
+    let own = field.choices.as_ref().or_else(|| field.items.as_ref()?.choices.as_ref());
+    own.map_or(&[], Vec::as_slice)
+}
+
+fn kind(field: &Field) -> String {
+    match (of(field), field.kinds.as_slice()) {
+        ([], [Type::Boolean]) => "yes or no".to_owned(),
+        ([], _) => field.short(),
+        (_, [Type::Array]) => "any of these, with commas".to_owned(),
+        _ => "one of these".to_owned(),
+    }
+}
+
+/// As much of a text as fits a line.
+const LONGEST: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    /// What comes of a form when this is typed, and what is seen.
+    fn fill(schema: Value, typed: &str) -> (Value, String) {
+        let requested_schema = to_raw_value(&schema).expect("JSON");
+        let fields = Fields::of(&requested_schema);
+        let form = ElicitForm { message: "Who\u{1b}?".to_owned(), requested_schema, meta: None };
+        let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
+        let result = terminal.form("server", &form, &fields, &Object::new()).expect("nothing fails");
+        (serde_json::to_value(result).expect("JSON"), String::from_utf8(terminal.seen).expect("UTF-8"))
+    }
+
+    fn one(schema: Value, typed: &str) -> Value {
+        let (result, seen) = fill(json!({"properties": {"it": schema}, "required": ["it"]}), typed);
+        assert_eq!(result["action"], "accept", "{seen}");
+        result["content"]["it"].clone()
+    }
+
+    #[test]
+    fn what_is_typed_becomes_what_the_form_asks_for() {
+        assert_eq!(one(json!({"type": "string"}), "Ada Lovelace\n"), "Ada Lovelace");
+        assert_eq!(one(json!({"type": "string"}), "\"\"\n"), "");
+        assert_eq!(one(json!({"type": "integer"}), "36\n"), 36);
+        assert_eq!(one(json!({"type": "number"}), "1.5\n"), 1.5);
+        assert_eq!(one(json!({"type": "boolean"}), "Yes\n"), true);
+        assert_eq!(one(json!({"enum": ["red", "green"]}), "2\n"), "green");
+        assert_eq!(one(json!({"oneOf": [{"const": "r", "title": "Red"}, {"const": "g"}]}), "Red\n"), "r");
+        let list = json!({"type": "array", "items": {"enum": ["a", "b", "c"]}});
+        assert_eq!(one(list, "a, 3\n"), json!(["a", "c"]));
+        assert_eq!(one(json!({"type": "string", "default": "John"}), "\n"), "John");
+    }
+
+    #[test]
+    fn what_cannot_be_is_asked_again() {
+        let (result, seen) = fill(
+            json!({"properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}),
+            "\nx\n0\n7\n",
+        );
+        assert_eq!(result, json!({"action": "accept", "content": {"n": 7}}));
+        assert!(seen.contains("a value is needed"), "{seen}");
+        assert!(seen.contains("must be an integer, not \"x\""), "{seen}");
+        assert!(seen.contains("must be at least 1"), "{seen}");
+        assert_eq!(
+            one(json!({"type": "string", "format": "email"}), "ada\nada@example.org\n"),
+            "ada@example.org"
+        );
+        assert_eq!(one(json!({"type": "string", "format": "date"}), "today\n2026-07-28\n"), "2026-07-28");
+    }
+
+    #[test]
+    fn several_fields_are_reviewed_and_some_may_be_left_out() {
+        let schema =
+            json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]});
+        let (result, _) = fill(schema, "1\n2\nn\n3\n\ny\n");
+        assert_eq!(result, json!({"action": "accept", "content": {"a": "3"}}));
+    }
+
+    #[test]
+    fn there_are_two_ways_to_say_no_and_one_to_go_away() {
+        let schema = json!({"properties": {"a": {"type": "string"}}});
+        for (typed, action) in [("", "decline"), ("!decline\n", "decline"), ("!cancel\n", "cancel")] {
+            assert_eq!(fill(schema.clone(), typed).0, json!({"action": action}));
+        }
+    }
+
+    #[test]
+    fn a_page_is_shown_and_only_a_yes_accepts_it() {
+        for (typed, action) in
+            [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
+        {
+            let page = ElicitUrl {
+                message: "Sign in".to_owned(),
+                url: "https://a\u{202e}b".to_owned(),
+                ..ElicitUrl::default()
+            };
+            let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
+            let result = terminal.url("server", &page).expect("nothing fails");
+            assert_eq!(serde_json::to_value(result).expect("JSON"), json!({"action": action}));
+            assert!(String::from_utf8_lossy(&terminal.seen).contains(r"https://a\xe2\x80\xaeb"));
+        }
+    }
+
+    #[test]
+    fn text_of_the_server_is_escaped() {
+        let (_, seen) = fill(json!({"properties": {"\u{7}": {"type": "string", "title": "\u{9b}"}}}), "");
+        assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{seen:?}");
+    }
+}
