@@ -148,9 +148,9 @@ impl Rule {
         let (code, more) = match self {
             Self::NoHandshake => (Code::METHOD_NOT_FOUND, ""),
             Self::NoMeta => (Code::INVALID_PARAMS, ""),
-            // It may as well be meant for the modern era: MCP 2026-07-28, basic/index, wants -32602 for what it lacks then.
+            // It may as well be meant for the modern era.
             Self::BeforeInitialize if supported.iter().any(|it| it.is_modern()) => {
-                (Code::INVALID_PARAMS, ", unless _meta says the protocol version")
+                (Code::INVALID_REQUEST, ", unless _meta says the protocol version")
             }
             Self::BeforeInitialize | Self::BeforeInitialized | Self::SecondInitialize => (Code::INVALID_REQUEST, ""),
         };
@@ -243,10 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_both_a_handshake_and_metadata_is_refused_as_either_era_has_it() {
-        let code = |supported: &[Revision]| Rule::BeforeInitialize.error(supported).code;
-        assert_eq!(code(&Revision::ALL), Code::INVALID_PARAMS);
-        assert_eq!(code(&[OLD]), Code::INVALID_REQUEST);
+    fn what_lacks_both_a_handshake_and_metadata_is_told_of_either() {
+        let error = |supported: &[Revision]| Rule::BeforeInitialize.error(supported);
+        assert!(error(&Revision::ALL).message.ends_with("unless _meta says the protocol version"));
+        assert!(error(&[OLD]).message.ends_with("before initialize"));
+        for supported in [&Revision::ALL[..], &[OLD]] {
+            assert_eq!(error(supported).code, Code::INVALID_REQUEST);
+        }
     }
 
     #[test]

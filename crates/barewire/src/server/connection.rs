@@ -110,6 +110,9 @@ impl Service for Connected {
         if context.id().is_none() {
             return self.notified(&context);
         }
+        if params.is_some_and(|params| params.json().kind() != JsonKind::Object) {
+            return Err(Failure::invalid_params("params must be an object"));
+        }
         self.refresh();
         let read = RequestParams::read(params);
         trace(&read);
