@@ -133,6 +133,7 @@ fn tools(server: Server) -> Server {
 
 #[derive(Deserialize, JsonSchema)]
 struct Count {
+    #[schemars(range(min = 1))]
     count: u32,
 }
 
