@@ -85,7 +85,8 @@ class Connection:
             request = (side, json.dumps(message["id"]))
             self.asked[request] = (message["method"], revision)
             self.ended.pop(request, None)
-            if (token := (params.get("_meta") or {}).get("progressToken")) is not None:
+            meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
+            if (token := meta.get("progressToken")) is not None:
                 self.tokens[json.dumps(token)] = request
         elif message.get("method") == "notifications/cancelled":
             request = (side, json.dumps(params.get("requestId")))
