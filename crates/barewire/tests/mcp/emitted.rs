@@ -62,6 +62,8 @@ impl Emitted {
     pub(crate) fn client(&mut self, line: &[u8]) {
         for message in messages(line) {
             let revision = match (message.get("method"), message.get("id")) {
+                // What has no id that can be answered is no request, and there is nothing to pair it with.
+                (Some(_), Some(Value::Null)) => continue,
                 (Some(_), id) => {
                     let revision = self.revision_of(&message);
                     if let Some(id) = id {
@@ -126,6 +128,8 @@ impl Emitted {
             "connection": connection,
             "revision": revision,
             "from": from,
+            // What the client says is often wrong on purpose: it is there to be paired with, not to be judged.
+            "ours": from == "server",
             "message": message,
         });
         writeln!(file, "{line}").expect("writable");
