@@ -110,7 +110,7 @@ impl Answers {
                     Ok(Box::pin(async move {
                         let mut result = asked.await?;
                         if result.action == ElicitAction::Accept {
-                            defaults::fill(&schema, result.content.get_or_insert_default());
+                            defaults::fill(&schema, result.content.get_or_insert_default(), revision);
                         }
                         written(&result)
                     }))

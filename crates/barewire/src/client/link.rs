@@ -169,16 +169,7 @@ impl Shared {
             Opening::Exactly(revision) if revision.era() == Era::Legacy => {
                 return Ok(self.initialize(raw, opening).await?);
             }
-            Opening::Known(Era::Legacy) => match self.initialize(raw, opening).await {
-                // It is another one than last time, perhaps.
-                Err(refused @ ClientError::Refused { .. }) => {
-                    return match era::probe(&raw.peer, opening, &self.introduction()).await? {
-                        Probed::Modern(server) => Ok(raw.agree(*server)),
-                        Probed::Legacy | Probed::Gone(_) => Err(refused.into()),
-                    };
-                }
-                agreed => return Ok(agreed?),
-            },
+            Opening::Known(Era::Legacy) => return self.initialize_or_probe(raw, opening).await,
             Opening::Unknown | Opening::Known(Era::Modern) | Opening::Exactly(_) => {}
         }
         match (era::probe(&raw.peer, opening, &self.introduction()).await?, opening) {
@@ -189,7 +180,7 @@ impl Shared {
                 );
                 Err(ClientError::fault("server/discover", what).into())
             }
-            (Probed::Legacy, _) => Ok(self.initialize(raw, opening).await?),
+            (Probed::Legacy, _) => self.initialize_or_probe(raw, opening).await,
             (Probed::Gone(closed), Opening::Unknown)
                 if self.source.can_start_again()
                     && matches!(closed.reason(), Reason::Eof | Reason::Write(_)) =>
@@ -197,6 +188,19 @@ impl Shared {
                 Err(Failed::AtProbe)
             }
             (Probed::Gone(closed), _) => Err(ClientError::Closed(closed).into()),
+        }
+    }
+
+    /// Initializes a server that seems to be of the legacy era. If it refuses, it is perhaps a modern one: another than last
+    /// time, or one that was slow to answer the first probe. This one has all the time that a call has.
+    async fn initialize_or_probe(&self, raw: &Raw, opening: Opening) -> Result<Server, Failed> {
+        let refused = match self.initialize(raw, opening).await {
+            Err(refused @ ClientError::Refused { .. }) => refused,
+            agreed => return Ok(agreed?),
+        };
+        match era::probe(&raw.peer, Opening::Known(Era::Modern), &self.introduction()).await? {
+            Probed::Modern(server) => Ok(raw.agree(*server)),
+            Probed::Legacy | Probed::Gone(_) => Err(refused.into()),
         }
     }
 

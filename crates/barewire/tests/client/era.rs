@@ -91,6 +91,26 @@ async fn silence_is_waited_for_two_seconds_and_a_late_answer_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_modern_server_that_was_slow_is_asked_again_when_it_refuses_to_initialize() {
+    let (here, mut script) = apart();
+    let server = async {
+        let probe = script.expect("server/discover").await;
+        let asked = script.expect("initialize").await;
+        script.answer(&probe, discovered(json!({"tools": {}}))).await;
+        let error = json!({"code": -32022, "message": "no", "data": {"supported": [LATEST], "requested": "2025-11-25"}});
+        script.say(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+        let probe = script.expect("server/discover").await;
+        tokio::time::sleep(seconds(5)).await;
+        script.answer(&probe, discovered(json!({"tools": {}}))).await;
+    };
+    let (client, ()) = tokio::join!(quiet().over(here), server);
+    let client = client.expect("connected");
+    assert_eq!(client.era(), Era::Modern);
+    // It was never initialized.
+    script.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_time_for_the_probe_can_be_set() {
     let (here, mut script) = apart();
     let began = Instant::now();
