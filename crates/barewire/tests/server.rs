@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use barewire::Failure;
 use barewire::Server;
 use barewire::proto::mcp;
-use barewire::server::{Call, Elicit, Resource, Structured, Tool, ToolError};
+use barewire::server::{Call, Elicit, Resource, Structured, Template, Tool, ToolError};
 use barewire::transport::{Memory, memory};
 use emitted::Emitted;
 use schemars::JsonSchema;
@@ -299,6 +300,176 @@ async fn structured_content_has_a_schema_and_is_text_as_well() {
     assert_eq!(answer["result"]["content"][0]["text"], "[1,2]");
     let answer = wire.ask(modern(4, "list", json!({}))).await;
     assert_eq!(answer["result"]["structuredContent"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn a_client_that_says_twice_that_it_is_ready_is_told_once() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.send(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).await;
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    assert_eq!(wire.next().await["result"], json!({}));
+    wire.initialize(json!({})).await;
+    for _ in 0..10 {
+        wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    }
+    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
+    handle.add(Tool::new("b", "Another", || async {}));
+    assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
+    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Age {
+    age: u32,
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_is_another_one() {
+    let ask = |call: Call| async move {
+        loop {
+            let Age { age } = call.ask("age", Elicit::form("How old?")).await?;
+            if age >= 18 {
+                return Ok::<_, ToolError>(age);
+            }
+        }
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let responses = json!({"age": {"action": "accept", "content": {"age": 7}}});
+    let answer = wire.ask(modern(1, "ask", json!({"inputResponses": responses}))).await;
+    assert_eq!(
+        answer["result"]["inputRequests"].as_object().map(|it| it.keys().collect::<Vec<_>>()),
+        Some(vec![&"age#2".to_owned()])
+    );
+    let state = answer["result"]["requestState"].clone();
+    // What was answered stays as it was, whatever is sent for it now.
+    let responses = json!({
+        "age": {"action": "accept", "content": {"age": 40}},
+        "age#2": {"action": "accept", "content": {"age": 20}},
+    });
+    let answer =
+        wire.ask(modern(2, "ask", json!({"inputResponses": responses, "requestState": state}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "20");
+}
+
+fn read(id: u32, uri: &str, more: Value) -> Value {
+    let mut request = modern(id, "x", more);
+    request["method"] = "resources/read".into();
+    request["params"]["uri"] = uri.into();
+    request
+}
+
+#[tokio::test]
+async fn the_state_of_one_resource_is_none_of_another() {
+    let ask = |call: Call| async move {
+        call.keep("seen", &true)?;
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, Failure>(name)
+    };
+    let server = Server::new("test", "1")
+        .with(Resource::new("a://1", "1", ask))
+        .with(Resource::new("a://2", "2", ask));
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(read(1, "a://1", json!({}))).await;
+    let state = answer["result"]["requestState"].clone();
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let again = json!({"inputResponses": responses, "requestState": state});
+    assert_eq!(wire.ask(read(2, "a://2", again.clone())).await["error"]["code"], -32602);
+    assert_eq!(wire.ask(read(3, "a://1", again)).await["result"]["contents"][0]["text"], "Ada");
+}
+
+#[tokio::test]
+async fn a_resource_may_say_how_long_it_can_be_kept() {
+    let contents = || async {
+        let mut result = mcp::ReadResourceResult::new(vec![mcp::ResourceContents::text("a://1", "text")]);
+        (result.ttl_ms, result.cache_scope) = (Some(5000), Some(mcp::CacheScope::Public));
+        result
+    };
+    let server = Server::new("test", "1").with(Resource::new("a://1", "1", contents));
+    let mut wire = Wire::to(&server);
+    wire.send(read(1, "a://1", json!({}))).await;
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert_eq!(line.matches("ttlMs").count(), 1, "{line}");
+    assert!(line.contains(r#""ttlMs":5000,"cacheScope":"public""#), "{line}");
+}
+
+#[tokio::test]
+async fn a_subscription_is_named_by_the_id_as_it_was_written() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let mut wire = Wire::to(&server);
+    let mut listen = modern(0, "x", json!({"notifications": {}}));
+    listen["method"] = "subscriptions/listen".into();
+    let listen = listen.to_string().replace(r#""id":0"#, r#""id":18446744073709551616.50"#);
+    wire.0.send_line(&listen).await.expect("sent");
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
+    wire.0.close_write();
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
+    assert!(line.contains(r#""resultType":"complete""#), "{line}");
+}
+
+#[tokio::test]
+async fn nobody_subscribes_to_more_than_is_kept() {
+    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
+    let _handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
+    let long = "x".repeat(600_000);
+    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
+    assert_eq!(wire.ask(subscribe(format!("b://{long}"))).await["error"]["code"], -32602);
+    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_uri_that_does_not_fit_one_template_may_fit_the_next() {
+    #[derive(Deserialize)]
+    struct Numbered {
+        id: u32,
+    }
+    let server = Server::new("test", "1")
+        .with(Template::new("note://{id}", "number", |Numbered { id }| async move { format!("number {id}") }))
+        .with(Template::new("note://{name}", "name", |Name { name }| async move { format!("name {name}") }));
+    let mut wire = Wire::to(&server);
+    assert_eq!(wire.ask(read(1, "note://7", json!({}))).await["result"]["contents"][0]["text"], "number 7");
+    assert_eq!(wire.ask(read(2, "note://x", json!({}))).await["result"]["contents"][0]["text"], "name x");
+}
+
+#[tokio::test]
+async fn a_task_that_asks_beyond_its_call_is_told() {
+    let (told, mut ended) = tokio::sync::mpsc::channel(1);
+    let ask = move |call: Call| {
+        let told = told.clone();
+        async move {
+            let asked = tokio::spawn(async move {
+                let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
+                let _ = told.send(answer.is_err()).await;
+            });
+            asked.await.map_err(ToolError::from)
+        }
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "input_required");
+    let told = tokio::time::timeout(Duration::from_secs(10), ended.recv()).await;
+    assert_eq!(told.expect("in time"), Some(true));
+}
+
+#[tokio::test]
+async fn one_odd_capability_does_not_hide_the_others() {
+    let ask = |call: Call| async move { call.client_capabilities().elicitation.is_some() };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"sampling": true, "elicitation": {}},
+    });
+    let answer = wire.ask(modern(1, "ask", json!({"_meta": meta}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "true");
 }
 
 #[tokio::test]

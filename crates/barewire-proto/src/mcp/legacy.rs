@@ -111,11 +111,6 @@ impl Legacy {
             Self::Initializing(revision) | Self::Ready(revision) => Some(revision),
         }
     }
-
-    /// Whether the server may ask and tell: it waits for `notifications/initialized` too.
-    pub fn is_ready(self) -> bool {
-        matches!(self, Self::Ready(_))
-    }
 }
 
 impl Policy<'_> {

@@ -70,6 +70,17 @@ impl Incoming {
 
     pub(super) fn finish(&self) {
         self.over.store(true, Ordering::Release);
+        self.told.notify_waiters();
+    }
+
+    async fn over(&self) {
+        loop {
+            let told = self.told.notified();
+            if self.is_over() {
+                return;
+            }
+            told.await;
+        }
     }
 
     pub(super) fn cancel(&self) {
@@ -155,6 +166,11 @@ impl Context {
     /// Whether the sender has cancelled this request.
     pub fn is_cancelled(&self) -> bool {
         self.incoming.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits until this request is answered or cancelled.
+    pub(crate) async fn over(&self) {
+        self.incoming.over().await;
     }
 
     /// Waits until the connection is about to end: the other side has sent its last byte, or we shut down. A handler that

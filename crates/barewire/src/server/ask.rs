@@ -207,22 +207,26 @@ impl sealed::Asked for CreateMessageParams {
     }
 
     fn needs(&self) -> ClientCapability {
-        match self.tools {
-            Some(_) => ClientCapability::SamplingTools,
-            None => ClientCapability::Sampling,
+        match wants_tools(self) {
+            true => ClientCapability::SamplingTools,
+            false => ClientCapability::Sampling,
         }
     }
 
     fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
-        match self.tools {
-            Some(_) => revision.has_sampling_tools() && client.has(ClientCapability::SamplingTools),
-            None => client.has(ClientCapability::Sampling),
+        match wants_tools(self) {
+            true => revision.has_sampling_tools() && client.has(ClientCapability::SamplingTools),
+            false => client.has(ClientCapability::Sampling),
         }
     }
 
     fn read(&self, answer: &RawValue) -> Result<CreateMessageResult, AskError> {
         serde_json::from_str(answer.get()).map_err(unreadable)
     }
+}
+
+fn wants_tools(params: &CreateMessageParams) -> bool {
+    params.tools.is_some() || params.tool_choice.is_some()
 }
 
 /// Which folders the client works in.

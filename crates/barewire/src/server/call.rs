@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use barewire_proto::json::{Json, Text};
+use barewire_proto::json::{Json, Member, Text};
 use barewire_proto::mcp::{
     ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern,
 };
@@ -69,7 +69,8 @@ pub struct Progress {
 impl Call {
     pub(super) fn new(calling: &Calling<'_>) -> Result<Self, Failure> {
         let Calling { context, params, revision, client, shared, .. } = calling;
-        let name = params.name.or(params.uri).and_then(Text::from_json).map(Text::to_name);
+        let about = if context.method() == "resources/read" { params.uri } else { params.name };
+        let name = about.and_then(Text::from_json).map(Text::to_name);
         let name = name.as_deref().unwrap_or_default().into();
         let arguments = params.arguments.map(|arguments| arguments.as_str().into());
         let subject = Subject { name, arguments };
@@ -114,11 +115,7 @@ impl Call {
         match &self.0.client {
             Client::Legacy(session) => &session.capabilities,
             Client::Modern { capabilities, .. } => capabilities.get_or_init(|| {
-                self.meta()
-                    .client_capabilities
-                    .and_then(|json| json.to().ok())
-                    .map(Box::new)
-                    .unwrap_or_default()
+                Box::new(self.meta().client_capabilities.map(capabilities_of).unwrap_or_default())
             }),
         }
     }
@@ -205,12 +202,12 @@ impl Call {
     /// what stands before it may run more than once: effects belong behind the last question, or into [`Self::once`]. What
     /// is asked in one go, as in `join!`, goes out together.
     ///
-    /// `key` is the question's name among those of this call. If the client has not said that it can be asked this, the call
+    /// `key` is the question's name among those of this call; asked again, it is another question. If the client has not said that it can be asked this, the call
     /// ends with an error that says so.
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
         if !question.may_ask(self.client_capabilities(), self.0.revision) {
             self.0.rounds.lack(question.needs());
-            return std::future::pending().await;
+            return self.ended().await;
         }
         let params = question.params(self.0.revision)?;
         if self.0.revision.has_server_requests() {
@@ -226,11 +223,18 @@ impl Call {
             Err(AskError::Unreadable(_)) => None,
             read => Some(read),
         };
-        if let Some(answer) = self.0.rounds.answer(key, read) {
+        let key = self.0.rounds.key(key);
+        if let Some(answer) = self.0.rounds.answer(&key, read) {
             return answer;
         }
-        self.0.rounds.ask(key, Asked { method: question.method(), params });
-        std::future::pending().await
+        self.0.rounds.ask(&key, Asked { method: question.method(), params });
+        self.ended().await
+    }
+
+    /// Waits for the end of the call. The handler is dropped before it; only a task that goes on without it is told.
+    async fn ended<T>(&self) -> Result<T, AskError> {
+        self.0.context.over().await;
+        Err(AskError::Unanswered("the call has ended".to_owned()))
     }
 
     /// The params of a question, with trace context in their `_meta` if the call has one.
@@ -246,7 +250,8 @@ impl Call {
         params
     }
 
-    /// Does something once, however often the handler runs: its result travels with the questions.
+    /// Does something once, however often the handler runs: its result travels with the questions. It must be done before
+    /// something is asked: what still runs when a question goes out is dropped, and begins anew.
     pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -280,6 +285,18 @@ impl Call {
             .seal(plain, &bound_to, SystemTime::now(), inner.shared.settings.state_lifetime)
             .map_err(|error| Failure::internal("State", error.to_string()))
     }
+}
+
+/// What a client can do. Something that is not said as it should be is not said at all; the rest counts.
+fn capabilities_of(json: Json<'_>) -> ClientCapabilities {
+    if let Ok(capabilities) = json.to() {
+        return capabilities;
+    }
+    let member = |member: Member<'_>| format!("{}:{}", member.name.raw(), member.value);
+    let is_good =
+        |member: &String| serde_json::from_str::<ClientCapabilities>(&format!("{{{member}}}")).is_ok();
+    let good: Vec<String> = json.members().map(member).filter(is_good).collect();
+    serde_json::from_str(&format!("{{{}}}", good.join(","))).unwrap_or_default()
 }
 
 /// What a modern request has brought of earlier rounds.

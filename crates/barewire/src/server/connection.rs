@@ -6,8 +6,8 @@ use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::mcp::legacy::{Effect, Event, Policy};
 use barewire_proto::mcp::modern::{self, Modern};
 use barewire_proto::mcp::{
-    InitializeParams, InitializeResult, Legacy, RequestParams, Revision, ServerCapability, SetLevelParams,
-    key,
+    ClientCapabilities, InitializeParams, InitializeResult, Legacy, RequestParams, Revision,
+    ServerCapability, SetLevelParams, key,
 };
 use barewire_proto::rpc::{Notification, Params};
 use tracing::Span;
@@ -24,6 +24,8 @@ use crate::peer::{BoxedWork, Context, Service};
 pub(super) struct Connected {
     shared: Arc<Shared>,
     legacy: Legacy,
+    /// The handshake is complete, and the client has not been promised yet to be told of changes.
+    is_new: bool,
     /// What a legacy client has said of itself.
     session: Option<Arc<Session>>,
     /// What was offered when it was last looked at.
@@ -52,7 +54,7 @@ pub(super) enum Side<'a> {
 impl Connected {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (version, offer) = (shared.registry.version(), shared.registry.offer());
-        Self { shared, legacy: Legacy::default(), session: None, offer, version, last: None }
+        Self { shared, legacy: Legacy::default(), is_new: false, session: None, offer, version, last: None }
     }
 
     fn policy(shared: &Shared) -> Policy<'_> {
@@ -73,12 +75,13 @@ impl Connected {
         let asked: InitializeParams = crate::params::read(params)?;
         let event = Event::Initialize(&asked.protocol_version);
         let revision = self.step(event)?;
-        let session = Session::new(Some(asked.client_info), asked.capabilities);
-        self.session = Some(Arc::new(session));
+        // What it has subscribed to before it introduced itself, where that is allowed, stays.
+        let watch = self.session.take().map(|session| Arc::clone(&session.watch));
+        self.session = Some(Arc::new(Session::new(Some(asked.client_info), asked.capabilities, watch)));
         let capabilities = self.shared.capabilities(&self.offer, revision);
         let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
         result.instructions.clone_from(&self.shared.settings.instructions);
-        Ok(ready(result, Style { revision, shared: Arc::clone(&self.shared), cache: None }))
+        Ok(ready(result, Style::new(revision, Arc::clone(&self.shared), None)))
     }
 
     /// What the handshake says of something that came: the revision it is served in.
@@ -92,9 +95,8 @@ impl Connected {
     }
 
     /// A notification whose turn it is.
-    fn notified(&self, context: &Context) -> Result<BoxedWork, Failure> {
-        if context.method() == INITIALIZED
-            && self.shared.registry.is_open()
+    fn notified(&mut self, context: &Context) -> Result<BoxedWork, Failure> {
+        if std::mem::take(&mut self.is_new)
             && let Some(session) = &self.session
         {
             self.shared.registry.watch(&session.watch);
@@ -121,7 +123,11 @@ impl Service for Connected {
         let (revision, event) = match (&judged, context.method()) {
             (Some(modern), _) => (Some(modern.revision), Event::Request),
             (None, "initialize") => return self.initialize(params),
-            (None, "ping") => (None, Event::Ping),
+            (None, "ping") => {
+                let revision = self.step(Event::Ping)?;
+                let shared = Arc::clone(&self.shared);
+                return Ok(ready(Empty::default(), Style::new(revision, shared, None)));
+            }
             (None, _) => (None, Event::Request),
         };
         let revision = match revision {
@@ -133,8 +139,9 @@ impl Service for Connected {
             Some(modern) => Side::Modern(modern),
             None => {
                 // Only a client that is served before it has introduced itself has none.
-                session =
-                    self.session.get_or_insert_with(|| Arc::new(Session::new(None, Default::default())));
+                session = self
+                    .session
+                    .get_or_insert_with(|| Arc::new(Session::new(None, ClientCapabilities::default(), None)));
                 Side::Legacy(session)
             }
         };
@@ -149,8 +156,9 @@ impl Service for Connected {
     /// Now, and not when its turn comes: what follows it may be served.
     fn arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
-            // Nobody is answered, so nobody is told if it came too early.
-            let _ = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
+            // Nobody is answered, so nobody is told if it came too early or twice.
+            let effect = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
+            self.is_new |= matches!(effect, Effect::Serve(_));
         }
     }
 
@@ -163,7 +171,7 @@ impl Calling<'_> {
     /// How the result is written.
     #[inline]
     pub(super) fn style(&self, cache: Option<Cache>) -> Style {
-        Style { revision: self.revision, shared: Arc::clone(self.shared), cache }
+        Style::new(self.revision, Arc::clone(self.shared), cache)
     }
 
     /// The arguments, if there are any: an object.

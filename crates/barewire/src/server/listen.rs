@@ -1,16 +1,19 @@
 //! `subscriptions/listen`: a request that is answered when it ends, and notifications until then. And the same news for
 //! legacy clients, which are told unasked.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use barewire_proto::mcp::{Meta, ServerCapability, SubscriptionFilter, SubscriptionParams, key};
+use barewire_proto::mcp::{ServerCapability, SubscriptionFilter, SubscriptionParams, key};
 use barewire_proto::rpc::Params;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::connection::Calling;
 use super::serving::{Empty, serve};
-use super::watch::{MOST, Watch};
+use super::watch::{self, MOST, Watch};
 use crate::Failure;
 use crate::peer::{BoxedWork, CallError, Context};
 
@@ -22,30 +25,35 @@ pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result
     // From now on, so that nothing is missed that happens after the acknowledgement.
     calling.shared.registry.watch(&watch);
     let context = calling.context.clone();
-    let id = context.id().and_then(|id| serde_json::from_str(id).ok()).unwrap_or(Value::Null);
-    let meta = Meta::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+    // As the client wrote it, whatever a reader of JSON would make of it.
+    let id = context.id().unwrap_or("null");
+    let member = format!(r#""{}":{id}"#, key::SUBSCRIPTION_ID);
+    let meta = RawValue::from_string(format!("{{{member}}}"));
+    let meta = meta.map_err(|error| Failure::internal("Error", error.to_string()))?;
+    let style = calling.style(None).with_meta(member);
     let outcome = async move {
-        let acknowledged = SubscriptionParams { notifications: honoured, meta: Some(meta.clone()) };
+        let acknowledged = Acknowledged { meta: &meta, notifications: honoured };
         let told = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
         if told.is_ok() {
-            let mut closing = std::pin::pin!(context.closing());
-            let mut telling = std::pin::pin!(tell(&watch, &context, Some(&meta)));
-            std::future::poll_fn(|cx| match closing.as_mut().poll(cx) {
-                std::task::Poll::Ready(()) => std::task::Poll::Ready(()),
-                // Nothing more can be told.
-                std::task::Poll::Pending => telling.as_mut().poll(cx).map(drop),
-            })
-            .await;
+            until_closing(&context, tell(&watch, &context, Some(&meta))).await;
         }
-        Ok(Empty { meta: Some(meta) })
+        Ok(Empty::default())
     };
-    Ok(serve(outcome, None, calling.style(None)))
+    Ok(serve(outcome, None, style))
+}
+
+#[derive(Serialize)]
+struct Acknowledged<'a> {
+    #[serde(rename = "_meta")]
+    meta: &'a RawValue,
+    notifications: SubscriptionFilter,
 }
 
 /// What of it we can tell.
 fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<SubscriptionFilter, Failure> {
-    if wanted.resource_subscriptions.len() > MOST {
-        return Err(Failure::invalid_params(format!("resourceSubscriptions may have at most {MOST} URIs")));
+    if !watch::fits(wanted.resource_subscriptions.iter().map(String::as_str)) {
+        let what = format!("resourceSubscriptions may have at most {MOST} URIs, and a megabyte of them");
+        return Err(Failure::invalid_params(what));
     }
     let offers = |capability| calling.offers(capability);
     let mut resource_subscriptions = wanted.resource_subscriptions;
@@ -63,21 +71,25 @@ fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<Subscri
 
 /// Tells a legacy client what changes, until its connection ends.
 pub(super) async fn announce(watch: Arc<Watch>, context: Context) {
-    let mut closing = std::pin::pin!(context.closing());
-    let mut telling = std::pin::pin!(tell(&watch, &context, None));
-    std::future::poll_fn(|cx| match closing.as_mut().poll(cx) {
-        std::task::Poll::Ready(()) => std::task::Poll::Ready(()),
-        std::task::Poll::Pending => telling.as_mut().poll(cx).map(drop),
+    until_closing(&context, tell(&watch, &context, None)).await;
+}
+
+/// Does this until the connection is about to end, or it cannot go on.
+async fn until_closing(context: &Context, work: impl Future<Output = Result<(), CallError>>) {
+    let (mut closing, mut work) = (pin!(context.closing()), pin!(work));
+    poll_fn(|cx| match closing.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => work.as_mut().poll(cx).map(drop),
     })
     .await;
 }
 
 /// Tells what changes for as long as it can be told.
-async fn tell(watch: &Watch, context: &Context, meta: Option<&Meta>) -> Result<(), CallError> {
+async fn tell(watch: &Watch, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
     #[derive(Serialize)]
     struct News<'a> {
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<&'a Meta>,
+        meta: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
     }

@@ -62,7 +62,6 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
         }
         ("resources/read", _) if offers(Resources) => read(calling),
         ("completion/complete", _) if offers(Completions) => complete(calling, params),
-        ("ping", Side::Legacy(_)) => Ok(ready(Empty::default(), calling.style(None))),
         ("logging/setLevel", Side::Legacy(session)) if offers(Logging) => {
             Ok(ready(set_level(session, params)?, calling.style(None)))
         }
@@ -102,11 +101,10 @@ fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
         uri: &'a str,
     }
     let uri = calling.text("uri", calling.params.uri)?;
-    if let Some(resource) = calling.offer.resources.find(&uri) {
-        return resource.read(calling, &uri);
-    }
+    let resource = calling.offer.resources.find(&uri).and_then(|resource| resource.read(calling, &uri));
     let mut templates = calling.offer.templates.iter();
-    if let Some(work) = templates.find_map(|template| template.read(calling, &uri)) {
+    let work = resource.or_else(|| templates.find_map(|template| template.read(calling, &uri)));
+    if let Some(work) = work {
         return work;
     }
     let code = if calling.revision.has_resource_not_found() {

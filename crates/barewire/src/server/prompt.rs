@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{self, GetPromptResult, Icon, Meta, PromptArgument, PromptMessage, Revision};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -90,10 +90,9 @@ where
 /// The arguments, which are text, by name.
 fn texts(arguments: Option<Json<'_>>) -> Result<Words<'_>, Failure> {
     let Some(arguments) = arguments else { return Ok(Vec::new()) };
-    let text = |value: Json<'_>| value.kind() == Kind::String;
     let members =
         arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
-            Some(value) if text(member.value) => Ok((member.name.to_name(), value)),
+            Some(value) => Ok((member.name.to_name(), value)),
             _ => Err(Failure::invalid_params(format!("argument {} must be a string", member.name.raw()))),
         });
     members.collect()

@@ -66,7 +66,8 @@ pub trait IntoContents {
 
 /// A handler of any type.
 trait Read: Send + Sync {
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Result<BoxedWork, Failure>;
+    /// Starts a reading; `None` if the variables are not what the handler takes.
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>>;
 }
 
 /// What is read.
@@ -88,21 +89,31 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoContents,
 {
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Result<BoxedWork, Failure> {
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>> {
+        let arguments = words::read(variables).ok()?;
+        Some(self.start(reading, arguments))
+    }
+}
+
+impl<H, M> Typed<H, M>
+where
+    H: Handler<M>,
+    H::Output: IntoContents,
+{
+    fn start(&self, reading: Reading<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
         let Reading { calling, uri, mime_type, cache } = reading;
-        let arguments = words::read(variables)
-            .map_err(|error| Failure::invalid_params(format!("the URI does not fit: {error}")))?;
         let told = H::Told::from_calling(calling)?;
         let call = told.call();
         let future = self.handler.start(told, arguments);
         let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
         let outcome = async move { future.await.into_contents(&uri, mime_type.as_deref()) };
-        let cache = match (calling.params.input_responses, calling.params.request_state) {
-            (None, None) => cache.unwrap_or(calling.shared.settings.cache),
+        let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));
+        let style = match (calling.params.input_responses, calling.params.request_state) {
+            (None, None) => style,
             // It was made of answers, which are no part of a cache's key: MCP 2026-07-28, server/utilities/caching.
-            _ => Cache::none(),
+            _ => style.uncached(),
         };
-        Ok(serve(outcome, call, calling.style(Some(cache))))
+        Ok(serve(outcome, call, style))
     }
 }
 
@@ -206,7 +217,7 @@ impl Resource {
         resource
     }
 
-    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Result<BoxedWork, Failure> {
+    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, Vec::new())
     }
@@ -287,7 +298,7 @@ impl Template {
         let variables = self.template.matches(uri)?;
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         let mime_type = self.definition.mime_type.as_deref();
-        Some(self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables))
+        self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables)
     }
 }
 

@@ -24,12 +24,16 @@ struct Inner {
     /// What came with this request. Some of it may never be asked for.
     answers: Answers,
     kept: Kept,
+    /// How often each key has been asked in this run.
+    asked: BTreeMap<String, u32>,
     /// What is asked in this round, in the order of asking.
     questions: Vec<(String, Asked)>,
     /// What the client cannot be asked and the handler asks, all of it.
     lacks: Option<ClientCapabilities>,
     /// Whoever polls the handler: a question may be asked from another task.
     waker: Option<Waker>,
+    /// The handler is polled by a thread, which says when all has been asked that is asked in one go.
+    is_held: bool,
 }
 
 type Answers = BTreeMap<String, Box<RawValue>>;
@@ -74,15 +78,28 @@ impl Rounds {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer under this key, if `read` can read it. It travels from now on.
-    pub(super) fn answer<T>(&self, key: &str, read: impl FnOnce(&RawValue) -> Option<T>) -> Option<T> {
+    /// The key under which a question is asked now: a handler that asks again, because it does not like the answer, wants
+    /// another one. When it runs anew it asks in the same order, and so finds them all.
+    pub(super) fn key(&self, key: &str) -> String {
         let mut inner = self.lock();
-        if let Some(answer) = inner.answers.remove(key) {
-            let read = read(&answer)?;
-            inner.kept.answers.insert(key.to_owned(), answer);
+        let times = inner.asked.entry(key.to_owned()).or_default();
+        *times += 1;
+        match *times {
+            1 => key.to_owned(),
+            times => format!("{key}#{times}"),
+        }
+    }
+
+    /// The answer under this key, if `read` can read it. It travels from now on, and is not changed by what comes later.
+    pub(super) fn answer<T>(&self, key: &str, read: impl Fn(&RawValue) -> Option<T>) -> Option<T> {
+        let mut inner = self.lock();
+        if let Some(read) = inner.kept.answers.get(key).and_then(|answer| read(answer)) {
             return Some(read);
         }
-        inner.kept.answers.get(key).and_then(|answer| read(answer))
+        let answer = inner.answers.remove(key)?;
+        let read = read(&answer)?;
+        inner.kept.answers.insert(key.to_owned(), answer);
+        Some(read)
     }
 
     /// Asks: whoever polls the handler ends the round.
@@ -101,7 +118,24 @@ impl Rounds {
         self.wake(inner);
     }
 
+    /// The handler is polled elsewhere from now on: its questions wait for [`Self::release`].
+    pub(super) fn hold(&self) {
+        self.lock().is_held = true;
+    }
+
+    /// What has been asked so far was asked in one go.
+    pub(super) fn release(&self) {
+        let mut inner = self.lock();
+        if inner.lacks.is_some() || !inner.questions.is_empty() {
+            inner.is_held = false;
+            self.wake(inner);
+        }
+    }
+
     fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
+        if inner.is_held {
+            return;
+        }
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
@@ -112,10 +146,12 @@ impl Rounds {
     /// Whether the handler cannot go on. If it can, `waker` is told when that changes.
     pub(super) fn interrupt(&self, waker: &Waker) -> Option<Interrupt> {
         let mut inner = self.lock();
-        if let Some(capabilities) = inner.lacks.take() {
+        if !inner.is_held
+            && let Some(capabilities) = inner.lacks.take()
+        {
             return Some(Interrupt::Lacks(capabilities));
         }
-        if inner.questions.is_empty() {
+        if inner.is_held || inner.questions.is_empty() {
             match &mut inner.waker {
                 Some(known) => known.clone_from(waker),
                 none => *none = Some(waker.clone()),

@@ -1,16 +1,18 @@
 //! A handler of MCP at work: its future behind what the engine polls, and its outcome on the way out, as the client's
 //! revision has it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use barewire_proto::mcp::{
-    CallToolResult, ClientCapabilities, CompleteResult, DiscoverResult, GetPromptResult, InitializeResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta,
-    ReadResourceResult, Revision, code, key,
+    CacheScope, CallToolResult, ClientCapabilities, CompleteResult, DiscoverResult, GetPromptResult,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    Meta, ReadResourceResult, Revision, code, key,
 };
 use barewire_proto::rpc::{Code, ErrorObject, Reply};
 use pin_project_lite::pin_project;
@@ -32,6 +34,11 @@ pub(super) trait Answer: Serialize + Send + 'static {
     /// What is to stand in its `_meta`, which is written by whoever writes the rest of that.
     fn take_meta(&mut self) -> Option<Meta>;
 
+    /// For how long it says itself that it may be kept.
+    fn take_cache(&mut self) -> Option<Cache> {
+        None
+    }
+
     /// What becomes of a legacy call whose client cannot be asked: an error, unless a result can say it.
     fn lacking(capabilities: &ClientCapabilities) -> Result<Self, Failure>
     where
@@ -42,12 +49,15 @@ pub(super) trait Answer: Serialize + Send + 'static {
 }
 
 /// How a result is written.
-#[derive(Clone)]
 pub(super) struct Style {
-    pub(super) revision: Revision,
-    pub(super) shared: Arc<Shared>,
+    revision: Revision,
+    shared: Arc<Shared>,
     /// For how long it may be kept, if results of its kind may.
-    pub(super) cache: Option<Cache>,
+    cache: Option<Cache>,
+    /// Whether the result may say that itself.
+    may_cache: bool,
+    /// What stands in its `_meta` besides the server's name, written.
+    meta: Option<String>,
 }
 
 pin_project! {
@@ -123,7 +133,7 @@ where
         let written = match done {
             Done::Complete(mut result) => {
                 result.fit(style.revision);
-                let members = style.members(result.take_meta());
+                let members = style.members(&mut result);
                 match members.as_deref() {
                     Some(members) => reply.serialize_with(out, members, &result),
                     None => reply.serialize(out, &result),
@@ -144,7 +154,7 @@ where
         let (value, members) = match done {
             Done::Complete(mut result) => {
                 result.fit(style.revision);
-                let members = style.members(result.take_meta());
+                let members = style.members(&mut result);
                 (serde_json::to_value(&result), members)
             }
             Done::InputRequired(input) => {
@@ -162,24 +172,45 @@ where
 }
 
 impl Style {
+    #[inline]
+    pub(super) fn new(revision: Revision, shared: Arc<Shared>, cache: Option<Cache>) -> Self {
+        Self { revision, shared, cache, may_cache: true, meta: None }
+    }
+
+    /// Not to be kept, whatever the result says.
+    pub(super) fn uncached(mut self) -> Self {
+        (self.cache, self.may_cache) = (self.cache.map(|_| Cache::none()), false);
+        self
+    }
+
+    /// With this member in its `_meta`, written.
+    pub(super) fn with_meta(mut self, member: String) -> Self {
+        self.meta = Some(member);
+        self
+    }
+
     /// The members that a result has beside its own, written; `None` if there are none.
-    fn members(&self, meta: Option<Meta>) -> Option<std::borrow::Cow<'_, str>> {
+    fn members(&self, result: &mut impl Answer) -> Option<Cow<'_, str>> {
+        let (meta, own) = (result.take_meta(), result.take_cache());
         if !self.revision.has_result_type() {
-            let meta = meta?;
-            return Some(format!(r#""_meta":{}"#, json(&meta)).into());
+            return meta.map(|meta| format!(r#""_meta":{}"#, json(&meta)).into());
         }
-        if meta.is_none() && self.cache.is_none() {
+        if meta.is_none() && self.meta.is_none() && self.cache.is_none() {
             return Some((&*self.shared.complete).into());
         }
-        let mut members = match meta {
-            None => self.shared.complete.clone(),
-            Some(mut meta) => {
+        let mut members = match (meta, &self.meta) {
+            (None, None) => self.shared.complete.clone(),
+            (None, Some(more)) => {
+                let info = &self.shared.info_json;
+                format!(r#""resultType":"complete","_meta":{{"{}":{info},{more}}}"#, key::SERVER_INFO)
+            }
+            (Some(mut meta), _) => {
                 meta.entry(key::SERVER_INFO).or_insert_with(|| self.shared.info_value());
                 format!(r#""resultType":"complete","_meta":{}"#, json(&meta))
             }
         };
         if let Some(cache) = self.cache {
-            members.push_str(&cache.members());
+            members.push_str(&own.filter(|_| self.may_cache).unwrap_or(cache).members());
         }
         Some(members.into())
     }
@@ -244,15 +275,29 @@ macro_rules! answers {
     )*};
 }
 
+impl Answer for ReadResourceResult {
+    fn take_meta(&mut self) -> Option<Meta> {
+        self.meta.take()
+    }
+
+    fn take_cache(&mut self) -> Option<Cache> {
+        let (time, scope) = (self.ttl_ms.take(), self.cache_scope.take());
+        let says = time.is_some() || scope.is_some();
+        let time = Duration::from_millis(time.unwrap_or_default());
+        says.then(|| Cache { time, scope: scope.unwrap_or(CacheScope::Private) })
+    }
+}
+
 // What these hold is fitted to the revision where they are made.
-answers!(ReadResourceResult CompleteResult DiscoverResult InitializeResult);
+answers!(CompleteResult DiscoverResult InitializeResult);
 answers!(ListToolsResult ListPromptsResult ListResourcesResult ListResourceTemplatesResult);
 
 /// A result that says no more than that it is done.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Empty {
-    #[serde(skip)]
-    pub(super) meta: Option<Meta>,
-}
+pub(super) struct Empty {}
 
-answers!(Empty);
+impl Answer for Empty {
+    fn take_meta(&mut self) -> Option<Meta> {
+        None
+    }
+}

@@ -18,7 +18,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(info: Option<Implementation>, capabilities: ClientCapabilities) -> Self {
+    /// A client that says this of itself, and is told what it has asked for before, if it has.
+    pub(super) fn new(
+        info: Option<Implementation>,
+        capabilities: ClientCapabilities,
+        watch: Option<Arc<Watch>>,
+    ) -> Self {
         // A legacy client is told of every list that it could ask for.
         let wants = SubscriptionFilter {
             tools_list_changed: true,
@@ -27,7 +32,8 @@ impl Session {
             ..SubscriptionFilter::default()
         };
         let log_level = AtomicU8::new(number(LoggingLevel::Info));
-        Self { info, capabilities, watch: Arc::new(Watch::new(wants)), log_level }
+        let watch = watch.unwrap_or_else(|| Arc::new(Watch::new(wants)));
+        Self { info, capabilities, watch, log_level }
     }
 
     /// From which level on it wants log messages. Until it has said so, from `info` on.

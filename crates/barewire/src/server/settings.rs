@@ -42,6 +42,8 @@ pub struct Cache {
 pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) registry: Arc<Registry>,
+    /// Who the server is, as JSON.
+    pub(super) info_json: String,
     /// The first members of a modern result.
     pub(super) complete: String,
     /// The same for one that asks for input.
@@ -97,7 +99,7 @@ impl Shared {
         let members =
             |kind: &str| format!(r#""resultType":"{kind}","_meta":{{"{}":{info}}}"#, key::SERVER_INFO);
         let (complete, input_required) = (members("complete"), members("input_required"));
-        Self { settings, registry, complete, input_required }
+        Self { settings, registry, info_json: info, complete, input_required }
     }
 
     /// What seals state that travels through clients.

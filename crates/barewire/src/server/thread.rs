@@ -7,12 +7,18 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::Call;
 use crate::Failure;
 
-/// Runs `work` on a thread. If this is dropped, so is the work, at its next `await`.
+/// Runs `work` on a thread. If this is dropped, so is the work, at its next `await`; and if it has not begun, it never does.
+/// What it asks through `call` in one poll is asked in one go.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    call: Option<Call>,
 ) -> Result<T, Failure> {
+    if let Some(call) = &call {
+        call.rounds().hold();
+    }
     let permit = THREADS.acquire().await;
     let (waits, gone) = oneshot::channel::<()>();
     let runtime = Handle::current();
@@ -20,9 +26,15 @@ pub(super) async fn run<T: Send + 'static>(
         let _permit = permit;
         runtime.block_on(async move {
             let (mut work, mut gone) = (pin!(work), pin!(gone));
-            poll_fn(|context| match work.as_mut().poll(context) {
-                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                Poll::Pending => gone.as_mut().poll(context).map(|_| None),
+            poll_fn(|context| {
+                if gone.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                let polled = work.as_mut().poll(context).map(Some);
+                if let Some(call) = &call {
+                    call.rounds().release();
+                }
+                polled
             })
             .await
         })

@@ -283,5 +283,9 @@ where
     F::Output: IntoToolResult,
 {
     let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
-    Ok(if on_thread { serve(thread::run(outcome), call, style) } else { serve(outcome, call, style) })
+    Ok(if on_thread {
+        serve(thread::run(outcome, call.clone()), call, style)
+    } else {
+        serve(outcome, call, style)
+    })
 }

@@ -73,7 +73,7 @@ impl Watch {
         if uris.iter().any(|known| known == uri) {
             return true;
         }
-        let fits = uris.len() < MOST;
+        let fits = fits(uris.iter().map(String::as_str).chain([uri]));
         if fits {
             uris.push(uri.to_owned());
         }
@@ -113,5 +113,14 @@ impl News {
     }
 }
 
+/// Whether so much may be subscribed to at once.
+pub(super) fn fits<'a>(uris: impl Iterator<Item = &'a str>) -> bool {
+    let (count, bytes) = uris.fold((0, 0), |(count, bytes), uri| (count + 1, bytes + uri.len()));
+    count <= MOST && bytes <= MOST_BYTES
+}
+
 /// So many resources one client may subscribe to: more than any shows, and each is looked at with each update.
 pub(super) const MOST: usize = 1000;
+
+/// So long their URIs may be together: a kilobyte for each.
+const MOST_BYTES: usize = 1 << 20;

@@ -88,7 +88,10 @@ impl<C: Codec> Turn<C> {
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                if let Some(spare) = &self.spare {
+                // Somebody may go on with it: nothing more is said about this request.
+                if let Some(spare) = &self.spare
+                    && Arc::strong_count(spare) > 1
+                {
                     spare.finish();
                 }
                 if let Some(number) = group {
