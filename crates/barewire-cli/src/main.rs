@@ -44,7 +44,8 @@ Examples:
   barewire demo                        see the grammar at work
   barewire read server.log             what is in it, a line a frame
   barewire read --frame 3 server.log   one frame, member by member
-  barewire call --raw ping -- server   ask a program one thing
+  barewire call tools -- server        ask an MCP server for its tools
+  barewire call echo text=hi -- server call one of them
   barewire explain -32601              what a code means and who is at fault
 
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";

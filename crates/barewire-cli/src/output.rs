@@ -120,6 +120,7 @@ pub(crate) fn safe_json(text: &str) -> Cow<'_, str> {
 }
 
 /// Text of a peer over several lines: as it is in a pipe, and with every line escaped where somebody looks.
+#[cfg(unix)]
 pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
     let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
     if !is_terminal || text.split('\n').all(clean) {

@@ -6,7 +6,10 @@ use std::process::{Command, Output, Stdio};
 /// `TRYCMD=overwrite cargo test -p barewire-cli` rewrites what is expected; the review is `git diff`.
 #[test]
 fn sessions() {
-    trycmd::TestCases::new().case("tests/cmd/*.trycmd");
+    let own = std::path::Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
+    // `barewire call` starts what it is told to: ourselves, as a server.
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
+    trycmd::TestCases::new().env("PATH", path).case("tests/cmd/*.trycmd").case("../../docs/call.md");
 }
 
 /// What the README shows is what the program prints.

@@ -37,11 +37,7 @@ pub(super) fn object(
             (None, Others::Like(field)) => field,
             (None, Others::Allowed) => {
                 if !fields.fields.is_empty() {
-                    odd.push(format!(
-                        "{}: {}; sent all the same, its schema allows others",
-                        name(of),
-                        unknown(key, fields)
-                    ));
+                    odd.push(unknown(key, fields));
                 }
                 &any
             }
@@ -56,10 +52,7 @@ pub(super) fn object(
         missing.filter(|field| pairs.iter().all(|pair| pair.key != field.name)).collect();
     if let [first, others @ ..] = missing.as_slice() {
         // If something odd was given, that may have been meant.
-        let said: String = odd
-            .drain(..)
-            .map(|odd| format!("; {}", odd.split("; sent").next().unwrap_or_default()))
-            .collect();
+        let said: String = odd.iter().map(|odd| format!("; {odd}")).collect();
         let what = match others {
             [] => format!("{} is missing, {}{said}", name(&first.name), first.kind()),
             _ => {
@@ -70,6 +63,8 @@ pub(super) fn object(
         return Err(wrong(what));
     }
     text.push('}');
+    let sent = |odd| format!("{}: {odd}; sent all the same, its schema allows others", name(of));
+    let odd = odd.into_iter().map(sent).collect();
     Ok((RawValue::from_string(text).expect("members of JSON are JSON"), odd))
 }
 
@@ -228,7 +223,7 @@ mod tests {
         assert_eq!(wrong.hint, "it takes a=NUMBER b=NUMBER [c=1|2]");
         assert_eq!(read(schema, &[]).expect_err("wrong").what, "tool: a, b are missing");
         let meant = read(schema, &["a=1", "bb=2"]).expect_err("wrong").what;
-        assert_eq!(meant, "tool: b is missing, a number; tool: there is no bb: did you mean b?");
+        assert_eq!(meant, "tool: b is missing, a number; there is no bb: did you mean b?");
     }
 
     #[test]

@@ -146,27 +146,34 @@ impl Missed {
 
     /// There is somebody, but they do not answer as a server of MCP does.
     fn handshake(why: &ClientError, closed: &Closed, args: &Args) -> Self {
-        let ClientError::Refused { method, error } = why else {
-            // What the connection ended with says more than that there was no answer.
-            let ended = Self::closed(closed);
-            if ended.hint.is_some() {
-                return ended;
+        let mut what = match (why, args.revision) {
+            (ClientError::Refused { method, error }, _) => {
+                let message = shown(error.message.as_bytes(), LONGEST);
+                format!("the server refuses {method}: {message} ({})", error.code)
             }
-            let what = match (why, args.revision) {
-                (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, args).what,
-                (ClientError::Fault { method, .. }, Some(revision)) if method == "server/discover" => {
-                    format!("the server does not answer as one of {revision} does")
-                }
-                _ => why.to_string(),
-            };
-            let stderr = closed.exit().filter(|exit| !exit.stderr.trim().is_empty());
-            let what = stderr.map_or(what.clone(), |exit| format!("{what}; {exit}"));
-            return Self { reason: Reason::NoHandshake, what, hint: None };
+            (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, args).what,
+            (ClientError::Fault { method, .. }, Some(revision)) if method == "server/discover" => {
+                format!("the server does not answer as one of {revision} does")
+            }
+            _ => why.to_string(),
         };
-        let message = shown(error.message.as_bytes(), LONGEST);
-        let what = format!("the server refuses {method}: {message} ({})", error.code);
-        let hint = Cow::Borrowed("if it does not speak MCP: --raw sends plain JSON-RPC");
-        Self { reason: Reason::NoHandshake, what, hint: Some(hint) }
+        if let Some(noise) = closed.noise() {
+            let (offset, begins) = (noise.offset, &noise.begins);
+            what = format!("{what}; it sent something that is no message, at byte {offset}: {begins}");
+        }
+        // How a program ended that we have ended says nothing, but for what it had to say before.
+        let is_ours = matches!(closed.reason(), End::Shutdown);
+        if let Some(exit) = closed.exit().filter(|exit| !is_ours || !exit.stderr.trim().is_empty()) {
+            what = format!("{what}; {exit}");
+        }
+        let hint = Self::closed(closed).hint.or_else(|| match why {
+            ClientError::Refused { .. } => {
+                Some("if it does not speak MCP: --raw sends plain JSON-RPC".into())
+            }
+            ClientError::TimedOut { .. } => Some("--timeout waits longer".into()),
+            _ => None,
+        });
+        Self { reason: Reason::NoHandshake, what, hint }
     }
 
     /// A result that is none.

@@ -121,9 +121,9 @@ const EXAMPLES: &str = r#"Examples:
   barewire call echo text=hello --json -- my-server   for scripts
   barewire call --raw add @params.json -- my-server   plain JSON-RPC, without MCP
 
-A value is what the schema of the tool says: key=5 is a number or a text. key:=JSON gives it as JSON,
-key=@FILE takes it from a file. Of several types that a schema allows it is the first that fits of
-null, true or false, a number, an array, an object, a text.
+A value is what the schema of the tool says: key=5 is a number or a text. key:=JSON gives it as
+JSON, key=@FILE takes it from a file. Of several types that a schema allows it is the first that
+fits of null, true or false, a number, an array, an object, a text.
 
 With --json the object has:
   kind             result, error, sent (a notification), or failed: there is no answer
@@ -137,8 +137,11 @@ and where it applies:
                    or bad-arguments
   detail, hint     why there is no answer, in words, and what to do about it
 
-Ctrl-C and SIGTERM cancel the call, tell the other side so with notifications/cancelled ($/cancelRequest
-with --raw), and end the program; that is no answer. A second one does not wait for the end.
+At a terminal, what the server asks is asked there: Enter takes what is in brackets, Ctrl-D or
+!decline says no, !cancel goes away. Without one it is cancelled, unless --answer has all of it.
+
+Ctrl-C and SIGTERM cancel the call, tell the other side so with notifications/cancelled (with --raw,
+$/cancelRequest), and end the program; that is no answer. A second one does not wait for the end.
 
 Exit codes: 0 a result, 1 an error or a tool that says isError, 2 no answer."#;
 

@@ -185,8 +185,10 @@ pub(super) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
     if what == "tool" {
         let methods = barewire::proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
         let words = LISTS.iter().map(|(word, _)| *word).chain(methods.map(|method| method.name));
-        if let Some(near) = nearest(name, words).filter(|_| name.contains('/') || names.is_empty()) {
-            said = format!("{said}, and MCP no such method: did you mean {near}?");
+        match nearest(name, words).filter(|_| name.contains('/') || names.is_empty()) {
+            Some(near) if near == name => said = format!("{said}; without --tool it is a method"),
+            Some(near) => said = format!("{said}, and MCP no such method: did you mean {near}?"),
+            None => {}
         }
     }
     Missed { reason: Reason::NoSuchName, what: said, hint: Some(listed(what, name, names).into()) }

@@ -15,7 +15,7 @@ use crate::{Exit, Failure};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Speak these revisions only
+    /// Speak these revisions only; several with commas between them
     #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
     revision: Vec<Revision>,
     /// Serve requests that come before the handshake is complete
@@ -24,9 +24,9 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = r#"Examples:
-  barewire call tools/list -- barewire serve
-  barewire call echo text=hello -- barewire serve
-  barewire serve --revision 2025-06-18          as a server that knows only this one
+  barewire call tools -- barewire serve                           what it has
+  barewire call echo text=hello -- barewire serve                 something to try
+  barewire call greet -- barewire serve --revision 2025-06-18     as a server that knows only this one
 
 In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use barewire::proto::mcp::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
+use barewire::proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::pretty::indented;
@@ -115,17 +116,14 @@ fn head(
         let name = output.paint(Tone::Strong, name);
         return writeln!(output, "{name}");
     }
-    // The name takes its room from the first line only.
-    let start = format!("{name}: ");
-    let filler = "\u{a0}".repeat(start.width());
-    let lines = paragraphs(&format!("{filler}{}", prose.trim_start()), output.width() - INDENT, in_full);
+    let lines = paragraphs(&format!("{name}: {}", prose.trim()), output.width() - INDENT, in_full);
     for (index, line) in lines.iter().enumerate() {
-        if index == 0 {
-            let name = output.paint(Tone::Strong, &name);
-            let rest = line.strip_prefix(&filler).unwrap_or(line);
-            writeln!(output, "{name}: {rest}")?;
-        } else {
-            writeln!(output, "{:INDENT$}{line}", "")?;
+        match line.strip_prefix(&name).filter(|_| index == 0) {
+            Some(rest) => {
+                let name = output.paint(Tone::Strong, &name);
+                writeln!(output, "{name}{rest}")?;
+            }
+            None => writeln!(output, "{:INDENT$}{line}", "")?,
         }
     }
     Ok(())
@@ -133,18 +131,15 @@ fn head(
 
 /// Text for people in lines that fit; not in full, no more than the first paragraph and a few lines.
 fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
-    let mut lines = Vec::new();
+    let (mut lines, mut is_cut) = (Vec::new(), false);
     for paragraph in text.trim().lines() {
-        if paragraph.trim().is_empty() && !in_full {
+        is_cut = !in_full && (paragraph.trim().is_empty() || lines.len() > FEW);
+        if is_cut {
             break;
         }
-        // What fills the place of a name is ours and is not to be seen.
-        let (filler, rest) =
-            paragraph.split_at(paragraph.len() - paragraph.trim_start_matches('\u{a0}').len());
-        let safe = barewire::proto::transcript::escape(rest.trim_end().as_bytes()).into_owned();
-        lines.extend(wrap(&format!("{filler}{safe}"), room));
+        lines.extend(wrap(&escape(paragraph.trim_end().as_bytes()), room));
     }
-    if !in_full && (lines.len() > FEW || lines.len() < text.trim().lines().count()) {
+    if is_cut || (!in_full && lines.len() > FEW) {
         lines.truncate(FEW);
         if let Some(last) = lines.last_mut() {
             last.push_str(" …");

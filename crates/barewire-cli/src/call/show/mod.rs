@@ -202,7 +202,7 @@ fn miss(
 fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     let ErrorObject { code, message, data } = error;
     let name = code.message().or_else(|| code::find(*code).map(|known| known.message));
-    let name = name.filter(|name| *name != message.as_str());
+    let name = name.filter(|name| !message.starts_with(name));
     let name = name.map_or(String::new(), |name| format!(", {name}"));
     let mut what = format!("the answer is an error: {} ({code}{name})", shown(message.as_bytes(), LONGEST));
     if let Some(data) = data {
