@@ -26,29 +26,27 @@ fn ask(options: &[&str]) -> Said {
     Said::of(call(options).args(["--", PROGRAM, "serve"]).output().expect("it runs"))
 }
 
-/// Asks a server that is a few lines of Python.
-fn ask_python(options: &[&str], script: &str) -> Said {
-    Said::of(
-        call(options).args(["--", "python3", "-c", &format!("{PYTHON}{script}")]).output().expect("it runs"),
-    )
+/// Asks a server that is a few lines of shell.
+fn ask_script(options: &[&str], script: &str) -> Said {
+    Said::of(call(options).arg("--").args(sh(script)).output().expect("it runs"))
 }
 
-/// A legacy server: `init()` does the handshake, `say` writes a message, `hear` reads one.
-const PYTHON: &str = r#"
-import sys, json
-def say(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-def hear():
-    line = sys.stdin.readline()
-    return json.loads(line) if line else sys.exit(0)
-def init(**capabilities):
-    request = hear()
-    while request["method"] != "initialize":
-        say(id=request["id"], error={"code": -32601, "message": "Method not found"})
-        request = hear()
-    say(id=request["id"], result={"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "snake", "version": "1"}})
-    hear()
-    return request
+/// A legacy server. `init` does the handshake, `hear` reads a message, `say` writes one, `result` answers the last request.
+fn sh(script: &str) -> [String; 3] {
+    const HELPERS: &str = r#"
+hear() { read -r line || exit 0; id=${line#*'"id":'}; id=${id%%[,\}]*}; }
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+result() { say "\"id\":$id,\"result\":$1"; }
+init() {
+    hear
+    case $line in *'"initialize"'*) ;; *) say "\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}"; hear;; esac
+    opening=$line
+    result "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":$1,\"serverInfo\":{\"name\":\"shell\",\"version\":\"1\"}}"
+    hear
+}
 "#;
+    ["sh".to_owned(), "-c".to_owned(), format!("{HELPERS}{script}\nhear\n")]
+}
 
 struct Said {
     code: Option<i32>,
@@ -100,14 +98,8 @@ fn a_resource_goes_into_a_pipe_as_it_is() {
     let about =
         "This is barewire's own server, to try clients against. Everything it offers is small and real.";
     ask(&["read", "barewire://about"]).has(0, about, "");
-    let script = r#"
-init(resources={})
-request = hear()
-say(id=request["id"], result={"contents": [{"uri": request["params"]["uri"], "blob": "AP8bXTAK"}]})
-hear()
-"#;
-    let python = format!("{PYTHON}{script}");
-    let output = call(&["read", "x:b", "--", "python3", "-c", &python]).output().expect("it runs");
+    let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","blob":"AP8bXTAK"}]}'"#;
+    let output = call(&["read", "x:b", "--"]).args(sh(script)).output().expect("it runs");
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"\x00\xff\x1b]0\n".to_vec()));
 }
 
@@ -120,11 +112,10 @@ fn bytes_are_saved_under_names_that_stay_in_their_folder() {
     let dot = fs::read(dir.path.join("new/image.png")).expect("it is there");
     assert!(dot.starts_with(b"\x89PNG"));
     let script = r#"
-init(resources={})
-say(id=hear()["id"], result={"contents": [{"uri": "file:///../../a%2f..b", "blob": "AQI="}, {"uri": "file:///notes.md", "text": "x"}]})
-hear()
+init '{"resources":{}}'; hear
+result '{"contents":[{"uri":"file:///../../a%2f..b","blob":"AQI="},{"uri":"file:///notes.md","text":"x"}]}'
 "#;
-    let said = ask_python(&["read", "x:b", "--save", &folder], script);
+    let said = ask_script(&["read", "x:b", "--save", &folder], script);
     said.has(0, &format!("{folder}/a_2f..b  2 B\n{folder}/notes.md  1 B\n"), "");
     assert_eq!(fs::read(dir.path.join("new/notes.md")).expect("it is there"), b"x");
 }
@@ -132,15 +123,13 @@ hear()
 #[test]
 fn all_pages_of_a_list_are_one_and_a_cursor_gives_one() {
     let script = r#"
-init(tools={})
-for cursor in (None, "2", ""):
-    request = hear()
-    if request.get("params", {}).get("cursor") != cursor: sys.exit(f"{request}")
-    tool = {"name": f"t{cursor}", "inputSchema": {"type": "object"}, "x-odd": 1.50}
-    say(id=request["id"], result={"tools": [tool], **({"nextCursor": "2"} if cursor is None else {"nextCursor": ""} if cursor else {})})
-hear()
+tool() { result "{\"tools\":[{\"name\":\"$1\",\"inputSchema\":{\"type\":\"object\"},\"x-odd\":1.50}]$2}"; }
+init '{"tools":{}}'
+hear; case $line in *cursor*) exit 9;; esac; tool one ',"nextCursor":"2"'
+hear; case $line in *'"cursor":"2"'*) ;; *) exit 9;; esac; tool two ',"nextCursor":""'
+hear; case $line in *'"cursor":""'*) ;; *) exit 9;; esac; tool three
 "#;
-    let said = ask_python(&["tools/list", "--json"], script);
+    let said = ask_script(&["tools/list", "--json"], script);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let names: Vec<Value> = said.json()["result"]["tools"]
         .as_array()
@@ -148,100 +137,77 @@ hear()
         .iter()
         .map(|tool| tool["name"].clone())
         .collect();
-    assert_eq!(names, ["tNone", "t2", "t"]);
+    assert_eq!(names, ["one", "two", "three"]);
     assert_eq!(said.json()["result"]["tools"][0]["x-odd"], 1.5);
     assert_eq!(said.json()["result"].get("nextCursor"), None);
     let one = r#"
-init(tools={})
-request = hear()
-say(id=request["id"], result={"tools": [{"name": request["params"]["cursor"], "inputSchema": {}}], "nextCursor": "b"})
-hear()
+init '{"tools":{}}'; hear; cursor=${line#*'"cursor":"'}
+result "{\"tools\":[{\"name\":\"${cursor%%\"*}\",\"inputSchema\":{}}],\"nextCursor\":\"b\"}"
 "#;
-    ask_python(&["tools/list", "cursor=5"], one).has(0, "5\nthere is more: tools/list cursor=b\n", "");
+    ask_script(&["tools/list", "cursor=5"], one).has(0, "5\nthere is more: tools/list cursor=b\n", "");
 }
 
 #[test]
 fn what_a_server_says_meanwhile_is_on_stderr_before_the_answer() {
     let script = r#"
-init(tools={}, logging={})
-level = hear()
-say(id=level["id"], result={})
-request = hear()
-token = request["params"]["_meta"]["progressToken"]
-say(method="notifications/progress", params={"progressToken": token, "progress": 1, "total": 2, "message": "half\u001b"})
-say(method="notifications/message", params={"level": level["params"]["level"], "logger": "db", "data": "slow\n"})
-say(method="notifications/message", params={"level": "error", "data": {"a": [1]}})
-say(method="notifications/tools/list_changed")
-say(method="notifications/odd", params={"x": 1})
-say(id=request["id"], result={"content": []})
-hear()
+init '{"tools":{},"logging":{}}'
+hear; case $line in *'"logging/setLevel"'*'"warning"'*) result '{}';; *) exit 9;; esac
+hear; case $line in *'"trace":5'*) ;; *) exit 9;; esac
+token=${line#*'"progressToken":'}; token=${token%%[,\}]*}
+case $line in *progressToken*) say "\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$token,\"progress\":1,\"total\":2,\"message\":\"half\u001b\"}"; esac
+say '"method":"notifications/message","params":{"level":"warning","logger":"db","data":"slow\n"}'
+say '"method":"notifications/message","params":{"level":"error","data":{"a": [1]}}'
+say '"method":"notifications/tools/list_changed"'
+say '"method":"notifications/odd","params":{"x": 1}'
+result '{"content":[]}'
 "#;
-    let script = format!("{PYTHON}{script}");
     let options = ["t", "{}", "--log-level", "warning", "--meta", "trace=5"];
-    let said = Said::of(call(&options).args(["--", "python3", "-c", &script]).output().expect("it runs"));
-    said.has(
+    ask_script(&options, script).has(
         0,
         "",
         "progress 1/2 half\\x1b\nlog warning db: slow\\x0a\nlog error: {\"a\": [1]}\n\
          notification notifications/tools/list_changed\nnotification notifications/odd {\"x\": 1}\n",
     );
-    let quiet = Said::of(
-        call(&options)
-            .args([
-                "--quiet",
-                "--",
-                "python3",
-                "-c",
-                &script.replace("token = request[\"params\"][\"_meta\"][\"progressToken\"]", "token = 0"),
-            ])
-            .output()
-            .expect("it runs"),
-    );
-    quiet.has(0, "", "");
+    let quiet: Vec<&str> = options.into_iter().chain(["--quiet"]).collect();
+    ask_script(&quiet, script).has(0, "", "");
 }
 
 #[test]
 fn content_of_every_kind_is_readable_and_cannot_hide() {
     let script = r#"
-init(tools={})
-say(id=hear()["id"], result={"content": [
-    {"type": "text", "text": "two\nlines"},
-    {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
-    {"type": "image", "data": "?", "mimeType": "image/png"},
-    {"type": "resource_link", "uri": "x:1", "name": "one", "description": "the first", "mimeType": "text/plain", "size": 2048},
-    {"type": "resource", "resource": {"uri": "x:2", "text": "inside", "mimeType": "text/plain"}},
-    {"type": "resource", "resource": {"uri": "x:3", "blob": "AAE="}},
-    {"type": "hologram", "depth": 3}], "structuredContent": {"n": 1}})
-hear()
+init '{"tools":{}}'; hear
+result '{"content":[{"type":"text","text":"two\nlines"},
+    {"type":"audio","data":"AAAA","mimeType":"audio/wav"},{"type":"image","data":"?","mimeType":"image/png"},
+    {"type":"resource_link","uri":"x:1","name":"one","description":"the first","mimeType":"text/plain","size":2048},
+    {"type":"resource","resource":{"uri":"x:2","text":"inside","mimeType":"text/plain"}},
+    {"type":"resource","resource":{"uri":"x:3","blob":"AAE="}},{"type":"hologram","depth":3}],"structuredContent":{"n":1}}'
 "#;
-    ask_python(&["t", "{}"], script).has(
+    // A message is a line.
+    let script = &script.replace(",\n    ", ",");
+    ask_script(&["t", "{}"], script).has(
         0,
         "two\nlines\n[audio/wav, 3 B]\n[image/png, bad Base64: Invalid symbol 63, offset 0.]\n\
          [link to one, x:1, text/plain, 2.0 KiB]: the first\n[x:2, text/plain, 6 B]\ninside\n[x:3, 2 B]\n\
          {\"depth\":3,\"type\":\"hologram\"}\n",
         "",
     );
-    let structured = r#"
-init(tools={})
-say(id=hear()["id"], result={"content": [], "structuredContent": {"n": 1.0, "list": []}, "isError": True})
-hear()
-"#;
-    let said = ask_python(&["t", "{}"], structured);
+    let structured = r#"init '{"tools":{}}'; hear; result '{"content":[],"structuredContent":{"n":1.0,"list":[]},"isError":true}'"#;
+    let said = ask_script(&["t", "{}"], structured);
     said.has(
         1,
         "{\n  \"n\": 1.0,\n  \"list\": []\n}\n",
         "barewire: the tool says that it failed (isError)\n",
     );
-    let said = ask_python(&["t", "{}", "--json"], structured);
+    let said = ask_script(&["t", "{}", "--json"], structured);
     assert_eq!((said.code, &said.json()["result"]["isError"]), (Some(1), &json!(true)));
 }
 
 #[test]
 fn a_result_that_is_none_is_shown_and_is_no_answer() {
-    let script = "init(tools={})\nsay(id=hear()[\"id\"], result={\"tools\": 5})\nhear()\n";
+    let script = r#"init '{"tools":{}}'; hear; result '{"tools": 5}'"#;
     let why = "the result of tools/list is not what it should be: invalid type: integer `5`, expected a sequence at line 1 column 11";
-    ask_python(&["tools"], script).has(2, "{\n  \"tools\": 5\n}\n", &format!("barewire: {why}\n"));
-    let said = ask_python(&["tools", "--json"], script);
+    ask_script(&["tools"], script).has(2, "{\n  \"tools\": 5\n}\n", &format!("barewire: {why}\n"));
+    let said = ask_script(&["tools", "--json"], script);
     let answer = said.json();
     assert_eq!(
         (&answer["kind"], &answer["reason"], &answer["detail"]),
@@ -252,46 +218,44 @@ fn a_result_that_is_none_is_shown_and_is_no_answer() {
 
 #[test]
 fn a_server_that_dies_says_why() {
-    let script = "init(tools={})\nhear()\nprint('Traceback:\\n  disk full', file=sys.stderr)\nsys.exit(7)\n";
-    let said = ask_python(&["t", "{}", "--json"], script);
+    let script = r#"init '{"tools":{}}'; hear; printf 'Traceback:\n  disk full\n' >&2; exit 7"#;
+    let said = ask_script(&["t", "{}", "--json"], script);
     assert_eq!(said.code, Some(2));
     let answer = said.json();
     assert_eq!(
         (&answer["kind"], &answer["reason"], &answer["era"]),
         (&json!("failed"), &json!("closed"), &json!("legacy"))
     );
-    let detail = "python3 exited with code 7; its stderr ends with:\n  Traceback:\n    disk full";
+    let detail = "sh exited with code 7; its stderr ends with:\n  Traceback:\n    disk full";
     assert_eq!(answer["detail"], detail);
     assert!(said.stderr.ends_with(&format!("barewire: {detail}\n")), "{}", said.stderr);
 }
 
 #[test]
 fn what_was_not_declared_is_sent_only_on_demand() {
-    let script = "init()\nrequest = hear()\nsay(id=request[\"id\"], result={\"prompts\": []})\nhear()\n";
-    let said = ask_python(&["prompts"], script);
+    let script = r#"init '{}'; hear; result '{"prompts":[]}'"#;
+    let said = ask_script(&["prompts"], script);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
     assert_eq!(
         said.stderr,
         "barewire: prompts/list was not sent: the server does not declare prompts\nhint: --lenient sends it all the same\n"
     );
-    ask_python(&["prompts", "--lenient"], script).has(0, "this server has no prompts\n", "");
+    ask_script(&["prompts", "--lenient"], script).has(0, "this server has no prompts\n", "");
 }
 
 #[test]
 fn roots_are_told_to_a_server_that_asks() {
     let dir = Dir::new("a root");
+    // There is no model to ask.
     let script = r#"
-request = init(tools={})
-if "roots" not in request["params"]["capabilities"]: sys.exit("none declared")
-if "sampling" in request["params"]["capabilities"]: sys.exit("there is no model")
-call = hear()
-say(id=7, method="roots/list")
-say(id=call["id"], result={"content": [{"type": "text", "text": json.dumps(hear()["result"]["roots"])}]})
-hear()
+init '{"tools":{}}'
+case $opening in *'"sampling"'*) exit 8;; *'"roots"'*) ;; *) exit 9;; esac
+hear; call=$id; say '"id":7,"method":"roots/list"'; hear; id=$call
+result "{\"content\":[],\"structuredContent\":$line}"
 "#;
-    let said = ask_python(&["t", "{}", "--root", &dir.path.display().to_string()], script);
+    let said = ask_script(&["t", "{}", "--root", &dir.path.display().to_string()], script);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let roots: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let roots = &said.json()["result"]["roots"];
     let path = fs::canonicalize(&dir.path).expect("it is there").display().to_string();
     assert_eq!(roots[0]["uri"], format!("file://{}", path.replace(' ', "%20")));
 }
@@ -317,8 +281,10 @@ fn listeners_are_asked_like_programs() {
 
 #[test]
 fn a_signal_cancels_the_call_on_the_wire_and_leaves_nothing_behind() {
-    let script = "init(tools={})\ncall = hear()\nprint('called', call['id'], file=sys.stderr, flush=True)\nprint(json.dumps(hear()), file=sys.stderr, flush=True)\n";
-    let mut child = call(&["t", "{}", "--", "python3", "-c", &format!("{PYTHON}{script}")])
+    let script =
+        r#"init '{"tools":{}}'; hear; printf 'called %s\n' "$id" >&2; hear; printf '%s\n' "$line" >&2"#;
+    let mut child = call(&["t", "{}", "--"])
+        .args(sh(script))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -362,8 +328,8 @@ fn a_signal_during_the_handshake_ends_the_program_too() {
 
 #[test]
 fn time_is_up_and_the_server_is_told() {
-    let script = "init(tools={})\nhear()\nprint(hear()['method'], file=sys.stderr, flush=True)\n";
-    let said = ask_python(&["t", "{}", "--timeout", "0.5"], script);
+    let script = r#"init '{"tools":{}}'; hear; hear; printf '%s\n' "$line" >&2"#;
+    let said = ask_script(&["t", "{}", "--timeout", "0.5"], script);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
     assert!(
         said.stderr
@@ -371,20 +337,17 @@ fn time_is_up_and_the_server_is_told() {
         "{}",
         said.stderr
     );
-    assert!(said.stderr.contains("notifications/cancelled\n"), "{}", said.stderr);
+    assert!(said.stderr.contains("notifications/cancelled"), "{}", said.stderr);
 }
 
 #[test]
 fn without_a_terminal_a_question_is_cancelled_or_answered_on_the_command_line() {
     let script = r#"
-init(tools={})
-call = hear()
-schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "tags": {"type": "array", "items": {"enum": ["a", "b"]}}, "why": {"type": "string", "default": "so"}}, "required": ["n"]}
-say(id=5, method="elicitation/create", params={"message": "how many?", "requestedSchema": schema})
-form = hear()["result"]
-say(id=6, method="elicitation/create", params={"mode": "url", "message": "sign in", "url": "https://example.org", "elicitationId": "1"})
-say(id=call["id"], result={"content": [{"type": "text", "text": json.dumps([form, hear()["result"]])}]})
-hear()
+init '{"tools":{}}'; hear; call=$id
+say '"id":5,"method":"elicitation/create","params":{"message":"how many?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer","minimum":1},"tags":{"type":"array","items":{"enum":["a","b"]}},"why":{"type":"string","default":"so"}},"required":["n"]}}'
+hear; form=$line
+say '"id":6,"method":"elicitation/create","params":{"mode":"url","message":"sign in","url":"https://example.org","elicitationId":"1"}'
+hear; id=$call; result "{\"content\":[],\"structuredContent\":[$form,$line]}"
 "#;
     let page = "barewire: the server asks, and there is no terminal to ask at; cancelled: sign in (https://example.org)\n\
                 hint: a page is asked about at a terminal only\n";
@@ -403,10 +366,10 @@ hear()
         ),
     ] {
         let options: Vec<&str> = ["t", "{}"].iter().chain(answers).copied().collect();
-        let said = ask_python(&options, script);
+        let said = ask_script(&options, script);
         assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let results: Value = serde_json::from_str(&said.stdout).expect("JSON");
-        assert_eq!(results, json!([content, cancel]));
+        let results = said.json();
+        assert_eq!((&results[0]["result"], &results[1]["result"]), (content, &cancel));
         assert_eq!(said.stderr, format!("{told}{page}"));
     }
 }
@@ -471,10 +434,8 @@ fn at_a_terminal_progress_is_one_line_and_text_is_escaped() {
 
 #[test]
 fn at_a_terminal_bytes_are_not_shown() {
-    let script = format!(
-        "{PYTHON}init(resources={{}})\nsay(id=hear()[\"id\"], result={{\"contents\": [{{\"uri\": \"x:b\", \"mimeType\": \"a/b\", \"blob\": \"GxsbGw==\"}}]}})\nhear()\n"
-    );
-    let mut terminal = Terminal::start(&["read", "x:b"], &["python3", "-c", &script]);
+    let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","mimeType":"a/b","blob":"GxsbGw=="}]}'"#;
+    let mut terminal = Terminal::start(&["read", "x:b"], &sh(script).each_ref().map(String::as_str));
     terminal.sees("[x:b, a/b, 4 B]");
     terminal.sees("bytes are not shown");
     assert_eq!(terminal.ends(), Some(0));
