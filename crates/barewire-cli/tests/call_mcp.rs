@@ -409,9 +409,9 @@ fn at_a_terminal_no_is_an_answer_and_a_signal_ends_the_question() {
 fn the_time_that_the_user_takes_does_not_count() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut terminal =
-            Terminal::start(&["greet", "--timeout", "1", "--revision", revision], &[PROGRAM, "serve"]);
+            Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("> ");
-        thread::sleep(Duration::from_millis(1500));
+        thread::sleep(Duration::from_millis(2500));
         terminal.types("Ada\n");
         terminal.sees("Hello, Ada!");
         assert_eq!(terminal.ends(), Some(0), "{revision}");

@@ -47,10 +47,12 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         )?;
         let asked: Vec<&Field> =
             fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
+        // What was typed before is what Enter takes when it is asked again.
+        let mut before = Object::new();
         loop {
             let mut content = known.clone();
             for field in &asked {
-                match self.field(field)? {
+                match self.field(field, before.get(&field.name).or(field.default.as_ref()))? {
                     Filled::With(value) => drop(content.insert(field.name.clone(), value)),
                     Filled::LeftOut => {}
                     Filled::Not(Line::Cancel) => return Ok(ElicitResult::cancel()),
@@ -61,9 +63,9 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
             if asked.len() == 1 {
                 return Ok(ElicitResult::accept(content));
             }
-            match self.yes_or_no("send this? [y/n]: n asks again")? {
+            match self.yes_or_no("send this (y), or ask again (n)?")? {
                 Ok(true) => return Ok(ElicitResult::accept(content)),
-                Ok(false) => {}
+                Ok(false) => before = content,
                 Err(Line::Cancel) => return Ok(ElicitResult::cancel()),
                 Err(_) => return Ok(ElicitResult::decline()),
             }
@@ -83,7 +85,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
     }
 
     /// Asks for a field until what is typed can be one.
-    fn field(&mut self, field: &Field) -> io::Result<Filled> {
+    fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<Filled> {
         let label = match (&field.title, &field.description) {
             (Some(title), Some(description)) => format!(" {title}: {description}"),
             (Some(only), None) | (None, Some(only)) => format!(" {only}"),
@@ -101,15 +103,13 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
             )?;
         }
         loop {
-            let default = field
-                .default
-                .as_ref()
-                .map_or(String::new(), |default| format!("[{}] ", shown(plain(default).as_bytes(), LONGEST)));
-            let text = match self.line(&format!("{default}> "))? {
+            let taken = default
+                .map_or(String::new(), |default| format!("[{}] ", shown(typed(default).as_bytes(), LONGEST)));
+            let text = match self.line(&format!("{taken}> "))? {
                 Line::Text(text) => text,
                 other => return Ok(Filled::Not(other)),
             };
-            let wrong = match (text.trim(), &field.default) {
+            let wrong = match (text.trim(), default) {
                 ("", Some(default)) => return Ok(Filled::With(default.clone())),
                 ("", None) if !field.required => return Ok(Filled::LeftOut),
                 ("", None) => "a value is needed; \"\" is an empty text".to_owned(),
@@ -176,6 +176,16 @@ fn chosen<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
     let titled = || choices.iter().find(|choice| choice.title.as_deref() == Some(text));
     let numbered = || choices.get(text.parse::<usize>().ok()?.checked_sub(1)?);
     exact.or_else(titled).or_else(numbered)
+}
+
+/// A value as it would be typed.
+fn typed(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Array(elements) => elements.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => plain(other),
+    }
 }
 
 fn boolean(text: &str) -> Option<bool> {
@@ -297,8 +307,13 @@ mod tests {
     fn several_fields_are_reviewed_and_some_may_be_left_out() {
         let schema =
             json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]});
-        let (result, _) = fill(schema, "1\n2\nn\n3\n\ny\n");
+        let (result, _) = fill(schema, "1\n\nn\n3\n\ny\n");
         assert_eq!(result, json!({"action": "accept", "content": {"a": "3"}}));
+        let list = json!({"type": "array", "items": {"enum": ["x", "y"]}});
+        let schema = json!({"properties": {"a": {"type": "boolean"}, "b": list}});
+        let (result, seen) = fill(schema, "y\n1,2\nn\n\ny\ny\n");
+        assert_eq!(result, json!({"action": "accept", "content": {"a": true, "b": ["y"]}}));
+        assert!(seen.contains("[yes] > ") && seen.contains("[x, y] > "), "{seen}");
     }
 
     #[test]

@@ -218,7 +218,10 @@ fn about(output: &mut Output, tool: &Tool) -> io::Result<()> {
             words.into_iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }));
         let said: Vec<&str> = said.collect();
         if !said.is_empty() {
-            writeln!(output, "{:INDENT$}by its own account {}", "", said.join(", "))?;
+            let account = format!("by its own account {}", said.join(", "));
+            for line in wrap(&account, output.width() - INDENT) {
+                writeln!(output, "{:INDENT$}{line}", "")?;
+            }
         }
     }
     if let Some(schema) = &tool.output_schema {
