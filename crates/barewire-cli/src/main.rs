@@ -45,7 +45,7 @@ Examples:
   barewire read server.log             what is in it, a line a frame
   barewire read --frame 3 server.log   one frame, member by member
   barewire call tools -- server        ask an MCP server for its tools
-  barewire call echo text=hi -- server call one of them
+  barewire call echo a=1 -- server     call the one that is named echo
   barewire explain -32601              what a code means and who is at fault
 
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";

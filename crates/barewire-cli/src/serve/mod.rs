@@ -24,9 +24,9 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = r#"Examples:
-  barewire call tools -- barewire serve                           what it has
-  barewire call echo text=hello -- barewire serve                 something to try
-  barewire call greet -- barewire serve --revision 2025-06-18     as a server that knows only this one
+  barewire call tools -- barewire serve                         what it has
+  barewire call echo text=hello -- barewire serve               something to try
+  barewire call greet -- barewire serve --revision 2025-06-18   as one that knows only this
 
 In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
