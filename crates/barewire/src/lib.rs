@@ -40,6 +40,8 @@ pub mod transport;
 mod failure;
 mod log;
 mod params;
+#[cfg(feature = "tokio")]
+mod schema;
 mod trace;
 
 #[cfg(feature = "tokio")]

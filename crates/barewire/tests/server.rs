@@ -274,6 +274,27 @@ async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
     assert_eq!(wire.next().await["result"]["content"][0]["text"], r#"{"z": 1.0 }"#);
 }
 
+#[cfg(feature = "jsonschema")]
+#[tokio::test]
+async fn arguments_are_checked_by_a_schema_of_ones_own() {
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}"#;
+    let definition = mcp::Tool::new("raw", serde_json::from_str(schema).expect("JSON"));
+    let handler = |arguments: Box<serde_json::value::RawValue>| async move { arguments.get().to_owned() };
+    let tool = Tool::checked(definition, handler).expect("a schema");
+    let mut wire = Wire::to(&Server::new("test", "1").with(tool));
+    let answer = wire.ask(modern(1, "raw", json!({"arguments": {"n": 30.0}}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":30.0}"#);
+    let answer = wire.ask(modern(2, "raw", json!({"arguments": {"n": 2}}))).await;
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().is_some_and(|it| it.contains("\"n\"")),
+        "{answer}"
+    );
+    let remote = r#"{"type":"object","$ref":"https://example.com/schema"}"#;
+    let definition = mcp::Tool::new("remote", serde_json::from_str(remote).expect("JSON"));
+    assert!(Tool::checked(definition, handler).is_err());
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Weather {
     degrees: f64,

@@ -15,10 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::constraints::Constraints;
-use super::form::{Form, form_of};
-use super::{arguments, seal};
+use super::seal;
 use crate::peer::CallError;
+use crate::schema::{self, Constraints, Form, form_of};
 
 /// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`Visit`], [`CreateMessageParams`] to ask the
 /// model, [`Roots`].
@@ -141,7 +140,7 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
         let content = elicited(answer)?.content.map(raw).transpose()?.flatten();
         let content = content.as_deref().and_then(|content| Json::parse(content.get().as_bytes()).ok());
         let constraints = Constraints::of::<T>().map_err(AskError::Misuse)?;
-        arguments::read(content, &constraints).map_err(|bad| AskError::Unreadable(bad.to_string()))
+        schema::read(content, &constraints).map_err(|bad| AskError::Unreadable(bad.to_string()))
     }
 }
 

@@ -28,37 +28,25 @@
 //!
 //! A handler is written once for both eras. See [`Call::ask`] for what that means for questions to the user.
 
-mod arguments;
 mod ask;
 mod call;
-mod canonical;
-mod check;
-mod compile;
 mod completion;
 mod connection;
-mod constraints;
-mod form;
 mod handler;
 mod listen;
 mod methods;
 mod page;
-mod pattern;
 mod prompt;
-mod reads;
 mod registry;
 mod resource;
 mod result;
 mod rounds;
-mod rules;
-mod schema;
 mod seal;
 mod serving;
 mod session;
 mod settings;
 mod thread;
 mod tool;
-#[cfg(feature = "jsonschema")]
-mod validator;
 mod watch;
 mod words;
 

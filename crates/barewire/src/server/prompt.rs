@@ -13,9 +13,10 @@ use super::completion::{Completers, Completing};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;
 use super::words::{self, Words};
-use super::{BadEntry, Calling, Handler, schema};
+use super::{BadEntry, Calling, Handler};
 use crate::Failure;
 use crate::peer::BoxedWork;
+use crate::schema;
 
 /// A prompt: what the client is told of it, and a handler.
 ///

@@ -13,8 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::schema;
-use crate::Failure;
+use crate::{Failure, schema};
 
 /// What a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole [`CallToolResult`], nothing, or a
 /// `Result` of any of these.

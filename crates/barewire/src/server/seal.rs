@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 
-use super::canonical;
+use crate::schema::canonical;
 
 /// The key that only we have.
 pub(crate) struct Sealer {

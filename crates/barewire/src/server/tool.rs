@@ -11,13 +11,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::arguments::{self, BadArguments};
-use super::constraints::Constraints;
 use super::handler::sealed::FromCalling;
 use super::serving::{Style, ready, serve};
-use super::{BadEntry, Call, Calling, Handler, IntoToolResult, schema, thread};
+use super::{BadEntry, Call, Calling, Handler, IntoToolResult, thread};
 use crate::Failure;
 use crate::peer::BoxedWork;
+use crate::schema::{self, BadArguments, Constraints};
 
 /// A tool: what the client is told of it, and a handler.
 ///
@@ -107,7 +106,7 @@ impl Tool {
         H: Handler<M, Arguments = Box<RawValue>>,
         H::Output: IntoToolResult,
     {
-        let validator = super::validator::Validator::new(&definition.input_schema).map_err(BadEntry)?;
+        let validator = schema::Validator::new(&definition.input_schema).map_err(BadEntry)?;
         let check: Check = Box::new(move |arguments| validator.check(arguments));
         let handler = Arc::new(Raw { handler, check: Some(check), kind: std::marker::PhantomData });
         Ok(Self { definition, handler, on_thread: false })
@@ -226,7 +225,7 @@ where
     #[inline]
     fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
         let given = calling.arguments()?;
-        let arguments = match arguments::read(given, &self.constraints) {
+        let arguments = match schema::read(given, &self.constraints) {
             Ok(arguments) => arguments,
             Err(bad) => return refused(&bad, calling),
         };

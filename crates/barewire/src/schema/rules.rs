@@ -1,8 +1,9 @@
 //! What a value has to keep, as data: one rule for each keyword of a schema.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use barewire_proto::json::Decimal;
+use barewire_proto::json::{Decimal, Json};
 use regex_lite::Regex;
 
 /// A schema and those that it refers to.
@@ -34,10 +35,10 @@ pub(super) enum Rule {
     Type(Types),
     /// `enum` and `const`.
     Values(Vec<Allowed>),
-    Minimum(Decimal),
-    Maximum(Decimal),
-    ExclusiveMinimum(Decimal),
-    ExclusiveMaximum(Decimal),
+    Minimum(Bound),
+    Maximum(Bound),
+    ExclusiveMinimum(Bound),
+    ExclusiveMaximum(Bound),
     MultipleOf(Decimal),
     MinLength(usize),
     MaxLength(usize),
@@ -67,35 +68,58 @@ pub(super) enum Rule {
     Ref(usize),
 }
 
+/// A number that others are compared with.
+#[derive(Debug)]
+pub(super) struct Bound {
+    pub(super) exact: Decimal,
+    /// The same, if it is one: most bounds and most numbers are, and then nothing has to be allocated.
+    pub(super) integer: Option<i64>,
+}
+
+impl Bound {
+    /// How `json`, a number, compares with the bound.
+    pub(super) fn compare(&self, json: Json<'_>) -> Ordering {
+        match (json.as_str().parse::<i64>(), self.integer) {
+            (Ok(number), Some(bound)) => number.cmp(&bound),
+            _ => Decimal::from_json(json).expect("a number is a number").cmp(&self.exact),
+        }
+    }
+}
+
 /// A set of types.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
 impl Types {
-    pub(super) const NAMES: [(&str, &str); 7] = [
-        ("null", "null"),
-        ("boolean", "true or false"),
-        ("integer", "an integer"),
-        ("number", "a number"),
-        ("string", "a string"),
-        ("array", "an array"),
-        ("object", "an object"),
+    pub(super) const NULL: Self = Self(1);
+    pub(super) const BOOLEAN: Self = Self(2);
+    pub(super) const INTEGER: Self = Self(4);
+    pub(super) const NUMBER: Self = Self(8);
+    pub(super) const STRING: Self = Self(16);
+    pub(super) const ARRAY: Self = Self(32);
+    pub(super) const OBJECT: Self = Self(64);
+
+    /// Each with its name in a schema, and in a sentence.
+    pub(super) const NAMES: [(Self, &str, &str); 7] = [
+        (Self::NULL, "null", "null"),
+        (Self::BOOLEAN, "boolean", "true or false"),
+        (Self::INTEGER, "integer", "an integer"),
+        (Self::NUMBER, "number", "a number"),
+        (Self::STRING, "string", "a string"),
+        (Self::ARRAY, "array", "an array"),
+        (Self::OBJECT, "object", "an object"),
     ];
 
-    pub(super) fn has(self, name: &str) -> bool {
-        Self::bit(name).is_some_and(|bit| self.0 & bit != 0)
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, one, _)| *one == name).map(|(types, ..)| *types)
     }
 
-    pub(super) fn with(self, name: &str) -> Option<Self> {
-        Self::bit(name).map(|bit| Self(self.0 | bit))
+    pub(super) fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
-    }
-
-    fn bit(name: &str) -> Option<u8> {
-        Self::NAMES.iter().position(|(one, _)| *one == name).map(|place| 1 << place)
     }
 }
 

@@ -10,9 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::arguments::BadArguments;
-use super::check::{Checker, push_element, push_member};
+use super::check::Checker;
 use super::reads::Place;
 use super::rules::Rules;
+use super::words::{MAX_SAID, brief, push_element, push_member};
 
 /// A schema, ready to be used.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Validator {
             // In time that grows with the text, whatever the pattern.
             .with_pattern_options(PatternOptions::regex())
             .build(&schema)
-            .map_err(|error| format!("no schema: {}", brief(&error)))?;
+            .map_err(|error| format!("no schema: {}", said(&error)))?;
         // Older dialects give other meanings to some of the keywords that we know.
         let ours = matches!(draft, Draft::Draft202012 | Draft::Draft201909)
             .then(|| Rules::new(&schema, &Place::unknown()).ok())
@@ -61,10 +62,12 @@ impl Validator {
         if let Some(ours) = &self.ours {
             Checker::new(ours).check_all(json)?;
         }
-        match self.library.validate(&value).err().filter(|_| self.flat) {
-            Some(error) => Err(BadArguments { path: path(&error), what: brief(&error) }),
-            None => Err(whole("not what the schema says".into())),
+        if self.flat {
+            self.library
+                .validate(&value)
+                .map_err(|error| BadArguments { path: path(&error), what: said(&error) })?;
         }
+        Err(whole("not what the schema says".into()))
     }
 }
 
@@ -113,12 +116,8 @@ fn path(error: &ValidationError<'_>) -> String {
 }
 
 /// What the library says, which quotes whole values.
-fn brief(error: &ValidationError<'_>) -> String {
-    let text = error.to_string();
-    match text.char_indices().nth(MAX_SAID) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+fn said(error: &ValidationError<'_>) -> String {
+    brief(&error.to_string(), MAX_SAID).into_owned()
 }
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
@@ -128,9 +127,6 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// Preparing and checking take stack for each level; schemas that people write or generate stay below half of it.
 const MAX_DEPTH: usize = 64;
-
-/// Characters of a message: a sentence, and enough of the value to know it.
-const MAX_SAID: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,13 @@
 //! and nothing is built that is larger than it.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
 use super::arguments::BadArguments;
 use super::canonical;
 use super::rules::{Allowed, Rule, Rules, Schema, Types};
+use super::words::{Path, Step, listed, names, plain, quoted, shown};
 
 /// One value being checked.
 pub(super) struct Checker<'r> {
@@ -93,13 +93,15 @@ impl<'r> Checker<'r> {
     }
 
     fn keep_number(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
-        let number = || Decimal::from_json(json).expect("a number is a number");
         let (kept, must, bound) = match rule {
-            Rule::Minimum(bound) => (number() >= *bound, "at least", bound),
-            Rule::Maximum(bound) => (number() <= *bound, "at most", bound),
-            Rule::ExclusiveMinimum(bound) => (number() > *bound, "more than", bound),
-            Rule::ExclusiveMaximum(bound) => (number() < *bound, "less than", bound),
-            Rule::MultipleOf(step) => (number().is_multiple_of(step).unwrap_or(true), "a multiple of", step),
+            Rule::Minimum(bound) => (bound.compare(json).is_ge(), "at least", &bound.exact),
+            Rule::Maximum(bound) => (bound.compare(json).is_le(), "at most", &bound.exact),
+            Rule::ExclusiveMinimum(bound) => (bound.compare(json).is_gt(), "more than", &bound.exact),
+            Rule::ExclusiveMaximum(bound) => (bound.compare(json).is_lt(), "less than", &bound.exact),
+            Rule::MultipleOf(step) => {
+                let number = Decimal::from_json(json).expect("a number is a number");
+                (number.is_multiple_of(step).unwrap_or(true), "a multiple of", step)
+            }
             _ => return Ok(()),
         };
         self.expect(kept, path, || format!("must be {must} {}, got {}", plain(bound), shown(json)))
@@ -163,8 +165,7 @@ impl<'r> Checker<'r> {
                     _ if known => Ok(()),
                     [Rule::Never] if named.is_empty() => self.refuse(&path, || "is not known here".into()),
                     [Rule::Never] => self.refuse(&path, || {
-                        let names: Vec<_> = named.keys().map(|name| format!("{name:?}")).collect();
-                        format!("is not known here, known are {}", names.join(", "))
+                        format!("is not known here, known are {}", quoted(named.keys().map(|name| &**name)))
                     }),
                     _ => self.check(others, member.value, &path),
                 }
@@ -276,81 +277,29 @@ impl<'r> Checker<'r> {
     }
 }
 
-/// Where a value stands, written `a.b[2]`.
-struct Path<'p> {
-    up: Option<&'p Path<'p>>,
-    step: Step<'p>,
-    depth: usize,
-}
-
-enum Step<'p> {
-    Root,
-    Member(&'p str),
-    Element(usize),
-}
-
-impl Path<'_> {
-    fn root() -> Self {
-        Self { up: None, step: Step::Root, depth: 0 }
-    }
-
-    fn text(&self) -> String {
-        let mut out = self.up.map_or_else(String::new, Path::text);
-        match self.step {
-            Step::Root => {}
-            Step::Member(name) => push_member(&mut out, name),
-            Step::Element(i) => push_element(&mut out, i),
-        }
-        out
-    }
-}
-
-/// Adds a step into an object to a path.
-pub(super) fn push_member(out: &mut String, name: &str) {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
-    match (plain, out.is_empty()) {
-        (true, true) => out.push_str(name),
-        (true, false) => out.extend([".", name]),
-        (false, _) => write!(out, "[{name:?}]").expect("a string takes everything"),
-    }
-}
-
-/// Adds a step into an array to a path.
-pub(super) fn push_element(out: &mut String, index: usize) {
-    write!(out, "[{index}]").expect("a string takes everything");
-}
-
-/// A value as it is quoted in a message: short, and what it is if it cannot be.
-pub(super) fn shown(json: Json<'_>) -> String {
-    match json.kind() {
-        Kind::Object => "an object".into(),
-        Kind::Array => "an array".into(),
-        _ => {
-            let text = json.as_str();
-            let end = text.char_indices().nth(MAX_SHOWN).map_or(text.len(), |(end, _)| end);
-            if end == text.len() { text.into() } else { format!("{}…", &text[..end]) }
-        }
-    }
-}
-
 fn is_of(json: Json<'_>, types: Types) -> bool {
     match json.kind() {
-        Kind::Null => types.has("null"),
-        Kind::True | Kind::False => types.has("boolean"),
-        Kind::String => types.has("string"),
-        Kind::Array => types.has("array"),
-        Kind::Object => types.has("object"),
-        Kind::Number if types.has("number") => true,
-        Kind::Number => {
-            types.has("integer") && Decimal::from_json(json).is_some_and(|number| number.is_integer())
-        }
+        Kind::Null => types.has(Types::NULL),
+        Kind::True | Kind::False => types.has(Types::BOOLEAN),
+        Kind::String => types.has(Types::STRING),
+        Kind::Array => types.has(Types::ARRAY),
+        Kind::Object => types.has(Types::OBJECT),
+        Kind::Number => types.has(Types::NUMBER) || types.has(Types::INTEGER) && is_integer(json),
     }
+}
+
+fn is_integer(json: Json<'_>) -> bool {
+    let plain = !json.as_bytes().iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
+    plain || Decimal::from_json(json).is_some_and(|number| number.is_integer())
 }
 
 fn is_one_of(json: Json<'_>, allowed: &[Allowed]) -> bool {
-    // Most are strings without escapes, and then their text is all there is to compare.
     if allowed.iter().any(|one| one.text == json.as_str()) {
         return true;
+    }
+    // A string without escapes has no other spelling that we could have written.
+    if json.kind() == Kind::String && !json.as_bytes().contains(&b'\\') {
+        return false;
     }
     let mut bytes = Vec::new();
     canonical::push(&mut bytes, json);
@@ -376,33 +325,8 @@ fn distinct_members(json: Json<'_>) -> usize {
     names.len()
 }
 
-fn names(types: Types) -> String {
-    // Who takes numbers takes integers.
-    let is_said = |(name, _): &&(&str, &str)| types.has(name) && !(*name == "integer" && types.has("number"));
-    Types::NAMES.iter().filter(is_said).map(|(_, said)| *said).collect::<Vec<_>>().join(" or ")
-}
-
-fn listed<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    let texts: Vec<_> = texts.collect();
-    match &texts[..] {
-        [one] => (*one).into(),
-        several => format!("one of {}", several.join(", ")),
-    }
-}
-
-/// A bound as people write it.
-fn plain(number: &Decimal) -> String {
-    number.to_integer().unwrap_or_else(|| {
-        let text = number.to_string();
-        text.parse::<f64>().map_or(text, |number| number.to_string())
-    })
-}
-
 /// What `serde_json` reads into a type.
 const MAX_DEPTH: usize = 128;
-
-/// Characters of a value in a message: enough to find it again.
-const MAX_SHOWN: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -422,144 +346,79 @@ mod tests {
 
     /// Each schema with values that it takes, and values that it refuses with what is said then.
     #[test]
+    #[rustfmt::skip] // a table
     fn keywords_mean_what_json_schema_says() {
         for (schema, valid, invalid) in [
             ("true", &["1", "null"][..], &[][..]),
             ("false", &[], &[("1", "must not be there")]),
-            (
-                r#"{"type":"integer"}"#,
-                &["1", "-30.0", "3e1", "1e400"],
-                &[
-                    ("1.5", "expected an integer, got 1.5"),
-                    (r#""5""#, r#"expected an integer, got "5""#),
-                    ("[]", "expected an integer, got an array"),
-                ],
-            ),
-            (
-                r#"{"type":["number","null"]}"#,
-                &["1", "1.5", "null"],
-                &[("true", "expected null or a number, got true")],
-            ),
+            (r#"{"type":"integer"}"#, &["1", "-30.0", "3e1", "1e400"], &[
+                ("1.5", "expected an integer, got 1.5"),
+                (r#""5""#, r#"expected an integer, got "5""#),
+                ("[]", "expected an integer, got an array"),
+            ]),
+            (r#"{"type":["number","null"]}"#, &["1", "1.5", "null"], &[("true", "expected null or a number, got true")]),
             (r#"{"minimum":1}"#, &["1", "1.0", r#""0""#], &[("0.999", "must be at least 1, got 0.999")]),
-            (
-                r#"{"maximum":9007199254740992}"#,
-                &["9007199254740992"],
-                &[
-                    ("9007199254740993", "must be at most 9007199254740992, got 9007199254740993"),
-                    ("1e400", "must be at most 9007199254740992, got 1e400"),
-                ],
-            ),
-            (
-                r#"{"maximum":18446744073709551615}"#,
-                &["18446744073709551615"],
-                &[("18446744073709551616", "must be at most 18446744073709551615, got 18446744073709551616")],
-            ),
+            (r#"{"maximum":9007199254740992}"#, &["9007199254740992"], &[
+                ("9007199254740993", "must be at most 9007199254740992, got 9007199254740993"),
+                ("1e400", "must be at most 9007199254740992, got 1e400"),
+            ]),
+            (r#"{"maximum":18446744073709551615}"#, &["18446744073709551615"], &[
+                ("18446744073709551616", "must be at most 18446744073709551615, got 18446744073709551616"),
+            ]),
             (r#"{"exclusiveMinimum":0.5}"#, &["0.51"], &[("0.5", "must be more than 0.5, got 0.5")]),
-            (
-                r#"{"exclusiveMaximum":-9223372036854775808}"#,
-                &["-9223372036854775809"],
-                &[(
-                    "-9223372036854775808",
-                    "must be less than -9223372036854775808, got -9223372036854775808",
-                )],
-            ),
-            (
-                r#"{"multipleOf":0.01}"#,
-                &["0.07", "19.99", "0"],
-                &[("0.075", "must be a multiple of 0.01, got 0.075")],
-            ),
-            (
-                r#"{"minLength":2,"maxLength":3}"#,
-                &[r#""é😀""#, r#""\u0061bc""#, "1"],
-                &[
-                    (r#""😀""#, "must have at least 2 characters, has 1"),
-                    (r#""abcd""#, "must have at most 3 characters, has 4"),
-                ],
-            ),
-            (
-                r#"{"pattern":"^a\\d+$"}"#,
-                &[r#""a1""#, r#""\u00611""#],
-                &[(r#""b""#, r#"must match the pattern ^a\d+$, got "b""#)],
-            ),
-            (
-                r#"{"minItems":1,"maxItems":2}"#,
-                &["[1]", "[[],[]]", "{}"],
-                &[
-                    ("[]", "must have at least 1 element, has 0"),
-                    ("[1,2,3]", "must have at most 2 elements, has 3"),
-                ],
-            ),
-            (
-                r#"{"uniqueItems":true}"#,
-                &["[1,2]", r#"[1,"1",true]"#, r#"[{"a":1},{"a":2}]"#],
-                &[
-                    ("[1,2,1.0]", "elements 0 and 2 are equal, all must differ"),
-                    (r#"[3,{"a":1,"b":2},{"b":2,"a":1.0}]"#, "elements 1 and 2 are equal, all must differ"),
-                ],
-            ),
+            (r#"{"exclusiveMaximum":-9223372036854775808}"#, &["-9223372036854775809"], &[
+                ("-9223372036854775808", "must be less than -9223372036854775808, got -9223372036854775808"),
+            ]),
+            (r#"{"multipleOf":0.01}"#, &["0.07", "19.99", "0"], &[("0.075", "must be a multiple of 0.01, got 0.075")]),
+            (r#"{"minLength":2,"maxLength":3}"#, &[r#""é😀""#, r#""\u0061bc""#, "1"], &[
+                (r#""😀""#, "must have at least 2 characters, has 1"),
+                (r#""abcd""#, "must have at most 3 characters, has 4"),
+            ]),
+            (r#"{"pattern":"^a\\d+$"}"#, &[r#""a1""#, r#""\u00611""#], &[
+                (r#""b""#, r#"must match the pattern ^a\d+$, got "b""#),
+            ]),
+            (r#"{"minItems":1,"maxItems":2}"#, &["[1]", "[[],[]]", "{}"], &[
+                ("[]", "must have at least 1 element, has 0"),
+                ("[1,2,3]", "must have at most 2 elements, has 3"),
+            ]),
+            (r#"{"uniqueItems":true}"#, &["[1,2]", r#"[1,"1",true]"#, r#"[{"a":1},{"a":2}]"#], &[
+                ("[1,2,1.0]", "elements 0 and 2 are equal, all must differ"),
+                (r#"[3,{"a":1,"b":2},{"b":2,"a":1.0}]"#, "elements 1 and 2 are equal, all must differ"),
+            ]),
             (r#"{"uniqueItems":false}"#, &["[1,1]"], &[]),
-            (
-                r#"{"items":{"type":"string"}}"#,
-                &["[]", r#"["a"]"#],
-                &[(r#"["a",1]"#, "[1]: expected a string, got 1")],
-            ),
-            (
-                r#"{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}"#,
-                &["[]", r#"["a",1]"#],
-                &[
-                    ("[1]", "[0]: expected a string, got 1"),
-                    (r#"["a","b"]"#, r#"[1]: expected an integer, got "b""#),
-                ],
-            ),
-            (
-                r#"{"minProperties":2}"#,
-                &[r#"{"a":1,"b":1}"#],
-                &[(r#"{"a":1,"a":2}"#, "must have at least 2 members, has 1")],
-            ),
-            (
-                r#"{"maxProperties":1}"#,
-                &[r#"{"a":1}"#, "{}"],
-                &[(r#"{"a":1,"b":2}"#, "must have at most 1 member, has 2")],
-            ),
-            (
-                r#"{"required":["a","b"]}"#,
-                &[r#"{"\u0061":1,"b":null}"#, "[]"],
-                &[(r#"{"b":1}"#, r#"missing "a""#), ("{}", r#"missing "a", "b""#)],
-            ),
-            (
-                r#"{"properties":{"a":{"properties":{"b":{"items":{"type":"string"}}}}}}"#,
-                &["{}", r#"{"a":{"c":1}}"#],
-                &[
-                    (r#"{"a":{"b":["x","y",3]}}"#, "a.b[2]: expected a string, got 3"),
-                    (r#"{"\u0061":{"b":[null]}}"#, "a.b[0]: expected a string, got null"),
-                ],
-            ),
-            (
-                r#"{"properties":{"a":true},"additionalProperties":false}"#,
-                &["{}", r#"{"a":1}"#],
-                &[(r#"{"a":1,"odd name":2}"#, r#"["odd name"]: is not known here, known are "a""#)],
-            ),
-            (
-                r#"{"additionalProperties":{"type":"integer"}}"#,
-                &[r#"{"a":1}"#],
-                &[(r#"{"a":"x"}"#, r#"a: expected an integer, got "x""#)],
-            ),
-            (
-                r#"{"patternProperties":{"^\\d+$":{"type":"integer"}},"additionalProperties":false}"#,
-                &[r#"{"7":1}"#],
-                &[
-                    (r#"{"7":"x"}"#, r#"7: expected an integer, got "x""#),
-                    (r#"{"x":1}"#, "x: is not known here"),
-                ],
-            ),
-            (
-                r#"{"enum":["a",1,null,{"b":[2]}]}"#,
-                &[r#""a""#, r#""\u0061""#, "1.0", "null", r#"{"b":[2e0]}"#],
-                &[
-                    (r#""b""#, r#"expected one of "a", 1, null, {"b":[2]}, got "b""#),
-                    ("2", r#"expected one of "a", 1, null, {"b":[2]}, got 2"#),
-                ],
-            ),
+            (r#"{"items":{"type":"string"}}"#, &["[]", r#"["a"]"#], &[(r#"["a",1]"#, "[1]: expected a string, got 1")]),
+            (r#"{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}"#, &["[]", r#"["a",1]"#], &[
+                ("[1]", "[0]: expected a string, got 1"),
+                (r#"["a","b"]"#, r#"[1]: expected an integer, got "b""#),
+            ]),
+            (r#"{"minProperties":2}"#, &[r#"{"a":1,"b":1}"#], &[
+                (r#"{"a":1,"a":2}"#, "must have at least 2 members, has 1"),
+            ]),
+            (r#"{"maxProperties":1}"#, &[r#"{"a":1}"#, "{}"], &[
+                (r#"{"a":1,"b":2}"#, "must have at most 1 member, has 2"),
+            ]),
+            (r#"{"required":["a","b"]}"#, &[r#"{"\u0061":1,"b":null}"#, "[]"], &[
+                (r#"{"b":1}"#, r#"missing "a""#),
+                ("{}", r#"missing "a", "b""#),
+            ]),
+            (r#"{"properties":{"a":{"properties":{"b":{"items":{"type":"string"}}}}}}"#, &["{}", r#"{"a":{"c":1}}"#], &[
+                (r#"{"a":{"b":["x","y",3]}}"#, "a.b[2]: expected a string, got 3"),
+                (r#"{"\u0061":{"b":[null]}}"#, "a.b[0]: expected a string, got null"),
+            ]),
+            (r#"{"properties":{"a":true},"additionalProperties":false}"#, &["{}", r#"{"a":1}"#], &[
+                (r#"{"a":1,"odd name":2}"#, r#"["odd name"]: is not known here, known are "a""#),
+            ]),
+            (r#"{"additionalProperties":{"type":"integer"}}"#, &[r#"{"a":1}"#], &[
+                (r#"{"a":"x"}"#, r#"a: expected an integer, got "x""#),
+            ]),
+            (r#"{"patternProperties":{"^\\d+$":{"type":"integer"}},"additionalProperties":false}"#, &[r#"{"7":1}"#], &[
+                (r#"{"7":"x"}"#, r#"7: expected an integer, got "x""#),
+                (r#"{"x":1}"#, "x: is not known here"),
+            ]),
+            (r#"{"enum":["a",1,null,{"b":[2]}]}"#, &[r#""a""#, r#""\u0061""#, "1.0", "null", r#"{"b":[2e0]}"#], &[
+                (r#""b""#, r#"expected one of "a", 1, null, {"b":[2]}, got "b""#),
+                ("2", r#"expected one of "a", 1, null, {"b":[2]}, got 2"#),
+            ]),
             (r#"{"const":"a"}"#, &[r#""a""#], &[(r#""b""#, r#"expected "a", got "b""#)]),
             (r#"{"allOf":[{"minimum":1},{"maximum":2}]}"#, &["1", "2"], &[("3", "must be at most 2, got 3")]),
             (r#"{"not":{"const":0}}"#, &["1", "null"], &[("0.0", "0.0 is excluded")]),
@@ -658,5 +517,8 @@ mod tests {
         let long = format!("\"{}\"", "é".repeat(1000));
         let why = check(r#"{"type":"integer"}"#, &long).expect_err("a string");
         assert_eq!(why, format!("expected an integer, got \"{}…", "é".repeat(59)));
+        let name = format!("{{\"{}\":1}}", "x".repeat(1000));
+        let why = check(r#"{"additionalProperties":false}"#, &name).expect_err("unknown");
+        assert_eq!(why, format!("[\"{}…\"]: is not known here", "x".repeat(60)));
     }
 }

@@ -6,13 +6,14 @@
 use barewire_proto::json::Json;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+#[cfg(test)]
 use serde_json::value::RawValue;
 
 use super::arguments::BadArguments;
 use super::check::Checker;
+use super::describe;
 use super::reads::Place;
 use super::rules::Rules;
-use super::schema;
 
 /// What a tool's arguments have to keep, made once for each tool.
 #[derive(Debug)]
@@ -24,9 +25,9 @@ pub(crate) struct Constraints {
 }
 
 impl Constraints {
-    /// The constraints of the schema that [`schema::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
+    /// The constraints of the schema that [`describe::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
-        let schema = schema::read_by::<T>()?;
+        let schema = describe::read_by::<T>()?;
         Ok(Self {
             beyond: Rules::new(&schema, &Place::of::<T>())?,
             all: Rules::new(&schema, &Place::unknown())?,
@@ -34,6 +35,7 @@ impl Constraints {
     }
 
     /// The constraints of a schema that was written by hand, for a type that checks none of them.
+    #[cfg(test)]
     pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
         let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -90,6 +92,8 @@ mod tests {
         unit: Option<Unit>,
         documented: Documented,
         shape: Shape,
+        tagged: Tagged,
+        untagged: Untagged,
         boxed: Box<Inner>,
         anything: Value,
         #[serde(default)]
@@ -126,11 +130,26 @@ mod tests {
         Line(Vec<Inner>),
     }
 
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Unit,
+        A { x: i64 },
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    enum Untagged {
+        Number(u8),
+        Text(String),
+    }
+
     #[test]
     fn what_a_type_checks_by_itself_is_not_checked_again() {
         assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.beyond));
         assert!(is_empty::<Inner>());
         assert!(is_empty::<Option<Inner>>());
+        assert!(is_empty::<Tagged>());
         assert!(is_empty::<BTreeMap<String, i64>>());
     }
 
@@ -176,13 +195,6 @@ mod tests {
         struct Open {
             y: i64,
         }
-        // Enums that look at the value before they decide, and whatever else reads anything.
-        #[derive(Deserialize, JsonSchema)]
-        #[serde(tag = "kind")]
-        enum Tagged {
-            A { x: i64 },
-        }
-        assert!(!is_empty::<Tagged>());
         // An enum whose variants state more than it checks.
         #[derive(Deserialize, JsonSchema)]
         enum Bounded {

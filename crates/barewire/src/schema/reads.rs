@@ -6,7 +6,6 @@ use std::fmt;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::forward_to_deserialize_any;
 
 /// One step into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +32,15 @@ pub(super) enum Asked {
     Map,
     Seq,
     Tuple(usize),
-    /// One of its variants, externally tagged.
-    Enum,
+    /// One of several forms, which it tells apart by itself: an enum, or whatever looks at a value before it decides.
+    Choice,
     /// An integer within these bounds.
     Integer(i128, u128),
     Float,
     Bool,
     Char,
     Str,
-    /// Whatever is there: a `Value`, but also an enum with another tag, which looks before it decides.
+    /// Whatever is there, and it takes it: a `Value`.
     Any,
     /// Nothing, it will be skipped.
     Ignored,
@@ -94,12 +93,19 @@ impl<'a> Place<'a> {
 /// What `T` asks for at `path`, or `None` if it cannot be found out.
 fn read_at<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<Read> {
     let found = Cell::new(None);
-    // It never gets a value, so there is only an error to come back.
-    let _ = T::deserialize(Probe { path, optional: false, found: &found });
+    let probe = Probe { path, optional: false, found: &found };
+    if T::deserialize(probe).is_ok() {
+        takes_anything(&found);
+    }
     found.get()
 }
 
-/// Answers nothing, and notes what it was asked for at the end of the path.
+/// What was asked for anything has taken what it got.
+fn takes_anything(found: &Cell<Option<Read>>) {
+    found.set(found.get().map(|read| Read { asked: Asked::Any, ..read }));
+}
+
+/// Notes what it was asked for at the end of the path, and gives nothing but to who asks for anything.
 struct Probe<'p> {
     path: &'p [Step<'p>],
     optional: bool,
@@ -123,11 +129,19 @@ macro_rules! note {
     };
 }
 
+/// Nothing follows from these.
+macro_rules! nothing {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
+            Err(Stop)
+        })*
+    };
+}
+
 impl<'de> Deserializer<'de> for Probe<'_> {
     type Error = Stop;
 
     note! {
-        deserialize_any => Asked::Any,
         deserialize_ignored_any => Asked::Ignored,
         deserialize_bool => Asked::Bool,
         deserialize_char => Asked::Char,
@@ -145,6 +159,17 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         deserialize_u32 => Asked::Integer(0, u32::MAX.into()),
         deserialize_u64 => Asked::Integer(0, u64::MAX.into()),
         deserialize_u128 => Asked::Integer(0, u128::MAX),
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+        match self.path {
+            [] => {
+                self.found.set(Some(Read { asked: Asked::Choice, optional: self.optional }));
+                // Who takes this takes anything. Enums do not, except one that is untagged and has it for a variant.
+                visitor.visit_bool(true)
+            }
+            _ => Err(Stop),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
@@ -207,10 +232,14 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Stop> {
-        self.note(Asked::Enum)
+        self.note(Asked::Choice)
     }
 
-    forward_to_deserialize_any! { bytes byte_buf unit unit_struct identifier }
+    nothing! { deserialize_bytes deserialize_byte_buf deserialize_unit deserialize_identifier }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, _: V) -> Result<V::Value, Stop> {
+        Err(Stop)
+    }
 }
 
 /// The one member or element that the path goes through.
@@ -227,7 +256,12 @@ impl<'p> One<'p> {
 
     fn value<'de, S: DeserializeSeed<'de>>(&self, seed: S) -> Result<S::Value, Stop> {
         let Probe { path, optional, found } = self.inside;
-        seed.deserialize(Probe { path, optional, found })
+        let taken = seed.deserialize(Probe { path, optional, found })?;
+        if path.is_empty() && found.get().is_some() {
+            takes_anything(found);
+            return Err(Stop);
+        }
+        Ok(taken)
     }
 }
 
@@ -291,6 +325,7 @@ mod tests {
         _apple: BTreeMap<String, u8>,
         _shape: Shape,
         _tagged: Tagged,
+        _untagged: Option<Untagged>,
         _any: Value,
         _pair: (i64, f32),
         _name: Newtype,
@@ -319,6 +354,14 @@ mod tests {
     }
 
     #[derive(Deserialize)]
+    #[serde(untagged)]
+    #[expect(dead_code)]
+    enum Untagged {
+        Number(i64),
+        Text(String),
+    }
+
+    #[derive(Deserialize)]
     struct Newtype(#[expect(dead_code)] String);
 
     #[derive(Deserialize)]
@@ -335,7 +378,18 @@ mod tests {
     #[test]
     fn a_derived_type_says_what_it_reads_at_every_place() {
         use Step::{Element, Member};
-        let fields = ["_zebra", "_apple", "_shape", "_tagged", "_any", "_pair", "_name", "_set", "_boxed"];
+        let fields = [
+            "_zebra",
+            "_apple",
+            "_shape",
+            "_tagged",
+            "_untagged",
+            "_any",
+            "_pair",
+            "_name",
+            "_set",
+            "_boxed",
+        ];
         let Some((Asked::Struct(declared), false)) = asked::<Outer>(&[]) else { panic!("a struct") };
         assert_eq!(declared, fields);
         for (path, found) in [
@@ -347,8 +401,9 @@ mod tests {
             ),
             (&[Member("_apple")], Some((Asked::Map, false))),
             (&[Member("_apple"), Member("any")], Some((Asked::Integer(0, 255), false))),
-            (&[Member("_shape")], Some((Asked::Enum, false))),
-            (&[Member("_tagged")], Some((Asked::Any, false))),
+            (&[Member("_shape")], Some((Asked::Choice, false))),
+            (&[Member("_tagged")], Some((Asked::Choice, false))),
+            (&[Member("_untagged")], Some((Asked::Choice, true))),
             (&[Member("_any")], Some((Asked::Any, false))),
             (&[Member("_pair")], Some((Asked::Tuple(2), false))),
             (
@@ -377,6 +432,9 @@ mod tests {
         assert_eq!(asked::<Flat>(&[Step::Member("other")]), Some((Asked::Any, false)));
         assert_eq!(asked::<Value>(&[]), Some((Asked::Any, false)));
         assert_eq!(asked::<Value>(&[Step::Member("a")]), None);
+        assert_eq!(asked::<Option<Value>>(&[]), Some((Asked::Any, true)));
+        assert_eq!(asked::<serde_json::Number>(&[]), Some((Asked::Choice, false)));
         assert_eq!(asked::<Box<serde_json::value::RawValue>>(&[]), None);
+        assert_eq!(asked::<()>(&[]), None);
     }
 }

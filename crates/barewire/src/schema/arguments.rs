@@ -7,8 +7,8 @@ use barewire_proto::json::{Decimal, Json, Kind};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use super::check::{push_element, push_member, shown};
 use super::constraints::Constraints;
+use super::words::{MAX_SAID, brief, push_element, push_member, shown};
 
 /// Reads arguments; absent ones are an object without members.
 pub(crate) fn read<T: DeserializeOwned>(
@@ -61,7 +61,7 @@ fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) ->
             let text = error.inner().to_string();
             // Where in the text is of no use to a caller who has sent one line of it.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-            Err(BadArguments { path, what: what.to_owned() })
+            Err(BadArguments { path, what: brief(what, MAX_SAID).into_owned() })
         }
     }
 }

@@ -7,7 +7,7 @@ use regex_lite::Regex;
 use serde_json::{Map, Value};
 
 use super::reads::{Asked, Place};
-use super::rules::{Allowed, Rule, Rules, Schema, Types};
+use super::rules::{Allowed, Bound, Rule, Rules, Schema, Types};
 use super::{canonical, pattern};
 
 impl Rules {
@@ -43,19 +43,24 @@ impl<'a> Compiler<'a> {
             Value::Object(keywords) => keywords,
             _ => return Err(format!("{at}: a schema is an object, true or false")),
         };
-        // What asks for anything checks nothing.
-        let read = place.read().filter(|read| !matches!(read.asked, Asked::Any | Asked::Ignored));
-        let asked = read.map(|read| read.asked);
+        let asked = match place.read().map(|read| read.asked) {
+            // What takes anything checks nothing.
+            None | Some(Asked::Any | Asked::Ignored) => None,
+            // What is inside its forms cannot be asked for: all of it is checked, or nothing.
+            Some(Asked::Choice) if states_more(schema) => return self.schema(schema, &Place::unknown(), at),
+            Some(Asked::Choice) => return Ok(Schema::default()),
+            asked => asked,
+        };
         let mut rules = Vec::new();
         for (keyword, value) in keywords {
             let at = &format!("{at}/{keyword}");
             let rule = match &**keyword {
                 "enum" => Rule::Values(allowed(array(value, at)?)),
                 "const" => Rule::Values(allowed(std::slice::from_ref(value))),
-                "minimum" => Rule::Minimum(number(value, at)?),
-                "maximum" => Rule::Maximum(number(value, at)?),
-                "exclusiveMinimum" => Rule::ExclusiveMinimum(number(value, at)?),
-                "exclusiveMaximum" => Rule::ExclusiveMaximum(number(value, at)?),
+                "minimum" => Rule::Minimum(bound(value, at)?),
+                "maximum" => Rule::Maximum(bound(value, at)?),
+                "exclusiveMinimum" => Rule::ExclusiveMinimum(bound(value, at)?),
+                "exclusiveMaximum" => Rule::ExclusiveMaximum(bound(value, at)?),
                 "multipleOf" => Rule::MultipleOf(number(value, at)?),
                 "minLength" => Rule::MinLength(count(value, at)?),
                 "maxLength" => Rule::MaxLength(count(value, at)?),
@@ -174,7 +179,6 @@ impl<'a> Compiler<'a> {
     ) -> Result<Vec<Schema>, String> {
         let checked = match asked {
             None => false,
-            Some(Asked::Enum) => !array(value, at)?.iter().any(states_more),
             Some(_) => self.branches(value, place, at)?.iter().all(Schema::is_empty),
         };
         if checked { Ok(Vec::new()) } else { self.branches(value, &Place::unknown(), at) }
@@ -210,11 +214,14 @@ impl Rule {
     /// Whether a type that asks for this refuses by itself what the rule refuses.
     fn is_checked_by(&self, asked: Option<Asked>) -> bool {
         match (self, asked) {
-            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => *bound <= decimal(&least.to_string()),
-            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => *bound >= decimal(&most.to_string()),
+            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => {
+                bound.exact <= decimal(&least.to_string())
+            }
+            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => {
+                bound.exact >= decimal(&most.to_string())
+            }
             (Self::MinLength(1) | Self::MaxLength(1), Some(Asked::Char)) => true,
             (Self::MinItems(len) | Self::MaxItems(len), Some(Asked::Tuple(of))) => *len == of,
-            (Self::Values(_), Some(Asked::Enum)) => true,
             _ => false,
         }
     }
@@ -255,7 +262,6 @@ fn required(value: &Value, asked: Option<Asked>, place: &Place<'_>, at: &str) ->
             Some(Asked::Struct(fields)) => {
                 fields.contains(&name) && !place.member(name).read().is_some_and(|read| read.optional)
             }
-            Some(Asked::Enum) => true,
             _ => false,
         };
         if !missed {
@@ -270,7 +276,7 @@ fn types_of(value: &Value, at: &str) -> Result<Types, String> {
         Value::Array(names) => &names[..],
         one => std::slice::from_ref(one),
     };
-    let with = |types: Types, name: &Value| name.as_str().and_then(|name| types.with(name));
+    let with = |types: Types, name: &Value| name.as_str().and_then(Types::named).map(|one| types.or(one));
     names.iter().try_fold(Types::default(), with).ok_or_else(|| format!("{at}/type: {value} is no type"))
 }
 
@@ -289,6 +295,10 @@ fn number(value: &Value, at: &str) -> Result<Decimal, String> {
         Value::Number(number) => Ok(decimal(&number.to_string())),
         _ => Err(format!("{at}: expected a number")),
     }
+}
+
+fn bound(value: &Value, at: &str) -> Result<Bound, String> {
+    Ok(Bound { exact: number(value, at)?, integer: value.as_i64() })
 }
 
 fn decimal(text: &str) -> Decimal {

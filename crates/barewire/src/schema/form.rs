@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::describe;
 use super::reads::Place;
-use super::schema;
 
 /// A form, and which clients know all of it.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Form {
 
 /// The form for `T`. `Err` names the property that a form cannot hold.
 pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
-    let schema = schema::read_by::<T>()
+    let schema = describe::read_by::<T>()
         .map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
     // The union of several structs, or a map with any names, is no list of properties.
     let branches =
@@ -45,7 +45,7 @@ pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String
     if let Some(required) = schema.get("required") {
         form["required"] = required.clone();
     }
-    Ok(Form { schema: schema::written(&form, &Place::of::<T>()), several })
+    Ok(Form { schema: describe::written(&form, &Place::of::<T>()), several })
 }
 
 /// A property as a form has it, or `None` if it has none like it.

@@ -4,12 +4,12 @@
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
 /// Appends the bytes of `json` to `out`.
-pub(super) fn push(out: &mut Vec<u8>, json: Json<'_>) {
+pub(crate) fn push(out: &mut Vec<u8>, json: Json<'_>) {
     push_within(out, json, MAX_DEPTH);
 }
 
 /// Appends bytes of any length so that what follows cannot be taken for a part of them.
-pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes.len().to_string().as_bytes());
     out.push(b':');
     out.extend_from_slice(bytes);

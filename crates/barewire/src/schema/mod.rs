@@ -1,0 +1,29 @@
+//! Rust types <-> JSON Schema: what a tool's arguments are described by, and what they are checked by.
+//!
+//! ```text
+//! type ─ describe ─ schema that clients see          form: the part of it that a user can be asked with
+//!   └─── reads ───┐
+//!        schema ─ compile ─ rules ─ check            only what the type does not check by itself
+//! JSON ─ arguments ─ your handler
+//! ```
+
+mod arguments;
+pub(crate) mod canonical;
+mod check;
+mod compile;
+mod constraints;
+mod describe;
+mod form;
+mod pattern;
+mod reads;
+mod rules;
+#[cfg(feature = "jsonschema")]
+mod validator;
+mod words;
+
+pub(crate) use arguments::{BadArguments, read};
+pub(crate) use constraints::Constraints;
+pub(crate) use describe::{input_of, output_of};
+pub(crate) use form::{Form, form_of};
+#[cfg(feature = "jsonschema")]
+pub(crate) use validator::Validator;
