@@ -16,7 +16,7 @@ mod secrets;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use barewire::transport::{Child, Transport, memory};
+use barewire::transport::{Child, Stderr, Transport, memory};
 use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
@@ -54,7 +54,7 @@ impl Talk {
                 Self::over(place, here, end)
             }
             Place::Child => {
-                let child = Child::new(example()).args(&arguments).spawn();
+                let child = Child::new(example()).args(&arguments).stderr(Stderr::discard()).spawn();
                 let mut parts = child.expect("cargo test builds the examples").into_parts();
                 let ending = parts.ending.take().expect("a child has an end");
                 let end = async {
