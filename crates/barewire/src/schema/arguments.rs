@@ -320,7 +320,7 @@ mod tests {
             let text = format!("[{}]", elements.join(" ,"));
             let canonical = |text: &str| {
                 let mut bytes = Vec::new();
-                crate::server::canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("JSON"));
+                crate::schema::canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("JSON"));
                 bytes
             };
             let rewritten = with_integers(&text).unwrap_or_else(|| text.clone());

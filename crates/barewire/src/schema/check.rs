@@ -333,7 +333,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::server::constraints::Constraints;
+    use crate::schema::constraints::Constraints;
 
     fn check(schema: &str, value: &str) -> Result<(), String> {
         let schema = RawValue::from_string(schema.into()).expect("JSON");
