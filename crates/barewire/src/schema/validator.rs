@@ -134,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::constraints::Constraints;
+    use crate::schema::constraints::Constraints;
 
     fn validator(schema: &str) -> Result<Validator, String> {
         Validator::new(&RawValue::from_string(schema.into()).expect("JSON"))
