@@ -205,13 +205,17 @@ impl Shared {
 
     /// A connection has ended.
     pub(super) fn ended(self: &Arc<Self>, number: u64) {
-        let state = self.state.borrow().clone();
-        let State::Up(link) = state else { return };
+        let (link, restart) = match self.state.borrow().clone() {
+            State::Up(link) => (link, self.restart()),
+            // Whoever has begun to shut it down need not have waited for the end.
+            State::Closing(link) => (link, None),
+            State::Opening | State::Over { .. } => return,
+        };
         if link.number != number {
             return;
         }
         let shared = Arc::downgrade(self);
-        match self.restart() {
+        match restart {
             None => {
                 tokio::spawn(async move {
                     let closed = link.peer.closed().await;

@@ -1,6 +1,7 @@
 //! Calls: their parameters, their time, their progress, and how they end.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use barewire::proto::mcp::{CompleteParams, CompleteReference, LoggingLevel, Revision};
 use barewire::{ClientError, TraceContext};
@@ -269,4 +270,18 @@ async fn the_connection_ends_with_the_last_client() {
     script.expect_silence().await;
     drop(other);
     assert_eq!(script.0.recv_line().await.expect("memory"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_nobody_waits_for_ends_everything_too() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let mut told = client.notifications();
+    let call = tokio::spawn(client.call_tool("slow", ()).into_future());
+    script.expect("tools/call").await;
+    // The call in flight is waited for, but not by us.
+    assert!(timeout(Duration::from_millis(1), client.shutdown()).await.is_err());
+    let error = timeout(seconds(1000), client.closed()).await.expect("it ends");
+    assert!(matches!(error, ClientError::Closed(_)), "{error}");
+    assert!(timeout(seconds(1), told.next()).await.expect("it ends").is_none());
+    call.await.expect("no panic").expect_err("never answered");
 }
