@@ -52,16 +52,21 @@ pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
             return Ok(result);
         };
         let mut more = Members::new();
-        match input_requests {
-            Some(requests) => {
-                more.insert(responses.to_owned(), raw(&answers(asking, requests).await?));
-                idle = 0;
-            }
+        match input_requests.as_ref().map_or(0, BTreeMap::len) {
             // Nothing is asked, so nobody takes time to answer: without a pause a server that waits would be flooded.
-            None => {
+            0 => {
                 tokio::time::sleep(pause(idle)).await;
                 idle += 1;
             }
+            1..=MOST_QUESTIONS => idle = 0,
+            count => {
+                let what =
+                    format!("it asks {count} things at once, and no more than {MOST_QUESTIONS} are answered");
+                return Err(ClientError::fault(asking.method, what));
+            }
+        }
+        if let Some(requests) = input_requests {
+            more.insert(responses.to_owned(), raw(&answers(asking, requests).await?));
         }
         if let Some(given) = request_state {
             more.insert(state.to_owned(), given);
@@ -188,6 +193,9 @@ const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// So many rounds one call may take. No person answers more questions for one thing; a server that asks more goes in circles.
 pub(super) const MOST_ROUNDS: usize = 32;
+
+/// So many questions one round may ask: no form has more fields, and each starts a closure of the caller's at once.
+const MOST_QUESTIONS: usize = 64;
 
 /// The shortest pause: nobody notices, and twenty requests a second flood nobody.
 const IDLE: Duration = Duration::from_millis(50);

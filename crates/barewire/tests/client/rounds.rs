@@ -1,6 +1,7 @@
 //! Results of modern servers that ask for input: answered by the closures, and the call sent again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::client::{Builder, accept};
@@ -191,6 +192,48 @@ async fn a_server_that_only_wants_to_be_asked_again_is_not_flooded() {
     script.answer(&asked, done()).await;
     call.await.expect("no panic").expect("a result");
     assert!(began.elapsed() > seconds(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_nothing_in_so_many_words_is_not_flooded_either() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let began = Instant::now();
+    let call = tokio::spawn(client.call_tool("wait", ()).into_future());
+    for _ in 0..10 {
+        let asked = script.expect("tools/call").await;
+        script.answer(&asked, required(json!({}))).await;
+    }
+    let asked = script.expect("tools/call").await;
+    assert_eq!(asked["params"]["inputResponses"], json!({}));
+    script.answer(&asked, done()).await;
+    call.await.expect("no panic").expect("a result");
+    assert!(began.elapsed() > seconds(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_of_one_round_are_bounded() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let builder = quiet().on_elicit(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Ok(ElicitResult::decline()) }
+    });
+    let questions = |count: usize| {
+        let questions = (0..count).map(|n| (n.to_string(), form("Who?")));
+        required(Value::Object(questions.collect()))
+    };
+    let (client, mut script) = modern(builder, TOOLS()).await;
+    let call = tokio::spawn(client.call_tool("quiz", ()).into_future());
+    let first = script.expect("tools/call").await;
+    script.answer(&first, questions(64)).await;
+    let second = script.expect("tools/call").await;
+    assert_eq!(second["params"]["inputResponses"].as_object().map(|them| them.len()), Some(64));
+    script.answer(&second, questions(65)).await;
+    let error = call.await.expect("no panic").expect_err("too many");
+    assert!(matches!(error, ClientError::Fault { .. }), "{error}");
+    assert!(error.to_string().contains("it asks 65 things at once"), "{error}");
+    assert_eq!(asked.load(Ordering::Relaxed), 64, "nobody was asked any of the others");
+    script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
