@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use barewire_proto::mcp::{Method, Revision};
 use barewire_proto::rpc::{Code, ErrorObject};
-use barewire_proto::transcript::escape;
 
-use crate::peer::{CallError, Closed};
+use crate::peer::{CallError, Closed, shown};
 #[cfg(unix)]
 use crate::transport::SpawnError;
 
@@ -163,7 +162,7 @@ impl fmt::Display for ClientError {
             }
             Self::Version { ours, theirs } => {
                 f.write_str("no revision of MCP in common: the server speaks ")?;
-                list(f, theirs.iter().map(|theirs| escape(theirs.as_bytes()).to_string()))?;
+                list(f, theirs.iter().map(|theirs| shown(theirs)))?;
                 f.write_str(", this client ")?;
                 list(f, ours.iter().map(ToString::to_string))
             }
@@ -171,7 +170,7 @@ impl fmt::Display for ClientError {
                 write!(f, "{} was refused: {}", shown(method), CallError::Refused(error.clone()))
             }
             Self::Fault { method, what } => {
-                write!(f, "the server broke the protocol when asked {}: {what}", shown(method))
+                write!(f, "the server broke the protocol when asked {}: {}", shown(method), shown(what))
             }
             Self::TimedOut { method, after: Some(after) } => {
                 write!(f, "no answer to {} within {after:?}: .timeout(..) waits longer", shown(method))
@@ -189,7 +188,12 @@ impl fmt::Display for ClientError {
             Self::NotInRevision { method, revision } => not_in_revision(f, method, *revision),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Handler { method, error } => {
-                write!(f, "the server asked {}, and what was to answer it failed: {error}", shown(method))
+                let (method, said) = (shown(method), shown(&error.message));
+                write!(
+                    f,
+                    "the server asked {method}, and what was to answer it failed: {said} ({})",
+                    error.code
+                )
             }
         }
     }
@@ -225,11 +229,6 @@ fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt:
     let names: Vec<String> = names.take(SHOWN).collect();
     f.write_str(if names.is_empty() { "none" } else { "" })?;
     f.write_str(&names.join(", "))
-}
-
-/// A caller may have put anything into a method's name.
-fn shown(method: &str) -> String {
-    escape(method.as_bytes()).to_string()
 }
 
 /// So many versions are listed: more than there are revisions, but not all that a server might make up.

@@ -17,7 +17,7 @@ use serde_json::value::to_raw_value;
 use super::call::{Call, Options};
 use super::params::Params;
 use super::{Client, ClientError};
-use crate::peer::FromResult;
+use crate::peer::{FromResult, shown};
 
 /// All pages of a list, asked for one after the other when it is awaited.
 #[must_use = "nothing is asked until it is awaited"]
@@ -104,7 +104,7 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
                 if !seen.insert(next.clone()) {
                     return Err(ClientError::fault(
                         P::METHOD,
-                        format!("its pages go in a circle, at cursor {next:?}"),
+                        format!("its pages go in a circle, at cursor \"{}\"", shown(&next)),
                     ));
                 }
                 cursor = Some(next);

@@ -16,7 +16,8 @@ use super::answers::Unasked;
 use super::call::Asking;
 use super::params::{Members, raw};
 use crate::Failure;
-use crate::peer::Raw;
+use crate::log::quoted;
+use crate::peer::{Raw, shown};
 
 /// What of a result says whether it is one.
 #[derive(Deserialize)]
@@ -100,7 +101,9 @@ fn judge(method: &str, result: &Raw) -> Result<Option<Required>, ClientError> {
             }
             Ok(Some(required))
         }
-        Some(other) => Err(fault(format!("its result is of a type that is not known here: {other:?}"))),
+        Some(other) => {
+            Err(fault(format!("its result is of a type that is not known here: \"{}\"", shown(other))))
+        }
     }
 }
 
@@ -146,10 +149,11 @@ async fn answer(asking: &Asking<'_>, request: InputRequest) -> Result<Box<RawVal
     let outcome = match asked {
         Ok(Ok(asked)) => guarded(asked).await,
         Ok(Err(Unasked::NotOffered(what))) => {
-            let what = format!("it asks {method}, but {what} was not declared");
+            let what = format!("it asks {}, but {what} was not declared", quoted(method.as_bytes()));
             return Err(ClientError::fault(asking.method, what));
         }
         Ok(Err(Unasked::Params(what))) => {
+            let (method, what) = (quoted(method.as_bytes()), shown(&what));
             let what = format!("it asks {method} with params that are not what they should be: {what}");
             return Err(ClientError::fault(asking.method, what));
         }

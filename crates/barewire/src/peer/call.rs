@@ -177,15 +177,15 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => {
-                fmt::Display::fmt(error, f)?;
+                write!(f, "{} ({})", shown(&error.message), error.code)?;
                 // Why exactly is often in there, and what is long is not for a sentence.
                 match error.data.as_ref().map(|data| data.get()) {
                     Some(data) if data.len() <= SHOWN => write!(f, ": {}", escape(data.as_bytes())),
                     _ => Ok(()),
                 }
             }
-            Self::Fault(what) => write!(f, "the answer is no valid response: {what}"),
-            Self::Result(what) => write!(f, "the result is not what was expected: {what}"),
+            Self::Fault(what) => write!(f, "the answer is no valid response: {}", shown(what)),
+            Self::Result(what) => write!(f, "the result is not what was expected: {}", shown(what)),
             Self::Missing => f.write_str("the answer to the batch has none for this call"),
             Self::TimedOut => f.write_str("no answer in time"),
             Self::Cancelled => f.write_str("the other side ended the call without an answer"),
@@ -203,6 +203,17 @@ impl fmt::Debug for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+/// What the other side wrote, for a sentence of ours: escaped, and only the beginning of what is long.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SENTENCE) {
+        Some((end, _)) => format!("{}…", escape(&text.as_bytes()[..end])),
+        None => escape(text.as_bytes()).into_owned(),
+    }
+}
+
+/// So many characters of what the other side wrote are shown: what is meant to be read is shorter.
+const SENTENCE: usize = 500;
 
 /// So much of an error's data is shown: two lines of a terminal.
 const SHOWN: usize = 200;

@@ -46,6 +46,7 @@ mod turn;
 mod work;
 
 pub use batch::{Batch, Pending};
+pub(crate) use call::shown;
 pub use call::{Call, CallError};
 pub use closed::{Closed, Noise, Reason};
 pub use connection::{Connection, Running, Trace};

@@ -250,6 +250,40 @@ async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_server_writes_is_safe_to_look_at_and_not_long() {
+    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let odd = format!("\u{1b}]0;owned\u{7}\u{202e}{}", "x".repeat(1 << 20));
+    let error = json!({"code": -32000, "message": odd, "data": odd});
+    let required = |request: Value| json!({"resultType": "input_required", "inputRequests": {"a": request}});
+    let answers = [
+        json!({"error": error}),
+        json!({"result": {"resultType": odd}}),
+        json!({"result": required(json!({"method": odd}))}),
+        json!({"result": {"content": [{"type": "text", "text": 5, odd.as_str(): 1}]}}),
+        json!({"result": {"content": odd}}),
+        json!({"result": {"content": [{"type": "resource_link", "name": "n", "uri": "u", "annotations": odd}]}}),
+    ];
+    for mut answer in answers {
+        let call = tokio::spawn(client.call_tool("odd", ()).into_future());
+        let asked = script.expect("tools/call").await;
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = asked["id"].clone();
+        script.say(answer).await;
+        let error = call.await.expect("no panic").expect_err("no result").to_string();
+        assert!(!error.chars().any(|c| c.is_control() || c == '\u{202e}'), "{error:?}");
+        assert!(error.len() < 2000, "{} bytes", error.len());
+    }
+    let list = tokio::spawn(client.list_tools().into_future());
+    for _ in 0..2 {
+        let asked = script.expect("tools/list").await;
+        script.answer(&asked, json!({"tools": [], "nextCursor": odd})).await;
+    }
+    let error = list.await.expect("no panic").expect_err("a circle").to_string();
+    assert!(error.contains(r#"in a circle, at cursor "\x1b]0;owned\x07"#), "{error}");
+    assert!(error.len() < 2000, "{} bytes", error.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_ends_everything_and_nothing_can_be_asked_after_it() {
     let (client, mut script) = modern(quiet(), TOOLS()).await;
     let mut notifications = client.notifications();
