@@ -2,26 +2,31 @@
 
 use std::collections::HashSet;
 
-use barewire::client::{Client, ClientError};
+use barewire::client::{Client, ClientError, MOST_LIST_BYTES, MOST_PAGES};
 use barewire::peer::Raw;
 use barewire::proto::json::{Json, Kind, Text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::request::Request;
+use crate::output::shown;
 
 /// Asks for page after page. What is on them is not read, so nothing of it is lost.
 pub(super) async fn all(client: &Client, request: &Request, meta: &Value) -> Result<Raw, ClientError> {
     let first = ask(client, request, None, meta).await?;
-    let (mut pages, mut seen) = (vec![first], HashSet::new());
+    let (mut pages, mut seen, mut bytes) = (vec![first], HashSet::new(), 0);
+    let fault = |what: String| Err(ClientError::Fault { method: request.method.clone(), what });
     while let Some(cursor) = pages.last().and_then(next) {
-        if !seen.insert(cursor.clone()) {
-            let what = format!("its pages go in a circle, at cursor {cursor:?}");
-            return Err(ClientError::Fault { method: request.method.clone(), what });
+        bytes += pages.last().and_then(Raw::as_str).map_or(0, str::len);
+        if bytes > MOST_LIST_BYTES {
+            return fault(format!("its list does not end after {} MiB", MOST_LIST_BYTES >> 20));
         }
-        if pages.len() == MOST {
-            let what = format!("its list does not end after {MOST} pages");
-            return Err(ClientError::Fault { method: request.method.clone(), what });
+        if !seen.insert(cursor.clone()) {
+            let cursor = shown(cursor.as_bytes(), LONGEST);
+            return fault(format!("its pages go in a circle, at cursor \"{cursor}\""));
+        }
+        if pages.len() == MOST_PAGES {
+            return fault(format!("its list does not end after {MOST_PAGES} pages"));
         }
         pages.push(ask(client, request, Some(&cursor), meta).await?);
     }
@@ -81,8 +86,8 @@ fn joined(pages: &[Raw]) -> Raw {
 
 const CURSOR: &str = "nextCursor";
 
-/// No list that anybody could use has more pages.
-const MOST: usize = 1000;
+/// As much of a cursor as is needed to recognise it.
+const LONGEST: usize = 60;
 
 #[cfg(test)]
 mod tests {

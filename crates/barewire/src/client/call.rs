@@ -167,11 +167,15 @@ impl<R: FromResult> IntoFuture for Call<R> {
             let link = client.0.allowed(&method).await?;
             let asking = Asking { shared: &client.0, link, method: &method, params, options };
             let result = rounds::run(&asking).await?;
-            R::from_result(result).map_err(|error| {
-                ClientError::fault(&method, format!("its result is not what was expected: {error}"))
-            })
+            read(&method, result)
         })
     }
+}
+
+/// A result as what it should be.
+pub(super) fn read<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
+    R::from_result(result)
+        .map_err(|error| ClientError::fault(method, format!("its result is not what was expected: {error}")))
 }
 
 /// A call that is being made.

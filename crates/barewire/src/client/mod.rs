@@ -58,7 +58,7 @@ pub use era::Server;
 pub use error::ClientError;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
-pub use pages::{Page, Pages};
+pub use pages::{MOST_LIST_BYTES, MOST_PAGES, Page, Pages};
 pub use progress::Progress;
 pub use restart::Restart;
 

@@ -14,10 +14,10 @@ use barewire_proto::mcp::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::call::{Call, Options};
+use super::call::{Call, Options, read};
 use super::params::Params;
 use super::{Client, ClientError};
-use crate::peer::{FromResult, shown};
+use crate::peer::{FromResult, Raw, shown};
 
 /// All pages of a list, asked for one after the other when it is awaited.
 #[must_use = "nothing is asked until it is awaited"]
@@ -80,12 +80,15 @@ impl<P: Page> Pages<P> {
 
 /// One page: the first, or the one that begins at `cursor`.
 pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Call<P> {
-    let params = match cursor {
+    Call::new(client, P::METHOD, at(cursor))
+}
+
+fn at(cursor: Option<&str>) -> Result<Params, String> {
+    match cursor {
         None => Ok(Params::None),
         // An empty string is a place too.
         Some(cursor) => Params::members([("cursor", to_raw_value(cursor))]),
-    };
-    Call::new(client, P::METHOD, params)
+    }
 }
 
 impl<P: Page + FromResult> IntoFuture for Pages<P> {
@@ -95,21 +98,25 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
+            let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MOST_PAGES {
-                let mut call = page::<P>(&self.client, cursor.as_deref());
+                // As it was written first: what it is read into says nothing about how much there was of it.
+                let mut call = Call::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
                 call.options = self.options.clone();
-                let (items, next) = call.await?.take();
+                let page = call.await?;
+                bytes += page.as_str().map_or(0, str::len);
+                let (items, next) = read::<P>(P::METHOD, page)?.take();
                 all.extend(items);
                 let Some(next) = next else { return Ok(all) };
+                if bytes > MOST_LIST_BYTES {
+                    return fault(format!("its list does not end after {} MiB", MOST_LIST_BYTES >> 20));
+                }
                 if !seen.insert(next.clone()) {
-                    return Err(ClientError::fault(
-                        P::METHOD,
-                        format!("its pages go in a circle, at cursor \"{}\"", shown(&next)),
-                    ));
+                    return fault(format!("its pages go in a circle, at cursor \"{}\"", shown(&next)));
                 }
                 cursor = Some(next);
             }
-            Err(ClientError::fault(P::METHOD, format!("its list does not end after {MOST_PAGES} pages")))
+            fault(format!("its list does not end after {MOST_PAGES} pages"))
         })
     }
 }
@@ -121,4 +128,8 @@ impl<P> fmt::Debug for Pages<P> {
 }
 
 /// No list that anybody could use has more pages; one that makes up a new cursor each time would have no end.
-const MOST_PAGES: usize = 1000;
+pub const MOST_PAGES: usize = 1000;
+
+/// So many bytes the pages of a list may take before the last of them: two of the longest messages there are without other
+/// limits. A server decides how long each page is, but not how much memory all of them take.
+pub const MOST_LIST_BYTES: usize = 128 * 1024 * 1024;

@@ -63,6 +63,25 @@ async fn a_list_without_an_end_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_would_fill_the_memory_is_given_up() {
+    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let padding = "x".repeat(8 << 20);
+    let server = async {
+        // With what is around the padding, the last is too much, and no other is asked for.
+        for number in 0..16 {
+            let request = script.expect("tools/list").await;
+            let page =
+                json!({"_meta": {"x/padding": padding}, "tools": [], "nextCursor": number.to_string()});
+            script.answer(&request, page).await;
+        }
+    };
+    let (names, ()) = tokio::join!(names(&client), server);
+    let error = names.expect_err("too much").to_string();
+    assert!(error.contains("its list does not end after 128 MiB"), "{error}");
+    script.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_other_lists_are_read_too() {
     let (client, mut script) = modern(quiet(), json!({"resources": {}, "prompts": {}})).await;
     let server = async {
