@@ -26,6 +26,9 @@ fn server(name: &str, on: &str) -> (Child, Seen) {
         discover() {{ answer '{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{"listChanged":true}},"resources":{{"subscribe":true}}}}}}'; }}
         acknowledge() {{ say '{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":'"$id"'}},"notifications":{{"toolsListChanged":true}}}}}}'; }}
         changed() {{ say '{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":'"$id"'}}}}}}'; }}
+        updated() {{ say '{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":'"$id"'}},"uri":"x:1"}}}}'; }}
+        refuse() {{ say '{{"jsonrpc":"2.0","id":'"$id"',"error":{{"code":-32601,"message":"no"}}}}'; }}
+        modern() {{ [ $(($(grep -c '^start$' "$seen") % 2)) = 0 ]; }}
         printf 'start\n' >> "$seen"
         while read -r line; do
             method=${{line#*'"method":"'}}
@@ -193,6 +196,35 @@ async fn a_dead_server_is_started_again_at_once_and_listened_to() {
     soon("a call", client.list_tools().into_future()).await.expect("a new server");
     soon("the end", client.shutdown()).await;
     assert!(matches!(listen.ended().await, ListenEnd::Lost(_)));
+}
+
+/// Of the legacy era the first time it is started, of the modern one the second time, and so on.
+const EITHER: &str = r#"server/discover) if modern; then discover; else refuse; fi;;
+    initialize) if modern; then refuse; else initialize; fi;; resources/subscribe) answer '{}'; updated;;
+    subscriptions/listen) acknowledge; updated;; tools/call) exit 7;;"#;
+
+#[tokio::test]
+async fn subscriptions_are_taken_up_again_in_whatever_era_the_server_is_of_then() {
+    let (child, seen) = server("either", EITHER);
+    let builder = quiet().era(Era::Legacy).restart(again(Restart::at_once()));
+    let client = soon("connecting", builder.spawn(child)).await.expect("connected");
+    let mut told = client.notifications();
+    soon("subscribing", client.subscribe("x:1")).await.expect("subscribed");
+    let asked =
+        ["resources/subscribe", "subscriptions/listen", "resources/subscribe", "subscriptions/listen"];
+    for start in 1..=asked.len() {
+        loop {
+            match soon("news", told.next()).await {
+                Some(ServerNotification::ResourceUpdated { uri }) => break assert_eq!(uri, "x:1"),
+                Some(ServerNotification::Restarted) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let mut lines = seen.lines();
+        lines.retain(|line| asked.contains(&line.as_str()));
+        assert_eq!(lines, asked[..start]);
+        soon("the call", client.call_tool("crash", ()).into_future()).await.expect_err("it died");
+    }
 }
 
 #[tokio::test]

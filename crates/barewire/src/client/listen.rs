@@ -140,17 +140,7 @@ impl Shared {
         filter: SubscriptionFilter,
     ) -> Result<(Listening, Reader<ServerNotification>, SubscriptionFilter), ClientError> {
         let link = self.allowed(LISTEN).await?;
-        let heard = Arc::new(Heard { ring: Ring::new(KEPT, KEPT_BYTES), progress: watch::Sender::default() });
-        let reader = heard.ring.reader();
-        let params = Params::of(&SubscriptionParams { notifications: filter, meta: None });
-        let open = Open {
-            shared: Arc::downgrade(self),
-            state: self.state.subscribe(),
-            params: params.map_err(ClientError::Params)?,
-            heard: Arc::clone(&heard),
-        };
-        let task = tokio::spawn(open.run(link)).abort_handle();
-        let listening = Listening { heard, task };
+        let (listening, reader) = self.begin_listen(link, filter, true)?;
         let acknowledged = listening.acknowledged();
         let acknowledged = match self.settings.timeout {
             None => acknowledged.await,
@@ -161,6 +151,27 @@ impl Shared {
             },
         }?;
         Ok((listening, reader, acknowledged))
+    }
+
+    /// Opens a listen, and waits for nothing. If nobody else does either, a refusal is for the log.
+    pub(super) fn begin_listen(
+        self: &Arc<Self>,
+        link: Arc<Link>,
+        filter: SubscriptionFilter,
+        is_awaited: bool,
+    ) -> Result<(Listening, Reader<ServerNotification>), ClientError> {
+        let heard = Arc::new(Heard { ring: Ring::new(KEPT, KEPT_BYTES), progress: watch::Sender::default() });
+        let reader = heard.ring.reader();
+        let params = Params::of(&SubscriptionParams { notifications: filter, meta: None });
+        let open = Open {
+            shared: Arc::downgrade(self),
+            state: self.state.subscribe(),
+            params: params.map_err(ClientError::Params)?,
+            heard: Arc::clone(&heard),
+            is_awaited,
+        };
+        let task = tokio::spawn(open.run(link)).abort_handle();
+        Ok((Listening { heard, task }, reader))
     }
 }
 
@@ -189,6 +200,8 @@ struct Open {
     state: watch::Receiver<State>,
     params: Params,
     heard: Arc<Heard>,
+    /// Somebody waits for what the server says to it.
+    is_awaited: bool,
 }
 
 impl Open {
@@ -214,6 +227,12 @@ impl Open {
                 },
                 Err(error) => ListenEnd::Lost(ClientError::of(LISTEN, None, error)),
             };
+            if let (ListenEnd::Refused(error), false, Some(shared)) =
+                (&end, self.is_awaited, self.shared.upgrade())
+            {
+                let why = CallError::Refused(error.clone());
+                shared.report(format_args!("the server was started again, and {LISTEN} failed: {why}"));
+            }
             return self.heard.end(end);
         }
     }

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use barewire_proto::mcp::{Era, SetLevelParams};
+use barewire_proto::mcp::{Era, ServerCapability, SetLevelParams, SubscriptionFilter};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::era::Opening;
 use super::link::Link;
+use super::listen::LISTEN;
 use super::{ClientError, ServerNotification, Shared};
 use crate::peer::Raw;
 
@@ -163,6 +164,7 @@ impl Shared {
                 if !self.install(&link) {
                     return Err(ClientError::Closed(link.peer.shutdown().await));
                 }
+                self.listen_again(&link);
                 self.hub.put(ServerNotification::Restarted, 0);
                 Ok(link)
             }
@@ -239,7 +241,7 @@ impl Shared {
     }
 
     /// What a legacy server was told and has forgotten. A modern one remembers nothing in any case; its listens are opened
-    /// again by those who hold them.
+    /// again by those who hold them, or by [`Self::listen_again`].
     async fn tell_again(&self, link: &Link) {
         if link.server.revision.is_modern() {
             return;
@@ -250,6 +252,35 @@ impl Shared {
         let uris: Vec<String> = self.subscriptions().keys().cloned().collect();
         for uri in uris {
             self.again(link, "resources/subscribe", json!({ "uri": uri })).await;
+        }
+    }
+
+    /// Subscriptions of a legacy server that is a modern one now are listens from now on. Those that were listens before see
+    /// to themselves.
+    fn listen_again(self: &Arc<Self>, link: &Arc<Link>) {
+        if !link.server.revision.has_listen() {
+            return;
+        }
+        let is_told =
+            self.settings.lenient || link.server.capabilities.has(ServerCapability::ResourcesSubscribe);
+        for (uri, listening) in self.subscriptions().iter_mut() {
+            if listening.as_ref().is_some_and(|listening| !listening.has_ended()) {
+                continue;
+            }
+            if !is_told {
+                self.report(format_args!(
+                    "the server was started again, and no longer declares resources.subscribe"
+                ));
+                return;
+            }
+            let resource_subscriptions = vec![uri.clone()];
+            let filter = SubscriptionFilter { resource_subscriptions, ..SubscriptionFilter::default() };
+            match self.begin_listen(Arc::clone(link), filter, false) {
+                Ok((begun, _)) => *listening = Some(begun),
+                Err(error) => {
+                    self.report(format_args!("the server was started again, and {LISTEN} failed: {error}"))
+                }
+            }
         }
     }
 
