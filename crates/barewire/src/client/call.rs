@@ -14,9 +14,10 @@ use serde::Serialize;
 use super::link::Link;
 use super::params::{self, Members, Params, introduction, raw};
 use super::progress::{Progress, Told};
+use super::stopwatch::Limits;
 use super::{Client, ClientError, Shared, rounds};
 use crate::TraceContext;
-use crate::peer::{FromResult, Raw};
+use crate::peer::{CallError, FromResult, Raw};
 
 /// A question to the server that is asked by awaiting it.
 ///
@@ -198,25 +199,29 @@ impl Asking<'_> {
         };
         let meta = self.shared.meta(&self.link, options.log_level, &options.meta);
         let params = params.with(round.unwrap_or_default(), meta).map_err(ClientError::Params)?;
-        let mut call = self.link.peer.call::<Raw>(self.method, params);
         let timeout = match options.patience {
             Patience::Usual => self.shared.settings.timeout,
             Patience::For(timeout) => Some(timeout),
             Patience::Ever => None,
         };
-        call = match timeout {
-            Some(timeout) => call.timeout(timeout),
-            None => call.no_timeout(),
-        };
-        if let Some(at_most) = options.at_most {
-            call = call.reset_by_progress(at_most);
+        // A legacy server may ask back before it answers, and the time until it has our answer is not its own.
+        let watch = &self.link.watch;
+        let limits = Arc::new(Limits::new(watch, timeout, options.at_most));
+        let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
+        if options.told.is_some() || options.at_most.is_some() {
+            let (told, limits) = (options.told.clone(), Arc::clone(&limits));
+            call = call.on_progress(move |progress| {
+                limits.reset();
+                if let Some(told) = &told {
+                    told.tell(&progress);
+                }
+            });
         }
-        if let Some(told) = options.told.clone() {
-            call = call.on_progress(move |progress| told.tell(&progress));
-        }
+        // Dropped, it is cancelled.
+        let answer = watch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
         // With two limits nobody can say which it was.
         let after = timeout.filter(|_| options.at_most.is_none());
-        call.await.map_err(|error| ClientError::of(self.method, after, error))
+        answer.map_err(|error| ClientError::of(self.method, after, error))
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::era::{self, Introduction, Opening, Probed, Server};
 use super::service::{Agreed, Serving};
+use super::stopwatch::Stopwatch;
 use super::{ClientError, Shared};
 use crate::peer::{Connection, Limits, Peer, Reason, Running};
 #[cfg(unix)]
@@ -22,6 +23,8 @@ pub(super) struct Link {
     pub(super) peer: Peer,
     pub(super) server: Server,
     pub(super) since: Instant,
+    /// How long the server has had to answer.
+    pub(super) watch: Arc<Stopwatch>,
 }
 
 impl Link {
@@ -107,6 +110,7 @@ struct Raw {
     number: u64,
     peer: Peer,
     agreed: Agreed,
+    watch: Arc<Stopwatch>,
 }
 
 impl Shared {
@@ -124,8 +128,8 @@ impl Shared {
         };
         match agreed {
             Ok(server) => {
-                let Raw { number, peer, .. } = raw;
-                Ok(Arc::new(Link { number, peer, server, since: Instant::now() }))
+                let Raw { number, peer, watch, .. } = raw;
+                Ok(Arc::new(Link { number, peer, server, since: Instant::now(), watch }))
             }
             Err(error) => Err(error.at_handshake(raw.peer.shutdown().await)),
         }
@@ -133,10 +137,12 @@ impl Shared {
 
     fn connect(self: &Arc<Self>) -> Result<Raw, ClientError> {
         let agreed: Agreed = Arc::new(OnceLock::new());
+        let watch = Stopwatch::start();
         let serving = Serving {
             agreed: Arc::clone(&agreed),
             answers: Arc::clone(&self.settings.answers),
             hub: Arc::clone(&self.hub),
+            watch: Arc::clone(&watch),
         };
         let setup = Setup { serving, limits: self.settings.limits.clone(), log: self.settings.log.clone() };
         let (peer, running) = self.source.connect(setup)?;
@@ -150,7 +156,7 @@ impl Shared {
                 shared.ended(number);
             }
         });
-        Ok(Raw { number, peer, agreed })
+        Ok(Raw { number, peer, agreed, watch })
     }
 
     fn introduction(&self) -> Introduction<'_> {

@@ -42,6 +42,7 @@ mod restart;
 mod ring;
 mod rounds;
 mod service;
+mod stopwatch;
 
 use std::collections::BTreeMap;
 use std::fmt;

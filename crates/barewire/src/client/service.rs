@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::answers::{Answers, Unasked};
 use super::notifications::Hub;
+use super::stopwatch::Stopwatch;
 use crate::Failure;
 use crate::peer::{BoxedWork, Context, Service, Typed};
 
@@ -17,6 +18,7 @@ pub(super) struct Serving {
     pub(super) agreed: Agreed,
     pub(super) answers: Arc<Answers>,
     pub(super) hub: Arc<Hub>,
+    pub(super) watch: Arc<Stopwatch>,
 }
 
 /// The revision of a connection, once there is one.
@@ -42,8 +44,13 @@ impl Service for Serving {
                     return Err(Failure::method_not_found());
                 }
                 let params = params.map(|params| params.json().as_str());
-                let asked = self.answers.ask(method, params, revision);
-                Ok(Typed::boxed(asked.map_err(refused)?))
+                // From before the closure runs until its answer is there, or nobody wants it any more.
+                let paused = self.watch.pause();
+                let asked = self.answers.ask(method, params, revision).map_err(refused)?;
+                Ok(Typed::boxed(async move {
+                    let _paused = paused;
+                    asked.await
+                }))
             }
         }
     }

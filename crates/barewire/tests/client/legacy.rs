@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use barewire::ClientError;
 use barewire::client::{Builder, accept};
 use barewire::proto::mcp::{CreateMessageResult, ElicitResult, LoggingLevel, Revision, Root};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use super::script::{legacy, modern, quiet};
 use super::seconds;
@@ -186,4 +188,32 @@ async fn nothing_but_ping_is_answered_before_the_handshake() {
     };
     let (client, ()) = tokio::join!(everything().over(here), server);
     client.expect("connected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_the_user_takes_is_not_the_servers() {
+    let builder = quiet().on_elicit(|_| async {
+        sleep(seconds(70)).await;
+        Ok(accept(json!({"name": "Ada"}))?)
+    });
+    let (client, mut script) = legacy(builder, Revision::V2025_11_25, json!({"tools": {}})).await;
+    let call = tokio::spawn(client.call_tool("ask", ()).timeout(seconds(60)).into_future());
+    let asked = script.expect("tools/call").await;
+    sleep(seconds(50)).await;
+    let elicited = script.ask(1, "elicitation/create", form()).await;
+    assert_eq!(elicited["result"]["action"], "accept");
+    sleep(seconds(9)).await;
+    script.answer(&asked, json!({"content": []})).await;
+    call.await.expect("no panic").expect("a result in time");
+
+    // What the server takes before and after counts.
+    let began = Instant::now();
+    let call = tokio::spawn(client.call_tool("ask", ()).timeout(seconds(60)).into_future());
+    let asked = script.expect("tools/call").await;
+    sleep(seconds(50)).await;
+    script.ask(2, "elicitation/create", form()).await;
+    assert_eq!(script.expect("notifications/cancelled").await["params"]["requestId"], asked["id"]);
+    assert_eq!(began.elapsed().as_secs(), 50 + 70 + 10);
+    let error = call.await.expect("no panic").expect_err("late");
+    assert!(matches!(error, ClientError::TimedOut { .. }), "{error}");
 }
