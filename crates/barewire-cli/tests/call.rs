@@ -55,6 +55,39 @@ fn the_result_is_printed_byte_for_byte() {
     ask(&["ping"], ANSWER).has(0, "{\"ok\":true, \"n\":1.0}\n", "");
 }
 
+/// A server of 2025-11-25 that shows on stderr what it is told after the handshake.
+const LEGACY: &str = r#"read -r line
+    echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
+    read -r line; read -r line; printf '%s\n' "$line" >&2"#;
+
+#[test]
+fn meta_is_sent_with_notifications_too_or_refused() {
+    let mcp = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+        command.args(["call", "--method"]).args(options).args([
+            "--revision",
+            "2025-11-25",
+            "--",
+            "sh",
+            "-c",
+            LEGACY,
+        ]);
+        Said::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    };
+    let said = mcp(&["notifications/own", r#"{"n":1.0,"_meta":{"a":1}}"#, "--meta", "a=2", "--meta", "b=2"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let sent = r#"{"jsonrpc":"2.0","method":"notifications/own","params":{"_meta":{"a":1,"b":2},"n":1.0}}"#;
+    assert!(said.stderr.contains(sent), "{}", said.stderr);
+
+    let said = mcp(&["notifications/own", "--meta", "b=2"]);
+    assert!(said.stderr.contains(r#""params":{"_meta":{"b":2}}"#), "{}", said.stderr);
+
+    let said = mcp(&["subscriptions/listen", "--meta", "b=2"]);
+    said.failed(
+        "barewire: --meta: subscriptions/listen is sent with no _meta but the client's own\nhint: --raw sends any params\n",
+    );
+}
+
 #[test]
 fn a_pretty_result_is_the_same_value() {
     ask(&["--pretty", "ping"], ANSWER).has(0, "{\n  \"ok\": true,\n  \"n\": 1.0\n}\n", "");

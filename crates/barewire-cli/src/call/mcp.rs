@@ -65,9 +65,14 @@ impl Wishes {
             let value = serde_json::from_str(value.get())
                 .map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
+        let ask = Ask::of(args)?;
+        if !meta.is_empty() && is_listen(&ask) {
+            let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
+            return Err(Failure::new(what).hint("--raw sends any params"));
+        }
         }
         Ok(Self {
-            ask: Ask::of(args)?,
+            ask,
             answers: pairs(&args.answer)?,
             roots: args.root.iter().map(|path| root(path)).collect::<Result<_, _>>()?,
             meta: Value::Object(meta),
@@ -128,6 +133,10 @@ pub(super) async fn call(
         _ = signals.next() => {}
     }
     done
+fn is_listen(ask: &Ask) -> bool {
+    matches!(ask, Ask::Method { method, .. } if method == LISTEN)
+}
+
 }
 
 /// What the server may ask of us, and how long we wait.
@@ -219,11 +228,14 @@ async fn send(
     watch: &Stopwatch,
 ) -> Result<Option<Raw>, Unanswered> {
     if request.is_notification() {
-        client.notify(&request.method, &request.params).await?;
+        client.notify(&request.method, request.with_meta(meta)?).await?;
         return Ok(None);
     }
     if request.is_whole_list() {
         return Ok(Some(pages::all(client, request, meta).await?));
+    if wanted.meta.is_some() {
+        return Err(ClientError::Params(format!("{LISTEN} is sent with no _meta but the client's own")));
+    }
     }
     if request.method == LISTEN {
         return listen(client, request).await.map(Some);

@@ -1,11 +1,12 @@
 //! The first word and what stands behind it -> a method and its params, with the help of the server's own lists.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use barewire::client::{Client, ClientError};
 use barewire::proto::mcp::{Kind, Method, Prompt, Side, Tool};
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::Args;
 use super::arguments::{self, Wrong};
@@ -165,6 +166,24 @@ impl Request {
     pub(super) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
+    }
+
+    /// Its params with this in their `_meta` as well. What was written there stays.
+    pub(super) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
+        type Members = BTreeMap<String, Box<RawValue>>;
+        let members = |text: &str, what: &str| -> Result<Members, ClientError> {
+            serde_json::from_str(text).map_err(|_| ClientError::Params(format!("{what} must be an object")))
+        };
+        let mut meta = members(&meta.to_string(), "_meta")?;
+        if meta.is_empty() {
+            return Ok(self.params.clone());
+        }
+        let mut params = self.params.as_ref().map_or(Ok(Members::new()), |it| members(it.get(), "params"))?;
+        if let Some(written) = params.get("_meta") {
+            meta.extend(members(written.get(), "_meta")?);
+        }
+        params.insert("_meta".to_owned(), raw(&meta));
+        Ok(Some(raw(&params)))
     }
 
     /// The tool or prompt it names.
