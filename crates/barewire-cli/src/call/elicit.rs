@@ -10,7 +10,6 @@ use tokio::task::spawn_blocking;
 use super::console::Console;
 use super::given::{Pair, Text};
 use super::schema::Fields;
-use super::stopwatch::Stopwatch;
 use super::terminal::{self, Terminal};
 use crate::output::shown;
 
@@ -18,7 +17,6 @@ use crate::output::shown;
 pub(super) struct Elicitor {
     console: Arc<Console>,
     answers: Vec<Pair>,
-    watch: Arc<Stopwatch>,
     /// Who asks, once that is known.
     server: OnceLock<String>,
     is_interactive: bool,
@@ -27,10 +25,10 @@ pub(super) struct Elicitor {
 }
 
 impl Elicitor {
-    pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>, watch: Arc<Stopwatch>) -> Arc<Self> {
+    pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>) -> Arc<Self> {
         let is_interactive = io::stdin().is_terminal() && console.is_terminal();
         let server = OnceLock::new();
-        Arc::new(Self { console, answers, watch, server, is_interactive, turn: Mutex::default() })
+        Arc::new(Self { console, answers, server, is_interactive, turn: Mutex::default() })
     }
 
     /// Says who asks from now on.
@@ -95,7 +93,6 @@ impl Elicitor {
         + Send
         + 'static,
     ) -> ElicitResult {
-        let _paused = self.watch.pause();
         let _turn = self.turn.lock().await;
         let _held = self.console.hold();
         let server = self.server.get().map_or("the server", String::as_str).to_owned();

@@ -19,7 +19,6 @@ use super::given::{Pair, Text};
 use super::missed::Missed;
 use super::request::{self, Ask, Request};
 use super::signals::Signals;
-use super::stopwatch::Stopwatch;
 use super::target::Target;
 use super::{Args, arguments, cannot_begin, pages, progress, show, talk};
 use crate::output::Output;
@@ -65,11 +64,11 @@ impl Wishes {
             let value = serde_json::from_str(value.get())
                 .map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
+        }
         let ask = Ask::of(args)?;
         if !meta.is_empty() && is_listen(&ask) {
             let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
             return Err(Failure::new(what).hint("--raw sends any params"));
-        }
         }
         Ok(Self {
             ask,
@@ -90,9 +89,8 @@ pub(super) async fn call(
     let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
     let began = Instant::now();
     let console = Console::stderr();
-    let watch = Arc::new(Stopwatch::default());
     let Wishes { ask, answers, roots, meta } = wishes;
-    let elicitor = Elicitor::new(Arc::clone(&console), answers, Arc::clone(&watch));
+    let elicitor = Elicitor::new(Arc::clone(&console), answers);
     let builder = client(args, &console, &elicitor, roots);
     let client = match signals.or(target.connect(args, builder, &console)).await {
         Ok(client) => client,
@@ -102,8 +100,8 @@ pub(super) async fn call(
     elicitor.server_is(agreed.server.as_ref().map_or("the server".to_owned(), |server| server.name.clone()));
 
     let mut notifications = client.notifications();
-    let is_listen = matches!(&ask, Ask::Method { method, .. } if method == LISTEN);
-    let mut work = Box::pin(asked(&client, args, ask, &meta, &console, &watch));
+    let is_listen = is_listen(&ask);
+    let mut work = Box::pin(asked(&client, args, ask, &meta, &console));
     let mut are_over = false;
     let answer = loop {
         tokio::select! {
@@ -133,10 +131,10 @@ pub(super) async fn call(
         _ = signals.next() => {}
     }
     done
-fn is_listen(ask: &Ask) -> bool {
-    matches!(ask, Ask::Method { method, .. } if method == LISTEN)
 }
 
+fn is_listen(ask: &Ask) -> bool {
+    matches!(ask, Ask::Method { method, .. } if method == LISTEN)
 }
 
 /// What the server may ask of us, and how long we wait.
@@ -179,7 +177,6 @@ async fn asked(
     ask: Ask,
     meta: &Value,
     console: &Arc<Console>,
-    watch: &Stopwatch,
 ) -> Result<Answer, Missed> {
     if let Some(level) = args.log_level
         && let Err(error) = client.set_log_level(level).await
@@ -193,28 +190,15 @@ async fn asked(
     for note in &request.notes {
         console.say(format!("barewire: {note}"));
     }
-    match send(client, args, &request, meta, console, watch).await {
+    match send(client, args, &request, meta, console).await {
         Ok(Some(result)) => Ok(Answer::Result { request, result }),
         Ok(None) => Ok(Answer::Sent),
-        Err(Unanswered::Late) => Err(Missed::timed_out(&request.method, args)),
-        Err(Unanswered::For(ClientError::Refused { error, .. })) => {
+        Err(ClientError::Refused { error, .. }) => {
             let may_not_exist = [Code::INVALID_PARAMS, Code::METHOD_NOT_FOUND].contains(&error.code);
             let hint = if is_unchecked && may_not_exist { existing(client, &request).await } else { None };
             Ok(Answer::Refused { error, hint })
         }
-        Err(Unanswered::For(error)) => Err(Missed::unasked(&error, args)),
-    }
-}
-
-/// Why nobody answered.
-enum Unanswered {
-    Late,
-    For(ClientError),
-}
-
-impl From<ClientError> for Unanswered {
-    fn from(error: ClientError) -> Self {
-        Self::For(error)
+        Err(error) => Err(Missed::unasked(&error, args)),
     }
 }
 
@@ -225,52 +209,40 @@ async fn send(
     request: &Request,
     meta: &Value,
     console: &Arc<Console>,
-    watch: &Stopwatch,
-) -> Result<Option<Raw>, Unanswered> {
+) -> Result<Option<Raw>, ClientError> {
     if request.is_notification() {
         client.notify(&request.method, request.with_meta(meta)?).await?;
         return Ok(None);
     }
     if request.is_whole_list() {
         return Ok(Some(pages::all(client, request, meta).await?));
-    if wanted.meta.is_some() {
-        return Err(ClientError::Params(format!("{LISTEN} is sent with no _meta but the client's own")));
-    }
     }
     if request.method == LISTEN {
         return listen(client, request).await.map(Some);
     }
-    // The time that the user takes to answer is not the server's: it is measured here.
-    let mut call = client.request(request.method.clone(), &request.params).no_timeout().meta(meta);
+    let mut call = client.request(request.method.clone(), &request.params).meta(meta);
     if !args.quiet {
         let (console, with_bar) = (Arc::clone(console), console.is_terminal());
         call = call.on_progress(move |told| console.status(progress::line(&told, with_bar)));
     }
-    let late = async {
-        match args.patience() {
-            Some(patience) => watch.over(patience).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        answer = call.into_future() => Ok(Some(answer?)),
-        () = late => Err(Unanswered::Late),
-    }
+    call.await.map(Some)
 }
 
 /// Waits for the end of a listen. What it tells comes with all that the server tells.
-async fn listen(client: &Client, request: &Request) -> Result<Raw, Unanswered> {
+async fn listen(client: &Client, request: &Request) -> Result<Raw, ClientError> {
     let text = request.params.as_ref().map_or(r#"{"notifications":{}}"#, |params| params.get());
     let wanted: SubscriptionParams =
         serde_json::from_str(text).map_err(|error| ClientError::Params(error.to_string()))?;
+    if wanted.meta.is_some() {
+        return Err(ClientError::Params(format!("{LISTEN} is sent with no _meta but the client's own")));
+    }
     let listen = client.listen(wanted.notifications).await?;
     match listen.ended().await {
-        ListenEnd::Refused(error) => Err(ClientError::Refused { method: LISTEN.to_owned(), error }.into()),
-        ListenEnd::Lost(error) => Err(error.into()),
+        ListenEnd::Refused(error) => Err(ClientError::Refused { method: LISTEN.to_owned(), error }),
+        ListenEnd::Lost(error) => Err(error),
         ListenEnd::Cancelled => {
             let what = "it has ended the listen without an answer".to_owned();
-            Err(ClientError::Fault { method: LISTEN.to_owned(), what }.into())
+            Err(ClientError::Fault { method: LISTEN.to_owned(), what })
         }
         _ => Ok(Raw::of(&serde_json::json!({})).expect("an object is JSON")),
     }

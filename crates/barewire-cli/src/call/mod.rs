@@ -17,7 +17,6 @@ mod save;
 mod schema;
 mod show;
 mod signals;
-mod stopwatch;
 mod talk;
 mod target;
 mod terminal;
@@ -87,7 +86,7 @@ pub(crate) struct Args {
     /// Send one request of plain JSON-RPC and nothing before it: WHAT is its method, the argument its params
     #[arg(long)]
     raw: bool,
-    /// Wait this long for the answer; 0 for ever. The time that the user takes to answer does not count
+    /// Wait this long for an answer; 0 for ever. The time that the user takes to answer does not count
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Duration,
     /// How messages are told apart: one a line, or with Content-Length headers as language servers have them
