@@ -189,7 +189,7 @@ async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
     let (here, there) = UnixStream::pair().expect("sockets");
     let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(1_000_000)) });
     let connection = Connection::new(here.into_split()).methods(methods);
-    let running = tokio::spawn(connection.grace(Duration::from_millis(300)).run());
+    let running = tokio::spawn(connection.grace(Duration::from_secs(1)).run());
     let (mut from, mut to) = there.into_split();
     let ask = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
     tokio::io::AsyncWriteExt::write_all(&mut to, ask).await.expect("it reads");
@@ -197,7 +197,7 @@ async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
     let (mut got, mut chunk) = (0, vec![0; 50_000]);
     let slowly = async {
         loop {
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             match from.read(&mut chunk).await.expect("it writes") {
                 0 => break got,
                 count => got += count,
