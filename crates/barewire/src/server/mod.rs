@@ -32,6 +32,7 @@ mod ask;
 mod call;
 mod completion;
 mod connection;
+mod described;
 mod handler;
 mod listen;
 mod methods;

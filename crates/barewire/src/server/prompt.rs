@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::completion::{Completers, Completing};
+use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;
 use super::words::{self, Words};
@@ -140,55 +141,14 @@ impl Prompt {
         Ok(Self { definition, handler, completers: Completers::default() })
     }
 
-    /// The name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// A picture of it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.get_or_insert_default().push(icon);
-        self
-    }
-
-    /// What else is said of it.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// Proposes values for an argument.
-    #[must_use]
-    pub fn complete<F>(
-        mut self,
-        argument: impl Into<String>,
-        complete: impl Fn(Completing) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Vec<String>> + Send + 'static,
-    {
-        self.completers.add(argument.into(), complete);
-        self
-    }
+    described!(title icon meta complete);
 
     /// As a revision has it.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {
         let mut prompt = self.definition.clone();
+        fit(revision, &mut prompt.title, &mut prompt.icons, &mut prompt.meta);
         if !revision.has_titles() {
-            prompt.title = None;
-            for argument in prompt.arguments.iter_mut().flatten() {
-                argument.title = None;
-            }
-        }
-        if !revision.has_item_meta() {
-            prompt.meta = None;
-        }
-        if !revision.has_icons() {
-            prompt.icons = None;
+            prompt.arguments.iter_mut().flatten().for_each(|argument| argument.title = None);
         }
         prompt
     }

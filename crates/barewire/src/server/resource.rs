@@ -11,6 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 
 use super::completion::{Completers, Completing};
+use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;
 use super::words::{self, Words};
@@ -117,59 +118,6 @@ where
     }
 }
 
-macro_rules! described {
-    () => {
-        /// The name for people.
-        #[must_use]
-        pub fn title(mut self, title: impl Into<String>) -> Self {
-            self.definition.title = Some(title.into());
-            self
-        }
-
-        /// What it is, for the model.
-        #[must_use]
-        pub fn description(mut self, description: impl Into<String>) -> Self {
-            self.definition.description = Some(description.into());
-            self
-        }
-
-        /// What its bytes are, as `text/plain`.
-        #[must_use]
-        pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-            self.definition.mime_type = Some(mime_type.into());
-            self
-        }
-
-        /// A picture of it.
-        #[must_use]
-        pub fn icon(mut self, icon: Icon) -> Self {
-            self.definition.icons.get_or_insert_default().push(icon);
-            self
-        }
-
-        /// For whom it is and how much it matters.
-        #[must_use]
-        pub fn annotations(mut self, annotations: Annotations) -> Self {
-            self.definition.annotations = Some(annotations);
-            self
-        }
-
-        /// What else is said of it.
-        #[must_use]
-        pub fn meta(mut self, meta: Meta) -> Self {
-            self.definition.meta = Some(meta);
-            self
-        }
-
-        /// For how long its contents may be kept, instead of what the server says of all.
-        #[must_use]
-        pub fn cache(mut self, cache: Cache) -> Self {
-            self.cache = Some(cache);
-            self
-        }
-    };
-}
-
 impl Resource {
     /// A resource whose contents a handler gives each time it is read.
     pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
@@ -200,20 +148,12 @@ impl Resource {
         resource
     }
 
-    described!();
+    described!(title description mime_type icon annotations meta cache);
 
     /// As a revision has it.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
         let mut resource = self.definition.clone();
-        if !revision.has_titles() {
-            resource.title = None;
-        }
-        if !revision.has_item_meta() {
-            resource.meta = None;
-        }
-        if !revision.has_icons() {
-            resource.icons = None;
-        }
+        fit(revision, &mut resource.title, &mut resource.icons, &mut resource.meta);
         resource
     }
 
@@ -262,34 +202,12 @@ impl Template {
         Ok(Self { definition, template, reader, completers: Completers::default(), cache: None })
     }
 
-    described!();
-
-    /// Proposes values for a variable.
-    #[must_use]
-    pub fn complete<F>(
-        mut self,
-        variable: impl Into<String>,
-        complete: impl Fn(Completing) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Vec<String>> + Send + 'static,
-    {
-        self.completers.add(variable.into(), complete);
-        self
-    }
+    described!(title description mime_type icon annotations meta cache complete);
 
     /// As a revision has it.
     pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
         let mut template = self.definition.clone();
-        if !revision.has_titles() {
-            template.title = None;
-        }
-        if !revision.has_item_meta() {
-            template.meta = None;
-        }
-        if !revision.has_icons() {
-            template.icons = None;
-        }
+        fit(revision, &mut template.title, &mut template.icons, &mut template.meta);
         template
     }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
 use super::serving::{Style, ready, serve};
 use super::{BadEntry, Call, Calling, Handler, IntoToolResult, thread};
@@ -112,19 +113,7 @@ impl Tool {
         Ok(Self { definition, handler, on_thread: false })
     }
 
-    /// The name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// A picture of it.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.definition.icons.get_or_insert_default().push(icon);
-        self
-    }
+    described!(title icon meta);
 
     /// What it does to the world. Clients do not have to believe it.
     #[must_use]
@@ -140,13 +129,6 @@ impl Tool {
         self
     }
 
-    /// What else is said of it.
-    #[must_use]
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
     /// Runs on a thread of its own: for handlers that compute or block, and would keep everything else on their connection
     /// waiting.
     #[must_use]
@@ -158,17 +140,9 @@ impl Tool {
     /// The definition as a revision has it.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Tool {
         let mut tool = self.definition.clone();
-        if !revision.has_titles() {
-            tool.title = None;
-        }
-        if !revision.has_item_meta() {
-            tool.meta = None;
-        }
+        fit(revision, &mut tool.title, &mut tool.icons, &mut tool.meta);
         if !revision.has_annotations() {
             tool.annotations = None;
-        }
-        if !revision.has_icons() {
-            tool.icons = None;
         }
         if !revision.has_tasks() {
             tool.execution = None;
