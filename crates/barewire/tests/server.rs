@@ -433,6 +433,63 @@ async fn a_subscription_is_named_by_the_id_as_it_was_written() {
 }
 
 #[tokio::test]
+async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
+    let server =
+        Server::new("test", "1").tool("wait", "Waits", || tokio::time::sleep(Duration::from_millis(300)));
+    let mut wire = Wire::to(&server);
+    wire.send(modern(1, "wait", json!({}))).await;
+    for bad in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#,
+        r#"{"id":1.0,"method":"x"}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#,
+    ] {
+        wire.0.send_line(bad).await.expect("sent");
+        let answer = wire.next().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{bad}");
+    }
+    assert!(wire.next().await["result"].is_object());
+}
+
+fn listen(id: u32, notifications: Value) -> Value {
+    let mut listen = modern(id, "x", json!({"notifications": notifications}));
+    listen["method"] = "subscriptions/listen".into();
+    listen
+}
+
+#[tokio::test]
+async fn listens_leave_room_for_what_ends_them() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let mut wire = Wire::to(&server);
+    for id in 1..=256 {
+        let acknowledged = wire.ask(listen(id, json!({}))).await;
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{id}");
+    }
+    assert_eq!(wire.ask(listen(257, json!({}))).await["error"]["code"], -32602);
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}))
+        .await;
+    // It is dropped by its task, which may take a moment.
+    for id in 300..400 {
+        if wire.ask(listen(id, json!({}))).await.get("method").is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("none was ended");
+}
+
+#[tokio::test]
+async fn an_array_is_no_object() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let _handle = server.handle();
+    let mut wire = Wire::to(&server);
+    assert_eq!(wire.ask(listen(1, json!([true, null, null, []]))).await["error"]["code"], -32602);
+    let mut complete =
+        modern(2, "x", json!({"ref": ["ref/prompt", "x"], "argument": {"name": "a", "value": ""}}));
+    complete["method"] = "completion/complete".into();
+    assert_eq!(wire.ask(complete).await["error"]["code"], -32602);
+}
+
+#[tokio::test]
 async fn nobody_subscribes_to_more_than_is_kept() {
     let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
     let _handle = server.handle();

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Meta;
-use super::member::{is_false, or_default, whole};
+use super::member::{is_false, object, optional_object, or_default, whole};
 
 /// Which argument of what is to be completed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompleteParams {
     /// The prompt or template.
-    #[serde(rename = "ref")]
+    #[serde(rename = "ref", deserialize_with = "object")]
     pub reference: CompleteReference,
     /// The argument, as far as it is written.
+    #[serde(deserialize_with = "object")]
     pub argument: CompleteArgument,
     /// The arguments that are already there. Since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub context: Option<CompleteContext>,
     /// What else is said of it.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

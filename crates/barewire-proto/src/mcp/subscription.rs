@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Meta;
-use super::member::{is_false, or_default};
+use super::member::{is_false, object, or_default};
 
 /// Which notifications are wanted, or given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ impl SubscriptionFilter {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SubscriptionParams {
     /// Which notifications.
+    #[serde(deserialize_with = "object")]
     pub notifications: SubscriptionFilter,
     /// What else is said of it: in the acknowledgement, whose it is.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

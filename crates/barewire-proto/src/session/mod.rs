@@ -28,7 +28,7 @@ pub use conventions::{Cancel, Conventions, Progress, Signal, Tokens};
 pub use event::{Effect, Event, Refusal};
 pub use owed::{Limits, Ticket};
 
-use crate::rpc::{Code, Invalid, Shape};
+use crate::rpc::{Code, Id, Invalid, Shape};
 use asked::Asked;
 use owed::Owed;
 
@@ -163,6 +163,11 @@ impl Session {
     /// Whether a request of so many bytes would not be held back because too much is in flight.
     pub fn would_take(&self, bytes: usize, stalled: bool) -> bool {
         stalled || self.asked.is_waiting() || !self.owed.is_full(bytes)
+    }
+
+    /// Whether a request of theirs with this id is in flight: whatever else comes under it is not answered under it.
+    pub fn is_in_flight(&self, id: &Id<'_>) -> bool {
+        self.owed.is_in_flight(id)
     }
 
     /// How many requests of theirs are in flight.

@@ -64,10 +64,14 @@ impl Owed {
         self.in_flight.len()
     }
 
+    pub(super) fn is_in_flight(&self, id: &Id<'_>) -> bool {
+        !self.in_flight.is_empty() && self.in_flight.contains_key(id)
+    }
+
     /// A request may start if there is room for its answer and not too much in flight. If not, and we wait for nothing
     /// ourselves, reading can wait; if we do, the answer to us may stand behind it, so it is parked or refused.
     pub(super) fn request(&mut self, id: &Id<'_>, bytes: usize, room: bool, waiting: bool) -> Effect {
-        if !self.in_flight.is_empty() && self.in_flight.contains_key(id) {
+        if self.is_in_flight(id) {
             return Effect::Refuse(Refusal::Duplicate);
         }
         match (room, self.is_full(bytes), waiting) {

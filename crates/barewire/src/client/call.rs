@@ -1,5 +1,6 @@
 //! A call of the server: asked when it is awaited, cancelled when it is dropped.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -175,6 +176,11 @@ impl<R: FromResult> IntoFuture for Call<R> {
 
 /// A result as what it should be.
 pub(super) fn read<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
+    // An array of the values of its members would do for serde.
+    let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
+    if is_typed && !result.as_str().is_some_and(|text| text.starts_with('{')) {
+        return Err(ClientError::fault(method, "its result must be an object"));
+    }
     R::from_result(result)
         .map_err(|error| ClientError::fault(method, format!("its result is not what was expected: {error}")))
 }

@@ -259,6 +259,10 @@ impl sealed::Asked for Roots {
 
 /// What the user did with a form or a page.
 fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
+    // An array of the values of its members would do for serde.
+    if !answer.get().starts_with('{') {
+        return Err(AskError::Unreadable("the answer to a form must be an object".to_owned()));
+    }
     let answer: ElicitResult = serde_json::from_str(answer.get()).map_err(unreadable)?;
     match answer.action {
         ElicitAction::Accept => Ok(answer),

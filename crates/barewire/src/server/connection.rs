@@ -28,6 +28,8 @@ pub(super) struct Connected {
     is_new: bool,
     /// What a legacy client has said of itself.
     session: Option<Arc<Session>>,
+    /// Held by each listen that is open.
+    listens: Arc<()>,
     /// What was offered when it was last looked at.
     offer: Arc<Offer>,
     version: u64,
@@ -43,6 +45,7 @@ pub(super) struct Calling<'a> {
     pub(super) client: Side<'a>,
     pub(super) shared: &'a Arc<Shared>,
     pub(super) offer: &'a Offer,
+    pub(super) listens: &'a Arc<()>,
 }
 
 /// The client, as its era has it.
@@ -54,7 +57,16 @@ pub(super) enum Side<'a> {
 impl Connected {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let (version, offer) = (shared.registry.version(), shared.registry.offer());
-        Self { shared, legacy: Legacy::default(), is_new: false, session: None, offer, version, last: None }
+        Self {
+            shared,
+            legacy: Legacy::default(),
+            is_new: false,
+            session: None,
+            listens: Arc::default(),
+            offer,
+            version,
+            last: None,
+        }
     }
 
     fn policy(shared: &Shared) -> Policy<'_> {
@@ -145,8 +157,15 @@ impl Service for Connected {
                 Side::Legacy(session)
             }
         };
-        let calling =
-            Calling { context, params: read, revision, client, shared: &self.shared, offer: &self.offer };
+        let calling = Calling {
+            context,
+            params: read,
+            revision,
+            client,
+            shared: &self.shared,
+            offer: &self.offer,
+            listens: &self.listens,
+        };
         if calling.context.method() == "tools/call" {
             return calling.call_tool(&mut self.last);
         }

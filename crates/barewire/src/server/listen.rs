@@ -21,6 +21,12 @@ use crate::peer::{BoxedWork, CallError, Context};
 pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
     let honoured = honoured(calling, notifications)?;
+    let open = Arc::clone(calling.listens);
+    // Those held by listens, the connection's own and this one.
+    if Arc::strong_count(&open) > MOST_LISTENS + 1 {
+        let what = format!("{MOST_LISTENS} subscriptions are open on this connection already");
+        return Err(Failure::invalid_params(what));
+    }
     let watch = Arc::new(Watch::new(honoured.clone()));
     // From now on, so that nothing is missed that happens after the acknowledgement.
     calling.shared.registry.watch(&watch);
@@ -32,6 +38,7 @@ pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result
     let meta = meta.map_err(|error| Failure::internal("Error", error.to_string()))?;
     let style = calling.style(None).with_meta(member);
     let outcome = async move {
+        let _open = open;
         let acknowledged = Acknowledged { meta: &meta, notifications: honoured };
         let told = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
         if told.is_ok() {
@@ -102,3 +109,7 @@ async fn tell(watch: &Watch, context: &Context, meta: Option<&RawValue>) -> Resu
         }
     }
 }
+
+/// So many listens one connection may have open. They end only when they are told to, so they must not be all that may be in
+/// flight: nothing behind them would be read, not even what ends them.
+const MOST_LISTENS: usize = 256;

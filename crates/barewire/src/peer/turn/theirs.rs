@@ -102,6 +102,9 @@ impl<C: Codec> Turn<C> {
             // Where nothing may be asked of us, nobody waits for an answer.
             Effect::Reject if self.service.is_asked() => {
                 if let Some(reply) = invalid.reply() {
+                    // Under the id of a request that is in flight it would be taken for the answer to that.
+                    let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
+                    let reply = if is_taken { reply.unnamed() } else { reply };
                     self.send(group, |out| reply.error(out, &invalid.error()));
                 }
             }
