@@ -181,9 +181,9 @@ async fn a_server_that_only_wants_to_be_asked_again_is_not_flooded() {
         let asked = script.expect("tools/call").await;
         assert_eq!(asked["params"].get("inputResponses"), None);
         if n > 0 {
-            assert_eq!(asked["params"]["requestState"], json!(n - 1));
+            assert_eq!(asked["params"]["requestState"], json!((n - 1).to_string()));
         }
-        script.answer(&asked, json!({"resultType": "input_required", "requestState": n})).await;
+        script.answer(&asked, json!({"resultType": "input_required", "requestState": n.to_string()})).await;
         if n == 0 {
             assert!(began.elapsed() < Duration::from_millis(50));
         }

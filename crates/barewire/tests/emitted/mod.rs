@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use barewire::proto::json::Json;
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 /// One connection of a test.
 pub(super) struct Emitted {
     connection: u64,
+    /// The server has answered something, so it is known what is spoken.
+    agreed: AtomicBool,
     ours: &'static str,
 }
 
@@ -27,7 +29,8 @@ impl Emitted {
     /// A connection whose `server` or `client` is ours.
     pub(super) fn of(ours: &'static str) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
-        Self { connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed), ours }
+        let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        Self { connection, agreed: AtomicBool::new(false), ours }
     }
 
     /// This side sent this line. Lines that are no JSON are not messages, and only the other side may send them.
@@ -37,10 +40,28 @@ impl Emitted {
         let ours = from == self.ours;
         // Half of a surrogate pair is JSON as well, but few can hold it.
         assert!(!ours || Json::parse(line.as_bytes()).is_ok(), "not JSON: {line}");
-        if let Some(message) = message {
-            let connection = self.connection.to_string();
-            let entry = json!({"connection": connection, "from": from, "ours": ours, "message": message});
-            writeln!(file.lock().expect("nobody panics while writing"), "{entry}").expect("written");
+        let batch = match message {
+            Some(Value::Array(elements)) => elements,
+            message => message.into_iter().collect(),
+        };
+        for message in batch {
+            self.write(file, from, ours, &message);
         }
+    }
+
+    fn write(&self, file: &Mutex<File>, from: &str, ours: bool, message: &Value) {
+        let is_empty = message.get("result").is_some_and(|result| *result == json!({}));
+        if from == "server" && message.get("result").is_some() && !is_empty {
+            self.agreed.store(true, Ordering::Relaxed);
+        }
+        // A ping may be answered before it is known in which revision, and a method of the test's own is in none.
+        let is_early = is_empty && !self.agreed.load(Ordering::Relaxed);
+        let is_own = message["method"].as_str().is_some_and(|method| method.starts_with("x/"));
+        if is_early || is_own {
+            return;
+        }
+        let connection = self.connection.to_string();
+        let entry = json!({"connection": connection, "from": from, "ours": ours, "message": message});
+        writeln!(file.lock().expect("nobody panics while writing"), "{entry}").expect("written");
     }
 }
