@@ -1,15 +1,18 @@
 //! What transcripts cannot show of a server: what it lets go of, what it shares, what it costs.
 
+#[path = "server/asking.rs"]
+mod asking;
 mod emitted;
+#[path = "server/telling.rs"]
+mod telling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use barewire::Failure;
 use barewire::Server;
 use barewire::proto::mcp;
-use barewire::server::{Call, Elicit, Resource, Structured, Template, Tool, ToolError};
+use barewire::server::{Resource, Structured, Template, Tool};
 use barewire::transport::{Memory, memory};
 use emitted::Emitted;
 use schemars::JsonSchema;
@@ -101,43 +104,6 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
-    let alive = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&alive);
-    let ask = move |call: Call| {
-        let count = Arc::clone(&count);
-        async move {
-            let _alive = Alive::new(&count);
-            let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
-            Ok::<_, ToolError>(name)
-        }
-    };
-    let server = Server::new("test", "1").with(Tool::new("ask", "Asks", ask).blocking());
-    let mut wire = Wire::to(&server);
-    let answer = wire.ask(modern(1, "ask", json!({}))).await;
-    assert_eq!(answer["result"]["resultType"], "input_required");
-    until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0).await;
-    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-    let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses}))).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "Ada");
-}
-
-#[tokio::test]
-async fn a_question_from_another_task_ends_the_round() {
-    let ask = |call: Call| async move {
-        let asked = tokio::spawn(async move {
-            let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
-            answer.map(|answer| answer.name)
-        });
-        asked.await.map_err(ToolError::from)?.map_err(ToolError::from)
-    };
-    let server = Server::new("test", "1").tool("ask", "Asks", ask);
-    let mut wire = Wire::to(&server);
-    let answer = wire.ask(modern(1, "ask", json!({}))).await;
-    assert_eq!(answer["result"]["inputRequests"]["name"]["method"], "elicitation/create");
-}
-
-#[tokio::test]
 async fn a_cancelled_handler_is_dropped() {
     let alive = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&alive);
@@ -158,99 +124,6 @@ async fn a_cancelled_handler_is_dropped() {
     // Nothing was said about it: the next line is the answer to something else.
     let answer = wire.ask(modern(2, "no such tool", json!({}))).await;
     assert_eq!(answer["id"], 2);
-}
-
-#[tokio::test]
-async fn a_client_may_come_back_over_another_connection_of_the_same_server_only() {
-    let ask = |call: Call| async move {
-        call.keep("seen", &7)?;
-        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
-        Ok::<_, ToolError>(format!("{name} {:?}", call.state::<u32>("seen")?))
-    };
-    let server = |key: Option<[u8; 32]>| {
-        let server = Server::new("test", "1").tool("ask", "Asks", ask);
-        match key {
-            Some(key) => server.state_key(key),
-            None => server,
-        }
-    };
-    let first = server(None);
-    let answer = Wire::to(&first).ask(modern(1, "ask", json!({}))).await;
-    let state = answer["result"]["requestState"].as_str().expect("state").to_owned();
-    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-    let again = json!({"inputResponses": responses, "requestState": state});
-    let answer = Wire::to(&first).ask(modern(2, "ask", again.clone())).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "Ada Some(7)");
-    let answer = Wire::to(&server(None)).ask(modern(3, "ask", again)).await;
-    assert_eq!(answer["error"]["code"], -32602);
-    assert!(answer["error"]["message"].as_str().is_some_and(|it| it.contains("start again")), "{answer}");
-
-    let (one, other) = (server(Some([7; 32])), server(Some([7; 32])));
-    let answer = Wire::to(&one).ask(modern(1, "ask", json!({}))).await;
-    let state = answer["result"]["requestState"].clone();
-    let again = json!({"inputResponses": {"name": {"action": "decline"}}, "requestState": state});
-    let answer = Wire::to(&other).ask(modern(2, "ask", again)).await;
-    assert_eq!(answer["result"]["isError"], true);
-}
-
-#[tokio::test]
-async fn trace_context_is_passed_on() {
-    let ask = |call: Call| async move {
-        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
-        Ok::<_, ToolError>(format!("{name} {}", call.trace_context().tracestate.unwrap_or_default()))
-    };
-    let server = Server::new("test", "1").tool("ask", "Asks", ask);
-    let mut wire = Wire::to(&server);
-    wire.initialize(json!({"elicitation": {}})).await;
-    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-    let meta = json!({"traceparent": parent, "tracestate": "a=b", "other": 1});
-    let asked = wire
-        .ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}))
-        .await;
-    assert_eq!(asked["method"], "elicitation/create");
-    assert_eq!(asked["params"]["_meta"], json!({"traceparent": parent, "tracestate": "a=b"}));
-    let result = json!({"action": "accept", "content": {"name": "Ada"}});
-    let answer = wire.ask(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "Ada a=b");
-}
-
-#[tokio::test]
-async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
-    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
-    let handle = server.handle();
-    let mut wire = Wire::to(&server);
-    wire.initialize(json!({})).await;
-    let subscribe =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a://b"}});
-    assert_eq!(wire.ask(subscribe).await["result"], json!({}));
-    for round in 0..10_000 {
-        handle.updated("a://b");
-        handle.updated("a://c");
-        handle.add(Tool::new(format!("tool{}", round % 7), "One of many", || async {}));
-    }
-    wire.send(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
-    let mut told = Vec::new();
-    loop {
-        let message = wire.next().await;
-        if message["id"] == 2 {
-            break;
-        }
-        told.push(message["method"].as_str().unwrap_or_default().to_owned());
-    }
-    // It may be told while the changes are made, but not of each.
-    assert!(told.len() < 100, "{}", told.len());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    wire.send(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
-    loop {
-        let message = wire.next().await;
-        if message["id"] == 3 {
-            break;
-        }
-        told.push(message["method"].as_str().unwrap_or_default().to_owned());
-    }
-    for method in ["notifications/resources/updated", "notifications/tools/list_changed"] {
-        assert!(told.iter().any(|it| it == method), "{told:?}");
-    }
 }
 
 #[tokio::test]
@@ -323,82 +196,11 @@ async fn structured_content_has_a_schema_and_is_text_as_well() {
     assert_eq!(answer["result"]["structuredContent"], json!([1, 2]));
 }
 
-#[tokio::test]
-async fn a_client_that_says_twice_that_it_is_ready_is_told_once() {
-    let server = Server::new("test", "1").tool("a", "A tool", || async {});
-    let handle = server.handle();
-    let mut wire = Wire::to(&server);
-    wire.send(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).await;
-    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    assert_eq!(wire.next().await["result"], json!({}));
-    wire.initialize(json!({})).await;
-    for _ in 0..10 {
-        wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    }
-    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
-    handle.add(Tool::new("b", "Another", || async {}));
-    assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
-    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Age {
-    age: u32,
-}
-
-#[tokio::test]
-async fn a_question_that_is_asked_again_is_another_one() {
-    let ask = |call: Call| async move {
-        loop {
-            let Age { age } = call.ask("age", Elicit::form("How old?")).await?;
-            if age >= 18 {
-                return Ok::<_, ToolError>(age);
-            }
-        }
-    };
-    let server = Server::new("test", "1").tool("ask", "Asks", ask);
-    let mut wire = Wire::to(&server);
-    let responses = json!({"age": {"action": "accept", "content": {"age": 7}}});
-    let answer = wire.ask(modern(1, "ask", json!({"inputResponses": responses}))).await;
-    assert_eq!(
-        answer["result"]["inputRequests"].as_object().map(|it| it.keys().collect::<Vec<_>>()),
-        Some(vec![&"age#2".to_owned()])
-    );
-    let state = answer["result"]["requestState"].clone();
-    // What was answered stays as it was, whatever is sent for it now.
-    let responses = json!({
-        "age": {"action": "accept", "content": {"age": 40}},
-        "age#2": {"action": "accept", "content": {"age": 20}},
-    });
-    let answer =
-        wire.ask(modern(2, "ask", json!({"inputResponses": responses, "requestState": state}))).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "20");
-}
-
 fn read(id: u32, uri: &str, more: Value) -> Value {
     let mut request = modern(id, "x", more);
     request["method"] = "resources/read".into();
     request["params"]["uri"] = uri.into();
     request
-}
-
-#[tokio::test]
-async fn the_state_of_one_resource_is_none_of_another() {
-    let ask = |call: Call| async move {
-        call.keep("seen", &true)?;
-        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
-        Ok::<_, Failure>(name)
-    };
-    let server = Server::new("test", "1")
-        .with(Resource::new("a://1", "1", ask))
-        .with(Resource::new("a://2", "2", ask));
-    let mut wire = Wire::to(&server);
-    let answer = wire.ask(read(1, "a://1", json!({}))).await;
-    let state = answer["result"]["requestState"].clone();
-    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-    let again = json!({"inputResponses": responses, "requestState": state});
-    assert_eq!(wire.ask(read(2, "a://2", again.clone())).await["error"]["code"], -32602);
-    assert_eq!(wire.ask(read(3, "a://1", again)).await["result"]["contents"][0]["text"], "Ada");
 }
 
 #[tokio::test]
@@ -414,22 +216,6 @@ async fn a_resource_may_say_how_long_it_can_be_kept() {
     let line = wire.0.recv_line().await.expect("read").expect("a line");
     assert_eq!(line.matches("ttlMs").count(), 1, "{line}");
     assert!(line.contains(r#""ttlMs":5000,"cacheScope":"public""#), "{line}");
-}
-
-#[tokio::test]
-async fn a_subscription_is_named_by_the_id_as_it_was_written() {
-    let server = Server::new("test", "1").tool("a", "A tool", || async {});
-    let mut wire = Wire::to(&server);
-    let mut listen = modern(0, "x", json!({"notifications": {}}));
-    listen["method"] = "subscriptions/listen".into();
-    let listen = listen.to_string().replace(r#""id":0"#, r#""id":18446744073709551616.50"#);
-    wire.0.send_line(&listen).await.expect("sent");
-    let line = wire.0.recv_line().await.expect("read").expect("a line");
-    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
-    wire.0.close_write();
-    let line = wire.0.recv_line().await.expect("read").expect("a line");
-    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
-    assert!(line.contains(r#""resultType":"complete""#), "{line}");
 }
 
 #[tokio::test]
@@ -450,58 +236,6 @@ async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
     assert!(wire.next().await["result"].is_object());
 }
 
-fn listen(id: u32, notifications: Value) -> Value {
-    let mut listen = modern(id, "x", json!({"notifications": notifications}));
-    listen["method"] = "subscriptions/listen".into();
-    listen
-}
-
-#[tokio::test]
-async fn listens_leave_room_for_what_ends_them() {
-    let server = Server::new("test", "1").tool("a", "A tool", || async {});
-    let mut wire = Wire::to(&server);
-    for id in 1..=256 {
-        let acknowledged = wire.ask(listen(id, json!({}))).await;
-        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{id}");
-    }
-    assert_eq!(wire.ask(listen(257, json!({}))).await["error"]["code"], -32602);
-    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}))
-        .await;
-    // It is dropped by its task, which may take a moment.
-    for id in 300..400 {
-        if wire.ask(listen(id, json!({}))).await.get("method").is_some() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("none was ended");
-}
-
-#[tokio::test]
-async fn an_array_is_no_object() {
-    let server = Server::new("test", "1").tool("a", "A tool", || async {});
-    let _handle = server.handle();
-    let mut wire = Wire::to(&server);
-    assert_eq!(wire.ask(listen(1, json!([true, null, null, []]))).await["error"]["code"], -32602);
-    let mut complete =
-        modern(2, "x", json!({"ref": ["ref/prompt", "x"], "argument": {"name": "a", "value": ""}}));
-    complete["method"] = "completion/complete".into();
-    assert_eq!(wire.ask(complete).await["error"]["code"], -32602);
-}
-
-#[tokio::test]
-async fn nobody_subscribes_to_more_than_is_kept() {
-    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
-    let _handle = server.handle();
-    let mut wire = Wire::to(&server);
-    wire.initialize(json!({})).await;
-    let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
-    let long = "x".repeat(600_000);
-    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
-    assert_eq!(wire.ask(subscribe(format!("b://{long}"))).await["error"]["code"], -32602);
-    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
-}
-
 #[tokio::test]
 async fn a_uri_that_does_not_fit_one_template_may_fit_the_next() {
     #[derive(Deserialize)]
@@ -514,40 +248,6 @@ async fn a_uri_that_does_not_fit_one_template_may_fit_the_next() {
     let mut wire = Wire::to(&server);
     assert_eq!(wire.ask(read(1, "note://7", json!({}))).await["result"]["contents"][0]["text"], "number 7");
     assert_eq!(wire.ask(read(2, "note://x", json!({}))).await["result"]["contents"][0]["text"], "name x");
-}
-
-#[tokio::test]
-async fn a_task_that_asks_beyond_its_call_is_told() {
-    let (told, mut ended) = tokio::sync::mpsc::channel(1);
-    let ask = move |call: Call| {
-        let told = told.clone();
-        async move {
-            let asked = tokio::spawn(async move {
-                let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
-                let _ = told.send(answer.is_err()).await;
-            });
-            asked.await.map_err(ToolError::from)
-        }
-    };
-    let server = Server::new("test", "1").tool("ask", "Asks", ask);
-    let mut wire = Wire::to(&server);
-    let answer = wire.ask(modern(1, "ask", json!({}))).await;
-    assert_eq!(answer["result"]["resultType"], "input_required");
-    let told = tokio::time::timeout(Duration::from_secs(10), ended.recv()).await;
-    assert_eq!(told.expect("in time"), Some(true));
-}
-
-#[tokio::test]
-async fn one_odd_capability_does_not_hide_the_others() {
-    let ask = |call: Call| async move { call.client_capabilities().elicitation.is_some() };
-    let server = Server::new("test", "1").tool("ask", "Asks", ask);
-    let mut wire = Wire::to(&server);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"sampling": true, "elicitation": {}},
-    });
-    let answer = wire.ask(modern(1, "ask", json!({"_meta": meta}))).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "true");
 }
 
 #[tokio::test]

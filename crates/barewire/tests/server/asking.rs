@@ -1,0 +1,191 @@
+//! What a handler asks, over rounds and connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use barewire::server::{Call, Elicit, Resource, Tool, ToolError};
+use barewire::{Failure, Server};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Alive, Name, Wire, modern, read, until};
+
+#[tokio::test]
+async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&alive);
+    let ask = move |call: Call| {
+        let count = Arc::clone(&count);
+        async move {
+            let _alive = Alive::new(&count);
+            let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+            Ok::<_, ToolError>(name)
+        }
+    };
+    let server = Server::new("test", "1").with(Tool::new("ask", "Asks", ask).blocking());
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "input_required");
+    until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada");
+}
+
+#[tokio::test]
+async fn a_question_from_another_task_ends_the_round() {
+    let ask = |call: Call| async move {
+        let asked = tokio::spawn(async move {
+            let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
+            answer.map(|answer| answer.name)
+        });
+        asked.await.map_err(ToolError::from)?.map_err(ToolError::from)
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["inputRequests"]["name"]["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn a_client_may_come_back_over_another_connection_of_the_same_server_only() {
+    let ask = |call: Call| async move {
+        call.keep("seen", &7)?;
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, ToolError>(format!("{name} {:?}", call.state::<u32>("seen")?))
+    };
+    let server = |key: Option<[u8; 32]>| {
+        let server = Server::new("test", "1").tool("ask", "Asks", ask);
+        match key {
+            Some(key) => server.state_key(key),
+            None => server,
+        }
+    };
+    let first = server(None);
+    let answer = Wire::to(&first).ask(modern(1, "ask", json!({}))).await;
+    let state = answer["result"]["requestState"].as_str().expect("state").to_owned();
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let again = json!({"inputResponses": responses, "requestState": state});
+    let answer = Wire::to(&first).ask(modern(2, "ask", again.clone())).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada Some(7)");
+    let answer = Wire::to(&server(None)).ask(modern(3, "ask", again)).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    assert!(answer["error"]["message"].as_str().is_some_and(|it| it.contains("start again")), "{answer}");
+
+    let (one, other) = (server(Some([7; 32])), server(Some([7; 32])));
+    let answer = Wire::to(&one).ask(modern(1, "ask", json!({}))).await;
+    let state = answer["result"]["requestState"].clone();
+    let again = json!({"inputResponses": {"name": {"action": "decline"}}, "requestState": state});
+    let answer = Wire::to(&other).ask(modern(2, "ask", again)).await;
+    assert_eq!(answer["result"]["isError"], true);
+}
+
+#[tokio::test]
+async fn trace_context_is_passed_on() {
+    let ask = |call: Call| async move {
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, ToolError>(format!("{name} {}", call.trace_context().tracestate.unwrap_or_default()))
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({"elicitation": {}})).await;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let meta = json!({"traceparent": parent, "tracestate": "a=b", "other": 1});
+    let asked = wire
+        .ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}))
+        .await;
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_eq!(asked["params"]["_meta"], json!({"traceparent": parent, "tracestate": "a=b"}));
+    let result = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = wire.ask(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Ada a=b");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Age {
+    age: u32,
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_is_another_one() {
+    let ask = |call: Call| async move {
+        loop {
+            let Age { age } = call.ask("age", Elicit::form("How old?")).await?;
+            if age >= 18 {
+                return Ok::<_, ToolError>(age);
+            }
+        }
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let responses = json!({"age": {"action": "accept", "content": {"age": 7}}});
+    let answer = wire.ask(modern(1, "ask", json!({"inputResponses": responses}))).await;
+    assert_eq!(
+        answer["result"]["inputRequests"].as_object().map(|it| it.keys().collect::<Vec<_>>()),
+        Some(vec![&"age#2".to_owned()])
+    );
+    let state = answer["result"]["requestState"].clone();
+    // What was answered stays as it was, whatever is sent for it now.
+    let responses = json!({
+        "age": {"action": "accept", "content": {"age": 40}},
+        "age#2": {"action": "accept", "content": {"age": 20}},
+    });
+    let answer =
+        wire.ask(modern(2, "ask", json!({"inputResponses": responses, "requestState": state}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "20");
+}
+
+#[tokio::test]
+async fn the_state_of_one_resource_is_none_of_another() {
+    let ask = |call: Call| async move {
+        call.keep("seen", &true)?;
+        let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
+        Ok::<_, Failure>(name)
+    };
+    let server = Server::new("test", "1")
+        .with(Resource::new("a://1", "1", ask))
+        .with(Resource::new("a://2", "2", ask));
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(read(1, "a://1", json!({}))).await;
+    let state = answer["result"]["requestState"].clone();
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let again = json!({"inputResponses": responses, "requestState": state});
+    assert_eq!(wire.ask(read(2, "a://2", again.clone())).await["error"]["code"], -32602);
+    assert_eq!(wire.ask(read(3, "a://1", again)).await["result"]["contents"][0]["text"], "Ada");
+}
+
+#[tokio::test]
+async fn a_task_that_asks_beyond_its_call_is_told() {
+    let (told, mut ended) = tokio::sync::mpsc::channel(1);
+    let ask = move |call: Call| {
+        let told = told.clone();
+        async move {
+            let asked = tokio::spawn(async move {
+                let answer = call.ask("name", Elicit::<Name>::form("Who?")).await;
+                let _ = told.send(answer.is_err()).await;
+            });
+            asked.await.map_err(ToolError::from)
+        }
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    assert_eq!(answer["result"]["resultType"], "input_required");
+    let told = tokio::time::timeout(Duration::from_secs(10), ended.recv()).await;
+    assert_eq!(told.expect("in time"), Some(true));
+}
+
+#[tokio::test]
+async fn one_odd_capability_does_not_hide_the_others() {
+    let ask = |call: Call| async move { call.client_capabilities().elicitation.is_some() };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"sampling": true, "elicitation": {}},
+    });
+    let answer = wire.ask(modern(1, "ask", json!({"_meta": meta}))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "true");
+}

@@ -1,0 +1,134 @@
+//! What clients are told of changes, and how much they may ask to be told.
+
+use std::time::Duration;
+
+use barewire::Server;
+use barewire::server::{Resource, Tool};
+use serde_json::{Value, json};
+
+use super::{Wire, modern};
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
+    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
+    let handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a://b"}});
+    assert_eq!(wire.ask(subscribe).await["result"], json!({}));
+    for round in 0..10_000 {
+        handle.updated("a://b");
+        handle.updated("a://c");
+        handle.add(Tool::new(format!("tool{}", round % 7), "One of many", || async {}));
+    }
+    wire.send(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
+    let mut told = Vec::new();
+    loop {
+        let message = wire.next().await;
+        if message["id"] == 2 {
+            break;
+        }
+        told.push(message["method"].as_str().unwrap_or_default().to_owned());
+    }
+    // It may be told while the changes are made, but not of each.
+    assert!(told.len() < 100, "{}", told.len());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    wire.send(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+    loop {
+        let message = wire.next().await;
+        if message["id"] == 3 {
+            break;
+        }
+        told.push(message["method"].as_str().unwrap_or_default().to_owned());
+    }
+    for method in ["notifications/resources/updated", "notifications/tools/list_changed"] {
+        assert!(told.iter().any(|it| it == method), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_says_twice_that_it_is_ready_is_told_once() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.send(json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).await;
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    assert_eq!(wire.next().await["result"], json!({}));
+    wire.initialize(json!({})).await;
+    for _ in 0..10 {
+        wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    }
+    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
+    handle.add(Tool::new("b", "Another", || async {}));
+    assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
+    assert_eq!(wire.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_subscription_is_named_by_the_id_as_it_was_written() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let mut wire = Wire::to(&server);
+    let mut listen = modern(0, "x", json!({"notifications": {}}));
+    listen["method"] = "subscriptions/listen".into();
+    let listen = listen.to_string().replace(r#""id":0"#, r#""id":18446744073709551616.50"#);
+    wire.0.send_line(&listen).await.expect("sent");
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
+    wire.0.close_write();
+    let line = wire.0.recv_line().await.expect("read").expect("a line");
+    assert!(line.contains(r#""io.modelcontextprotocol/subscriptionId":18446744073709551616.50"#), "{line}");
+    assert!(line.contains(r#""resultType":"complete""#), "{line}");
+}
+
+fn listen(id: u32, notifications: Value) -> Value {
+    let mut listen = modern(id, "x", json!({"notifications": notifications}));
+    listen["method"] = "subscriptions/listen".into();
+    listen
+}
+
+#[tokio::test]
+async fn listens_leave_room_for_what_ends_them() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let mut wire = Wire::to(&server);
+    for id in 1..=256 {
+        let acknowledged = wire.ask(listen(id, json!({}))).await;
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{id}");
+    }
+    assert_eq!(wire.ask(listen(257, json!({}))).await["error"]["code"], -32602);
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}))
+        .await;
+    // It is dropped by its task, which may take a moment.
+    for id in 300..400 {
+        if wire.ask(listen(id, json!({}))).await.get("method").is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("none was ended");
+}
+
+#[tokio::test]
+async fn an_array_is_no_object() {
+    let server = Server::new("test", "1").tool("a", "A tool", || async {});
+    let _handle = server.handle();
+    let mut wire = Wire::to(&server);
+    assert_eq!(wire.ask(listen(1, json!([true, null, null, []]))).await["error"]["code"], -32602);
+    let mut complete =
+        modern(2, "x", json!({"ref": ["ref/prompt", "x"], "argument": {"name": "a", "value": ""}}));
+    complete["method"] = "completion/complete".into();
+    assert_eq!(wire.ask(complete).await["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn nobody_subscribes_to_more_than_is_kept() {
+    let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
+    let _handle = server.handle();
+    let mut wire = Wire::to(&server);
+    wire.initialize(json!({})).await;
+    let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
+    let long = "x".repeat(600_000);
+    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
+    assert_eq!(wire.ask(subscribe(format!("b://{long}"))).await["error"]["code"], -32602);
+    assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
+}
