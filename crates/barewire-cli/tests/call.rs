@@ -1,14 +1,18 @@
 //! `barewire call` with real programs and real sockets on the other side: what is printed where, and what is left behind.
 #![cfg(unix)]
 
+mod said;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use said::Said;
 
 const ANSWER: &str = r#"read -r request; echo '{"jsonrpc":"2.0","id":1,"result":{"ok":true, "n":1.0}}'"#;
 
@@ -26,23 +30,7 @@ fn ask(options: &[&str], script: &str) -> Said {
     Said::of(call(options).args(["--", "sh", "-c", script]).output().expect("it runs"))
 }
 
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
 impl Said {
-    fn of(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-
-    #[track_caller]
-    fn has(&self, code: i32, stdout: &str, stderr: &str) {
-        assert_eq!((self.code, &*self.stdout, &*self.stderr), (Some(code), stdout, stderr));
-    }
-
     /// No answer, for this reason.
     #[track_caller]
     fn failed(&self, stderr: &str) {

@@ -1,16 +1,19 @@
 //! `barewire call` as a client of MCP: at a terminal, in a pipe, cancelled, and with servers that do not behave.
 #![cfg(unix)]
 
+mod said;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use said::Said;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
@@ -48,23 +51,7 @@ init() {
     ["sh".to_owned(), "-c".to_owned(), format!("{HELPERS}{script}\nhear\n")]
 }
 
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
 impl Said {
-    fn of(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-
-    #[track_caller]
-    fn has(&self, code: i32, stdout: &str, stderr: &str) {
-        assert_eq!((self.code, &*self.stdout, &*self.stderr), (Some(code), stdout, stderr));
-    }
-
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)

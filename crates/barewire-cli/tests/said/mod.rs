@@ -1,0 +1,21 @@
+//! What the program printed, and how it ended.
+
+use std::process::Output;
+
+pub(super) struct Said {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Said {
+    pub(super) fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub(super) fn has(&self, code: i32, stdout: &str, stderr: &str) {
+        assert_eq!((self.code, &*self.stdout, &*self.stderr), (Some(code), stdout, stderr));
+    }
+}
