@@ -64,6 +64,16 @@ impl Failure {
         }
     }
 
+    /// The code that the caller is told.
+    pub(crate) fn code(&self) -> Code {
+        match &self.0 {
+            Why::MethodNotFound => Code::METHOD_NOT_FOUND,
+            Why::InvalidParams(_) => Code::INVALID_PARAMS,
+            Why::Refused(error) => error.code,
+            Why::Internal { .. } => Code::INTERNAL_ERROR,
+        }
+    }
+
     /// What the caller is told.
     pub(crate) fn error(&self, method: &str) -> ErrorObject {
         match &self.0 {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
@@ -9,8 +10,12 @@ use barewire_proto::transcript::escape;
 
 use crate::Failure;
 
-/// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection.
-pub(crate) struct Log {
+/// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection. Clones write to
+/// the same place, and together no more than one would.
+#[derive(Clone)]
+pub(crate) struct Log(Arc<Mutex<Lines>>);
+
+struct Lines {
     sink: Box<dyn Write + Send>,
     window: Option<Instant>,
     written: u32,
@@ -23,22 +28,23 @@ impl Log {
     }
 
     pub(crate) fn to(sink: impl Write + Send + 'static) -> Self {
-        Self { sink: Box::new(sink), window: None, written: 0, dropped: 0 }
+        let lines = Lines { sink: Box::new(sink), window: None, written: 0, dropped: 0 };
+        Self(Arc::new(Mutex::new(lines)))
     }
 
     /// Writes a line about a frame that is no message.
-    pub(crate) fn refused(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
+    pub(crate) fn refused(&self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
         let (rule, code) = (invalid.rule.name(), invalid.rule.code());
         self.frame(offset, bytes, format_args!("refused, {rule}: {invalid} ({code})"));
     }
 
     /// Writes a line about a frame, with what the frame begins with.
-    pub(crate) fn frame(&mut self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
+    pub(crate) fn frame(&self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
         self.line(format_args!("barewire: frame at byte {offset}: {what}: {}", quoted(bytes)));
     }
 
     /// Writes a line about a handler, if its failure has more to say than the answer.
-    pub(crate) fn failed(&mut self, method: &str, failure: &Failure) {
+    pub(crate) fn failed(&self, method: &str, failure: &Failure) {
         if let Some(what) = failure.log() {
             let (method, what) = (quoted(method.as_bytes()), quoted(what.as_bytes()));
             self.line(format_args!("barewire: handler of {method} failed: {what}"));
@@ -46,7 +52,13 @@ impl Log {
     }
 
     /// Writes a line.
-    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
+    pub(crate) fn line(&self, line: fmt::Arguments<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).line(line);
+    }
+}
+
+impl Lines {
+    fn line(&mut self, line: fmt::Arguments<'_>) {
         let now = Instant::now();
         if self.window.is_none_or(|start| now.duration_since(start) >= WINDOW) {
             self.catch_up();
@@ -82,7 +94,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     format!("{}{more}", escape(&bytes[..bytes.len().min(QUOTED)]))
 }
 
-impl Drop for Log {
+impl Drop for Lines {
     fn drop(&mut self) {
         self.catch_up();
     }
@@ -90,7 +102,7 @@ impl Drop for Log {
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("written", &self.written).field("dropped", &self.dropped).finish()
+        f.debug_struct("Log").finish_non_exhaustive()
     }
 }
 

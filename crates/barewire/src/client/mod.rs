@@ -92,7 +92,7 @@ struct Shared {
     log_level: Mutex<Option<LoggingLevel>>,
     /// What is subscribed to; in the modern era, by which listen.
     subscriptions: Mutex<BTreeMap<String, Option<Listening>>>,
-    log: Mutex<Log>,
+    log: Log,
 }
 
 impl Client {
@@ -119,7 +119,7 @@ impl Client {
     async fn connect(settings: Settings, source: Source) -> Result<Self, ClientError> {
         let opening = settings.opening;
         let shared = Arc::new(Shared {
-            log: Mutex::new(Log::to(settings.log.clone())),
+            log: Log::to(settings.log.clone()),
             settings,
             source,
             hub: Hub::new(),
@@ -222,13 +222,12 @@ impl Shared {
 
     /// Puts something into the log.
     fn report(&self, what: fmt::Arguments<'_>) {
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.line(format_args!("barewire: {what}"));
+        self.log.line(format_args!("barewire: {what}"));
     }
 
     /// Puts a closure's failure into the log.
     fn failed(&self, method: &str, failure: &Failure) {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).failed(method, failure);
+        self.log.failed(method, failure);
     }
 }
 

@@ -14,6 +14,7 @@ use barewire_proto::session::{CallId, Patience};
 use barewire_proto::transcript::escape;
 use tokio::sync::oneshot;
 
+use super::outlet::Exchange;
 use super::queue::{Ask, Command, OnProgress, Queue};
 use super::{Closed, FromResult, Raw};
 
@@ -26,6 +27,7 @@ pub struct Call<R> {
     patience: Patience,
     progress: Option<OnProgress>,
     quiet: bool,
+    exchange: Exchange,
     id: Arc<OnceLock<CallId>>,
     result: PhantomData<fn() -> R>,
 }
@@ -33,8 +35,17 @@ pub struct Call<R> {
 impl<R> Call<R> {
     pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
         let patience = Patience { timeout: Some(DEFAULT_TIMEOUT), ..Patience::default() };
-        let id = Arc::new(OnceLock::new());
-        Self { queue, method, params, patience, progress: None, quiet: false, id, result: PhantomData }
+        Self {
+            queue,
+            method,
+            params,
+            patience,
+            progress: None,
+            quiet: false,
+            exchange: Exchange::NONE,
+            id: Arc::new(OnceLock::new()),
+            result: PhantomData,
+        }
     }
 
     /// Waits this long for the answer instead of 60 seconds. The other side is told when it is over.
@@ -70,6 +81,12 @@ impl<R> Call<R> {
         self
     }
 
+    /// Asked while this is being served, and told to whoever waits for that.
+    pub(super) fn in_course_of(mut self, exchange: Exchange) -> Self {
+        self.exchange = exchange;
+        self
+    }
+
     /// Holds the call's id from the moment it is about to be written.
     pub(crate) fn id(&self) -> Arc<OnceLock<CallId>> {
         Arc::clone(&self.id)
@@ -77,12 +94,12 @@ impl<R> Call<R> {
 
     /// What the queue is told, and what waits for the outcome.
     pub(super) fn prepare(self) -> Result<(Ask, Waiting), CallError> {
-        let Self { queue, method, params, patience, progress, quiet, id, .. } = self;
+        let Self { queue, method, params, patience, progress, quiet, exchange, id, .. } = self;
         let params = params.map_err(|error| CallError::Params(error.to_string()))?;
         let params = queue.traced(&method, params);
         let (answer, outcome) = oneshot::channel();
         let waiting = Waiting { queue, id: Arc::clone(&id), outcome, over: false };
-        Ok((Ask { method, params, patience, progress, quiet, id, answer }, waiting))
+        Ok((Ask { method, params, patience, progress, quiet, exchange, id, answer }, waiting))
     }
 }
 

@@ -13,6 +13,7 @@ use barewire_proto::rpc::Params;
 use barewire_proto::session::Conventions;
 
 use super::driver::Driver;
+use super::output::Output;
 use super::queue::Queue;
 use super::turn::Turn;
 use super::{Closed, Limits, Methods, Peer, Service};
@@ -29,29 +30,36 @@ pub struct Connection<T> {
 }
 
 /// What a connection is driven with.
-pub(super) struct Settings {
-    pub(super) service: Box<dyn Service>,
-    pub(super) limits: Limits,
-    pub(super) conventions: Conventions,
+pub(crate) struct Settings {
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) limits: Limits,
+    pub(crate) conventions: Conventions,
     pub(super) grace: Duration,
-    pub(super) answer_unreadable: Option<bool>,
-    pub(super) log: Log,
+    pub(crate) answer_unreadable: Option<bool>,
+    pub(crate) log: Log,
     pub(super) trace: Option<Arc<dyn Trace>>,
+}
+
+impl Settings {
+    /// The default limits, the conventions of plain JSON-RPC, and this to serve.
+    pub(crate) fn new(service: Box<dyn Service>, log: Log) -> Self {
+        Self {
+            service,
+            limits: Limits::default(),
+            conventions: Conventions::JSON_RPC,
+            grace: GRACE,
+            answer_unreadable: None,
+            log,
+            trace: None,
+        }
+    }
 }
 
 impl<T: Transport> Connection<T> {
     /// A connection without methods, with the default limits, logging to stderr.
     pub fn new(transport: T) -> Self {
-        let settings = Settings {
-            service: Box::new(Methods::new().finish()),
-            limits: Limits::default(),
-            conventions: Conventions::JSON_RPC,
-            grace: GRACE,
-            answer_unreadable: None,
-            log: Log::stderr(),
-            trace: None,
-        };
-        Self { transport, settings }
+        let service = Box::new(Methods::new().finish());
+        Self { transport, settings: Settings::new(service, Log::stderr()) }
     }
 
     /// Answers requests and takes notifications with these.
@@ -153,7 +161,7 @@ where
     W: tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let grace = settings.grace;
-    let turn = Turn::<C>::new(settings, Arc::clone(queue));
+    let turn = Turn::new(Output::<C>::default(), settings, Arc::clone(queue));
     Box::pin(Driver::new(codec, parts, turn, grace).run())
 }
 

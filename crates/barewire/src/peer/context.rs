@@ -1,5 +1,6 @@
 //! What a handler is given besides its parameters.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,9 @@ use barewire_proto::session::Progress;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::outlet::Exchange;
 use super::queue::Queue;
+use super::turn::AnyCaller;
 use super::{Call, CallError, Closed, Peer};
 
 /// The request or notification that is being handled, and the connection it came over.
@@ -30,6 +33,9 @@ pub(super) struct Incoming {
     /// Under which token progress is to be reported, if it is.
     pub(super) token: Option<Id<'static>>,
     pub(super) progress: Progress,
+    /// What it came with, and who sent it, where the carrier knows that.
+    pub(super) exchange: Exchange,
+    caller: Option<AnyCaller>,
     cancelled: AtomicBool,
     /// It has been answered or cancelled: nothing more is said about it.
     over: AtomicBool,
@@ -40,7 +46,8 @@ impl Incoming {
     pub(super) fn new(progress: Progress) -> Self {
         let (method, id) = (String::new(), String::new());
         let (cancelled, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { method, id, token: None, progress, cancelled, over, told: Notify::new() }
+        let (exchange, caller) = (Exchange::NONE, None);
+        Self { method, id, token: None, progress, exchange, caller, cancelled, over, told: Notify::new() }
     }
 
     /// `this` for another message, or a new one if somebody still holds it.
@@ -49,6 +56,8 @@ impl Incoming {
         method: &str,
         id: Option<&Id<'_>>,
         token: Option<Id<'_>>,
+        exchange: Exchange,
+        caller: Option<&AnyCaller>,
     ) -> Arc<Self> {
         if Arc::get_mut(&mut this).is_none() {
             this = Arc::new(Self::new(this.progress));
@@ -60,6 +69,10 @@ impl Incoming {
         again.id.clear();
         again.id.push_str(id.map_or("", Id::as_str));
         again.token = token.map(Id::into_owned);
+        again.exchange = exchange;
+        if again.caller.is_some() || caller.is_some() {
+            again.caller = caller.cloned();
+        }
         this
     }
 
@@ -122,7 +135,7 @@ impl Context {
 
     /// Asks the other side something. See [`Peer::call`].
     pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> Call<R> {
-        self.peer().call(method, params)
+        self.peer().call(method, params).in_course_of(self.incoming.exchange)
     }
 
     /// Tells the other side something about this request. It goes out before the answer; once that is written, or the
@@ -161,6 +174,11 @@ impl Context {
     /// what goes on without it needs to look: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
+    }
+
+    /// Who sent it, as the carrier knows it.
+    pub(crate) fn caller<T: Any>(&self) -> Option<&T> {
+        self.incoming.caller.as_deref()?.downcast_ref()
     }
 
     /// Whether the sender has cancelled this request.

@@ -11,6 +11,8 @@ use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::outlet::Outlet;
+use super::output::Output;
 use super::sniff::{self, Verdict};
 use super::turn::{Turn, Wants, later};
 use super::{Closed, Reason};
@@ -18,7 +20,7 @@ use crate::transport::{Ending, Exit, Parts};
 
 /// Drives a connection.
 pub(super) struct Driver<C, R, W> {
-    turn: Turn<C>,
+    turn: Turn<Output<C>>,
     codec: C,
     /// `None` once the other side has sent its last byte.
     reader: Option<R>,
@@ -61,7 +63,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(codec: C, parts: Parts<R, W>, mut turn: Turn<C>, grace: Duration) -> Self {
+    pub(super) fn new(codec: C, parts: Parts<R, W>, mut turn: Turn<Output<C>>, grace: Duration) -> Self {
         let Parts { reader, writer, open_to_all, ending, .. } = parts;
         turn.has_ending = ending.is_some();
         Self {

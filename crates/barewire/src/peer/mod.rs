@@ -34,9 +34,12 @@ mod closed;
 mod connection;
 mod context;
 mod driver;
+#[cfg(feature = "http")]
+mod exchanges;
 mod handle;
 mod limits;
 mod methods;
+mod outlet;
 mod output;
 mod queue;
 mod raw;
@@ -49,11 +52,19 @@ pub use batch::{Batch, Pending};
 pub(crate) use call::shown;
 pub use call::{Call, CallError};
 pub use closed::{Closed, Noise, Reason};
+#[cfg(feature = "http")]
+pub(crate) use connection::Settings;
 pub use connection::{Connection, Running, Trace};
 pub use context::{Cancellation, Context};
+#[cfg(feature = "http")]
+pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
 pub use limits::Limits;
 pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
+#[cfg(feature = "http")]
+pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::Service;
+#[cfg(feature = "http")]
+pub(crate) use turn::{AnyCaller, Turn};
 pub(crate) use work::{BoxedWork, Typed, Work};

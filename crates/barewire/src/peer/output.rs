@@ -1,21 +1,24 @@
 //! Messages on their way out: gathered in one buffer while another is being written.
 
 use std::io;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use barewire_proto::frame::KEPT;
+use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
+use super::outlet::{Exchange, Outlet, Sent};
+
 /// What waits to be written. Whole messages go in at one end; whatever the writer takes goes out at the other.
-#[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct Output<C> {
     /// What is gathered.
     next: Buffer,
     /// What is being written, and how much of it has been.
     now: Buffer,
     written: usize,
+    codec: PhantomData<fn() -> C>,
 }
 
 #[derive(Debug, Default)]
@@ -25,22 +28,30 @@ struct Buffer {
     permits: usize,
 }
 
-impl Output {
-    /// Where the next message is appended.
-    pub(super) fn next(&mut self) -> &mut Vec<u8> {
-        &mut self.next.bytes
+impl<C> Default for Output<C> {
+    fn default() -> Self {
+        Self { next: Buffer::default(), now: Buffer::default(), written: 0, codec: PhantomData }
+    }
+}
+
+impl<C: Codec> Outlet for Output<C> {
+    #[inline]
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+        C::encode(&mut self.next.bytes, |out| {
+            write(out);
+        });
     }
 
-    /// What was appended holds this many permits.
-    pub(super) fn holds(&mut self, permits: usize) {
+    fn holds(&mut self, permits: usize) {
         self.next.permits += permits;
     }
 
-    /// How many bytes wait.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.next.bytes.len() + self.now.bytes.len() - self.written
     }
+}
 
+impl<C: Codec> Output<C> {
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use barewire_proto::json::Json;
-use barewire_proto::rpc::Params;
+use barewire_proto::rpc::{Code, Params};
 use barewire_proto::session::{CallId, Patience, Ticket};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::context::Incoming;
+use super::outlet::Exchange;
 use super::{CallError, Closed, Limits, Raw, Reason, Trace};
 
 /// What is shared between the driver of a connection and all who use it.
@@ -52,8 +53,8 @@ pub(super) enum Command {
     Batch { entries: Vec<Entry>, permits: usize },
     /// Send a notification, written already: about a request that is being handled, or about none.
     Notify { message: Vec<u8>, permits: usize, about: Option<Arc<Incoming>> },
-    /// A request's handler has finished.
-    Answered { ticket: Ticket, message: Vec<u8> },
+    /// A request's handler has finished, with an error of this code if it failed.
+    Answered { ticket: Ticket, message: Vec<u8>, code: Option<Code> },
     /// A notification's handler has finished.
     Handled,
     /// A handler failed, and the log should say why.
@@ -73,6 +74,8 @@ pub(super) struct Ask {
     pub(super) progress: Option<OnProgress>,
     /// The other side is not told when nobody waits for it any more.
     pub(super) quiet: bool,
+    /// What it is asked in the course of.
+    pub(super) exchange: Exchange,
     /// Is told the id, so that the call can be forgotten.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
@@ -145,6 +148,15 @@ impl Queue {
             driver.wake();
         }
         Ok(())
+    }
+
+    /// Wakes the driver, for what is not in the queue.
+    #[cfg(feature = "http")]
+    pub(super) fn wake(&self) {
+        let driver = self.lock().driver.take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
     }
 
     /// Takes all there is, in exchange for an empty list.

@@ -1,12 +1,13 @@
 //! An array of theirs -> its elements, and their answers -> one array.
 
-use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Batch, Id, Message, Request};
 use barewire_proto::session::{Effect, Event, Refusal, Ticket};
 
 use super::handlers::Job;
-use super::{Held, Parked, Turn};
+use super::{Held, Place, Turn};
 use crate::peer::CallError;
+use crate::peer::outlet::{Exchange, Outlet, Sent};
 
 /// The answers to a batch, until all are there.
 pub(super) struct Group {
@@ -14,23 +15,24 @@ pub(super) struct Group {
     pub(super) array: Vec<u8>,
     /// How many are missing, the batch itself counted while it is being read.
     open: usize,
+    exchange: Exchange,
     /// Whose answers are there; their ids are in flight until the array is written.
     answered: Vec<(Ticket, Id<'static>)>,
 }
 
-impl<C: Codec> Turn<C> {
+impl<O: Outlet> Turn<O> {
     pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>) {
         let Some(most) = self.service.batch(self.limits.batch) else {
             for (index, invalid) in batch.refusals().enumerate() {
                 match index {
-                    0 => self.invalid(frame.offset, frame.bytes, &invalid, None),
-                    _ => self.judge(&invalid, None),
+                    0 => self.invalid(frame.offset, frame.bytes, &invalid, self.here()),
+                    _ => self.judge(&invalid, self.here()),
                 }
             }
             return;
         };
         if let Some(invalid) = batch.over(most) {
-            return self.invalid(frame.offset, frame.bytes, &invalid, None);
+            return self.invalid(frame.offset, frame.bytes, &invalid, self.here());
         }
         let room = self.has_room_for_batch(frame.bytes.len());
         if !room && !self.must_read() {
@@ -38,14 +40,15 @@ impl<C: Codec> Turn<C> {
             return;
         }
         self.last_group += 1;
-        let group = self.last_group;
-        self.groups.insert(group, Group { array: Vec::new(), open: 1, answered: Vec::new() });
+        let (group, exchange) = (self.last_group, self.exchange);
+        self.groups.insert(group, Group { array: Vec::new(), open: 1, exchange, answered: Vec::new() });
+        let place = Place { exchange, group: Some(group) };
         self.session.step(Event::StartOfBatch);
         let mut logged = false;
         for (element, bytes) in batch.elements().zip(batch.texts()) {
             let frame = Frame { bytes, ..frame };
             match element {
-                Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, Some(group)),
+                Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, place),
                 Ok(Message::Request(request)) => self.element(request, bytes, group),
                 // What cannot wait because it is part of a batch is dropped: nobody waits for it.
                 Ok(Message::Notification(notification)) => {
@@ -57,8 +60,8 @@ impl<C: Codec> Turn<C> {
                 }
                 Ok(message) => self.message(frame, message),
                 // A bad frame is logged once, however much of it is bad.
-                Err(invalid) if std::mem::replace(&mut logged, true) => self.judge(&invalid, Some(group)),
-                Err(invalid) => self.invalid(frame.offset, bytes, &invalid, Some(group)),
+                Err(invalid) if std::mem::replace(&mut logged, true) => self.judge(&invalid, place),
+                Err(invalid) => self.invalid(frame.offset, bytes, &invalid, place),
             }
         }
         while let Effect::Missing(call) = self.session.step(Event::EndOfBatch) {
@@ -69,6 +72,7 @@ impl<C: Codec> Turn<C> {
 
     fn element(&mut self, request: Request<'_>, text: &[u8], group: u64) {
         let bytes = text.len();
+        let place = Place { group: Some(group), ..self.here() };
         let room = self.parked.is_empty() && self.has_room();
         let open = |turn: &mut Self| {
             if let Some(group) = turn.groups.get_mut(&group) {
@@ -80,15 +84,15 @@ impl<C: Codec> Turn<C> {
                 open(self);
                 // Its answer is not written before those of the others: until then its id is in flight.
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
-                self.start(Job { ticket, request, bytes, group: Some(group), deferred: true });
+                self.start(Job { ticket, request, bytes, place, deferred: true });
             }
             Effect::Park(ticket) => {
                 open(self);
-                self.parked.push_back(Parked { ticket, frame: text.into(), group: Some(group) });
+                self.park(ticket, text, place);
             }
-            Effect::Refuse(refusal) => self.refuse(&request, refusal, Some(group)),
+            Effect::Refuse(refusal) => self.refuse(&request, refusal, place),
             // The rest of the batch is here already, so there is nothing to be held back.
-            _ => self.refuse(&request, Refusal::Busy, Some(group)),
+            _ => self.refuse(&request, Refusal::Busy, place),
         }
     }
 
@@ -108,21 +112,24 @@ impl<C: Codec> Turn<C> {
         if group.open > 0 {
             return;
         }
-        let Some(Group { mut array, answered, .. }) = self.groups.remove(&number) else { return };
+        let Some(Group { mut array, answered, exchange, .. }) = self.groups.remove(&number) else { return };
         self.arrays -= array.len();
         for (ticket, id) in &answered {
             self.session.step(Event::Answer { ticket: *ticket, id });
         }
         if !array.is_empty() {
             array.push(b']');
-            self.send(None, |out| out.extend_from_slice(&array));
+            self.send(exchange.into(), |out| {
+                out.extend_from_slice(&array);
+                Sent::Answer(None)
+            });
         }
     }
 }
 
 impl Group {
     /// Adds an element to the array.
-    pub(super) fn entry(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn entry(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         self.array.push(if self.array.is_empty() { b'[' } else { b',' });
         write(&mut self.array);
     }

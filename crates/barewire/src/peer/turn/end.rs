@@ -1,14 +1,16 @@
 //! The end -> everybody who waits is told.
 
-use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Message, Parsed, Reply, parse};
 use barewire_proto::session::{Event, Refusal};
 
-use super::{Held, Turn};
+use super::theirs::refused;
+use super::{Held, Place, Turn};
+use crate::peer::outlet::Outlet;
 use crate::peer::{CallError, Closed, Reason};
 use crate::transport::Exit;
 
-impl<C: Codec> Turn<C> {
+impl<O: Outlet> Turn<O> {
     /// Nothing new is begun from now on, for this reason.
     pub(in crate::peer) fn close(&mut self, reason: Reason) {
         self.session.step(match reason {
@@ -34,19 +36,19 @@ impl<C: Codec> Turn<C> {
     pub(in crate::peer) fn give_up(&mut self) {
         self.stop_handlers();
         self.close(Reason::Shutdown);
-        let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.group));
+        let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.place));
         let parked = std::mem::take(&mut self.parked).into_iter().filter_map(|it| {
             match parse(&it.frame, self.limits.depth) {
-                Parsed::Message(Message::Request(request)) => Some((request.reply().into_owned(), it.group)),
+                Parsed::Message(Message::Request(request)) => Some((request.reply().into_owned(), it.place)),
                 _ => None,
             }
         });
-        let left: Vec<(Reply<'static>, Option<u64>)> = running.chain(parked).collect();
-        for (reply, group) in left {
+        let left: Vec<(Reply<'static>, Place)> = running.chain(parked).collect();
+        for (reply, place) in left {
             let Some(id) = reply.id() else { continue };
             let error = Refusal::Closing.error(id);
-            self.send(group, |out| reply.borrow().error(out, &error));
-            if let Some(group) = group {
+            self.send(place, |out| refused(out, reply.borrow(), &error));
+            if let Some(group) = place.group {
                 self.close_entry(group);
             }
         }
@@ -73,7 +75,7 @@ impl<C: Codec> Turn<C> {
     }
 }
 
-impl<C> Turn<C> {
+impl<O> Turn<O> {
     /// Stops all handlers.
     pub(in crate::peer) fn stop_handlers(&mut self) {
         for running in self.running.values() {
@@ -86,7 +88,7 @@ impl<C> Turn<C> {
     }
 }
 
-impl<C> Drop for Turn<C> {
+impl<O> Drop for Turn<O> {
     /// If nobody drives the connection any more, nobody must wait for it either.
     fn drop(&mut self) {
         if self.queue.closed().is_some() {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request, parse};
 use barewire_proto::session::{Event, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use super::{Held, Parked, Running, Turn};
+use super::{Held, Parked, Place, Running, Turn};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::Context;
 use crate::peer::context::Incoming;
+use crate::peer::outlet::{Exchange, Outlet, Sent};
 use crate::peer::queue::Command;
 use crate::peer::work::{self, BoxedWork};
 
@@ -23,12 +24,12 @@ pub(super) struct Job<'a> {
     pub(super) ticket: Ticket,
     pub(super) request: Request<'a>,
     pub(super) bytes: usize,
-    pub(super) group: Option<u64>,
+    pub(super) place: Place,
     /// The session has it in flight already.
     pub(super) deferred: bool,
 }
 
-impl<C: Codec> Turn<C> {
+impl<O: Outlet> Turn<O> {
     /// Starts the handler of a message and runs it up to its first wait.
     fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>) -> Begun {
         let span = match id {
@@ -48,7 +49,10 @@ impl<C: Codec> Turn<C> {
         };
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
-        incoming = Incoming::of(incoming, method, id, self.tokens.find(params));
+        let token = self.tokens.find(params);
+        // What is said about a notification goes where everything goes that answers nothing.
+        let exchange = if id.is_some() { self.exchange } else { Exchange::NONE };
+        incoming = Incoming::of(incoming, method, id, token, exchange, self.caller.as_ref());
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let entered = span.enter();
         let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, params))?);
@@ -73,18 +77,20 @@ impl<C: Codec> Turn<C> {
 
     /// Handles a request. If its handler is done at once the answer is written; if not it becomes a task.
     pub(super) fn start(&mut self, job: Job<'_>) {
-        let Job { ticket, ref request, bytes, group, deferred } = job;
+        let Job { ticket, ref request, bytes, place, deferred } = job;
         let method = request.method.to_name();
         match self.begin(&method, Some(&request.id), request.params) {
             Begun::Done(done) => {
                 // What it sent while it ran goes out first.
                 self.take_commands();
-                if deferred && group.is_none() {
+                if deferred && place.group.is_none() {
                     self.session.step(Event::Answer { ticket, id: &request.id });
                 }
                 let mut failed = None;
-                let write = |out: &mut Vec<u8>| failed = work::answer(done, request.reply(), &method, out);
-                self.send(group, write);
+                self.send(place, |out| {
+                    failed = work::answer(done, request.reply(), &method, out);
+                    Sent::Answer(failed.as_ref().map(Failure::code))
+                });
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
@@ -94,7 +100,7 @@ impl<C: Codec> Turn<C> {
                 {
                     spare.finish();
                 }
-                if let Some(number) = group {
+                if let Some(number) = place.group {
                     self.answered(number, ticket, &request.id);
                 }
             }
@@ -109,14 +115,15 @@ impl<C: Codec> Turn<C> {
                     let done = work::run(work).await;
                     let mut message = Vec::new();
                     let failure = work::answer(done, answer_to, &method, &mut message);
+                    let code = failure.as_ref().map(Failure::code);
                     // If they cannot be told, the connection is over and nobody asks.
                     if let Some(failure) = failure {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
-                    let _ = queue.push(Command::Answered { ticket, message });
+                    let _ = queue.push(Command::Answered { ticket, message, code });
                 };
                 let task = tokio::spawn(task.instrument(span)).abort_handle();
-                self.running.insert(ticket, Running { task, incoming, reply, group });
+                self.running.insert(ticket, Running { task, incoming, reply, place });
             }
         }
     }
@@ -165,11 +172,12 @@ impl<C: Codec> Turn<C> {
         }
         self.start_watch();
         while !self.parked.is_empty() && self.has_room() {
-            let Some(Parked { ticket, frame, group }) = self.parked.pop_front() else { break };
+            let Some(Parked { ticket, frame, place, caller }) = self.parked.pop_front() else { break };
+            (self.exchange, self.caller) = (place.exchange, caller);
             if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
                 let bytes = frame.len();
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
-                self.start(Job { ticket, request, bytes, group, deferred: true });
+                self.start(Job { ticket, request, bytes, place, deferred: true });
             }
         }
         while self.notifications.task.is_none()

@@ -9,12 +9,12 @@ mod handlers;
 mod ours;
 mod theirs;
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, Frame};
+use barewire_proto::frame::Frame;
 use barewire_proto::rpc::Reply;
 use barewire_proto::session::{CallId, Conventions, Session, Settings as SessionSettings, Ticket, Tokens};
 use tokio::sync::oneshot;
@@ -23,16 +23,16 @@ use tokio::time::Instant;
 
 use super::connection::Settings;
 use super::context::Incoming;
-use super::output::Output;
+use super::outlet::{Exchange, Outlet, Sent};
 use super::queue::{Command, OnProgress, Queue};
 use super::{CallError, Limits, Noise, Raw, Reason, Service, Trace};
 use crate::log::Log;
 use batch::Group;
 
 /// All that handling a message needs.
-pub(super) struct Turn<C> {
+pub(crate) struct Turn<O> {
     pub(super) session: Session,
-    pub(super) output: Output,
+    pub(super) output: O,
     pub(super) queue: Arc<Queue>,
     pub(super) limits: Limits,
     service: Box<dyn Service>,
@@ -49,7 +49,7 @@ pub(super) struct Turn<C> {
     parked: VecDeque<Parked>,
     notifications: Lane,
     /// A frame that cannot be taken yet. Nothing behind it is.
-    held: Option<Held>,
+    pub(super) held: Option<Held>,
     groups: HashMap<u64, Group>,
     /// How many bytes their arrays have so far.
     arrays: usize,
@@ -61,7 +61,7 @@ pub(super) struct Turn<C> {
     heard: bool,
     noise: Option<Noise>,
     /// Why nothing new is begun any more.
-    closing: Option<Reason>,
+    pub(super) closing: Option<Reason>,
     /// Whoever called after the other side's end, to be told how it ended.
     too_late: Vec<oneshot::Sender<Result<Raw, CallError>>>,
     /// The transport will know more of that.
@@ -75,7 +75,27 @@ pub(super) struct Turn<C> {
     watch: std::time::Instant,
     /// When the first of these handlers could begin.
     watched: std::time::Instant,
-    codec: PhantomData<fn() -> C>,
+    /// What the frame that is being handled came with.
+    pub(super) exchange: Exchange,
+    /// Who sent it, if the carrier knows.
+    pub(super) caller: Option<AnyCaller>,
+}
+
+/// Who sent a message, as whoever carries messages knows it.
+pub(crate) type AnyCaller = Arc<dyn Any + Send + Sync>;
+
+/// Where an answer goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    exchange: Exchange,
+    /// The array that it is part of.
+    group: Option<u64>,
+}
+
+impl From<Exchange> for Place {
+    fn from(exchange: Exchange) -> Self {
+        Self { exchange, group: None }
+    }
 }
 
 /// What is to become of the connection.
@@ -94,24 +114,27 @@ struct Caller {
     progress: Option<OnProgress>,
     /// The other side is not told when it is given up.
     quiet: bool,
+    /// What it was asked in the course of.
+    exchange: Exchange,
 }
 
 struct Running {
     task: AbortHandle,
     incoming: Arc<Incoming>,
     reply: Reply<'static>,
-    group: Option<u64>,
+    place: Place,
 }
 
 struct Parked {
     ticket: Ticket,
     frame: Box<[u8]>,
-    group: Option<u64>,
+    place: Place,
+    caller: Option<AnyCaller>,
 }
 
-struct Held {
+pub(super) struct Held {
     offset: u64,
-    frame: Box<[u8]>,
+    pub(super) frame: Box<[u8]>,
     is_batch: bool,
 }
 
@@ -129,8 +152,8 @@ struct Lane {
     task: Option<AbortHandle>,
 }
 
-impl<C: Codec> Turn<C> {
-    pub(super) fn new(settings: Settings, queue: Arc<Queue>) -> Self {
+impl<O: Outlet> Turn<O> {
+    pub(super) fn new(output: O, settings: Settings, queue: Arc<Queue>) -> Self {
         let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
         let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
         let session = Session::new(SessionSettings {
@@ -140,7 +163,7 @@ impl<C: Codec> Turn<C> {
         });
         Self {
             session,
-            output: Output::default(),
+            output,
             queue,
             limits,
             service,
@@ -169,7 +192,8 @@ impl<C: Codec> Turn<C> {
             began: Instant::now(),
             watch: std::time::Instant::now(),
             watched: std::time::Instant::now(),
-            codec: PhantomData,
+            exchange: Exchange::NONE,
+            caller: None,
         }
     }
 
@@ -254,9 +278,10 @@ impl<C: Codec> Turn<C> {
     }
 
     /// Puts one message where it is written from: on the wire, or into the array that it is part of.
-    fn send(&mut self, group: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) {
-        match group {
-            None => C::encode(self.output.next(), write),
+    #[inline]
+    fn send(&mut self, place: Place, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+        match place.group {
+            None => self.output.send(place.exchange, write),
             Some(group) => {
                 if let Some(group) = self.groups.get_mut(&group) {
                     let before = group.array.len();
@@ -265,6 +290,11 @@ impl<C: Codec> Turn<C> {
                 }
             }
         }
+    }
+
+    /// Where the answer to the frame goes that is being handled.
+    fn here(&self) -> Place {
+        self.exchange.into()
     }
 }
 

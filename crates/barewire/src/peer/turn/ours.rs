@@ -1,14 +1,14 @@
 //! What we want -> what is written: calls, notifications, answers of tasks, and the time our calls have.
 
-use barewire_proto::frame::Codec;
 use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{BatchId, CallId, Effect, Event};
 
 use super::{Caller, Running, Turn, Wants};
 use crate::peer::queue::{Ask, Command, Entry};
+use crate::peer::outlet::{Exchange, Outlet, Sent};
 use crate::peer::{CallError, Raw, Reason};
 
-impl<C: Codec> Turn<C> {
+impl<O: Outlet> Turn<O> {
     /// Does what others have put into the queue.
     pub(in crate::peer) fn take_commands(&mut self) {
         if self.queue.is_empty() {
@@ -25,32 +25,47 @@ impl<C: Codec> Turn<C> {
     fn command(&mut self, command: Command) {
         match command {
             Command::Ask { ask, permits } => {
+                let exchange = ask.exchange;
                 let asked = self.ask(ask, None);
-                self.send_ours(permits, asked, |asked, out| asked.write(out));
+                self.send_ours(exchange, permits, asked, |asked, out| {
+                    asked.write(out);
+                    Sent::Call(Some(asked.call))
+                });
             }
             Command::Batch { entries, permits } => {
                 let array = self.ask_batch(entries);
-                self.send_ours(permits, array, |array, out| out.extend_from_slice(array));
+                self.send_ours(Exchange::NONE, permits, array, |array, out| {
+                    out.extend_from_slice(array);
+                    Sent::Call(None)
+                });
             }
             Command::Notify { message, permits, about } => {
                 // Of a request that is answered or cancelled, nothing more is said.
+                let exchange = about.as_ref().map_or(Exchange::NONE, |about| about.exchange);
                 let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_over()));
-                self.send_ours(permits, message, |message, out| out.extend_from_slice(message));
+                self.send_ours(exchange, permits, message, |message, out| {
+                    out.extend_from_slice(message);
+                    Sent::Notification
+                });
             }
-            Command::Answered { ticket, message } => {
-                let Some(Running { incoming, reply, group, .. }) = self.running.remove(&ticket) else {
+            Command::Answered { ticket, message, code } => {
+                let Some(Running { incoming, reply, place, .. }) = self.running.remove(&ticket) else {
                     return;
                 };
                 incoming.finish();
                 let Some(id) = reply.id() else { return };
-                match group {
+                let write = |out: &mut Vec<u8>| {
+                    out.extend_from_slice(&message);
+                    Sent::Answer(code)
+                };
+                match place.group {
                     None => {
                         if self.session.step(Event::Answer { ticket, id }) == Effect::Answer {
-                            self.send(None, |out| out.extend_from_slice(&message));
+                            self.send(place, write);
                         }
                     }
                     Some(number) => {
-                        self.send(group, |out| out.extend_from_slice(&message));
+                        self.send(place, write);
                         self.answered(number, ticket, id);
                     }
                 }
@@ -73,10 +88,16 @@ impl<C: Codec> Turn<C> {
     }
 
     /// Sends something of ours, if there is something. If not, nothing will be written that gives the permits back.
-    fn send_ours<T>(&mut self, permits: usize, what: Option<T>, write: impl FnOnce(&T, &mut Vec<u8>)) {
+    fn send_ours<T>(
+        &mut self,
+        exchange: Exchange,
+        permits: usize,
+        what: Option<T>,
+        write: impl FnOnce(&T, &mut Vec<u8>) -> Sent,
+    ) {
         match what {
             Some(what) => {
-                self.send(None, |out| write(&what, out));
+                self.send(exchange.into(), |out| write(&what, out));
                 self.output.holds(permits);
             }
             None => self.queue.room.add_permits(permits),
@@ -85,7 +106,7 @@ impl<C: Codec> Turn<C> {
 
     /// Enters a request of ours; `None` if it is not to be sent.
     fn ask(&mut self, ask: Ask, batch: Option<BatchId>) -> Option<Asked> {
-        let Ask { method, params, patience, progress, quiet, id, answer } = ask;
+        let Ask { method, params, patience, progress, quiet, exchange, id, answer } = ask;
         if answer.is_closed() {
             return None;
         }
@@ -109,8 +130,8 @@ impl<C: Codec> Turn<C> {
             .or(params),
             None => params,
         };
-        self.callers.insert(call, Caller { answer, progress, quiet });
-        Some(Asked { id, method, params })
+        self.callers.insert(call, Caller { answer, progress, quiet, exchange });
+        Some(Asked { call, id, method, params })
     }
 
     /// Enters the requests of a batch of ours, and writes the array; `None` if nothing of it is to be sent.
@@ -147,7 +168,10 @@ impl<C: Codec> Turn<C> {
         }
         if !caller.quiet {
             let cancel = self.conventions.cancel;
-            self.send(None, |out| cancel.write(out, call));
+            self.send(caller.exchange.into(), |out| {
+                cancel.write(out, call);
+                Sent::Cancel(call)
+            });
         }
     }
 
@@ -157,6 +181,13 @@ impl<C: Codec> Turn<C> {
         while let Effect::TimedOut(call) = self.session.step(Event::Tick(now)) {
             self.given_up(call, Some(CallError::TimedOut));
         }
+    }
+
+    /// A call of ours will not be answered.
+    #[cfg(feature = "http")]
+    pub(in crate::peer) fn fail(&mut self, call: CallId, why: CallError) {
+        self.session.step(Event::Forget(call));
+        self.settle(call, Err(why));
     }
 
     pub(super) fn settle(&mut self, call: CallId, outcome: Result<Raw, CallError>) {
@@ -169,6 +200,7 @@ impl<C: Codec> Turn<C> {
 
 /// A request of ours that is to be written.
 struct Asked {
+    call: CallId,
     id: Id<'static>,
     method: String,
     params: Option<String>,
@@ -176,7 +208,7 @@ struct Asked {
 
 impl Asked {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { id, method, params } = self;
+        let Self { id, method, params, .. } = self;
         crate::params::with(params.as_deref(), |params| write::request(out, id, method, params));
     }
 }

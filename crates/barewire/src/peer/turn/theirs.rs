@@ -1,26 +1,27 @@
 //! What came -> what is done about it: requests, notifications, responses, and what is none of these.
 
-use barewire_proto::frame::{Codec, Frame, FrameError};
+use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Request, Response, parse,
+    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Reply, Request, Response, parse,
 };
-use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal};
+use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
 
 use super::handlers::Job;
-use super::{Caller, Held, Parked, Turn, Wants};
+use super::{Caller, Held, Parked, Place, Turn, Wants};
 use crate::Failure;
 use crate::log::quoted;
+use crate::peer::outlet::{Outlet, Sent};
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Noise, Raw};
 
-impl<C: Codec> Turn<C> {
+impl<O: Outlet> Turn<O> {
     /// Handles one frame.
     pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
             Ok(frame) => self.whole(frame),
             Err(error) => {
                 let begins = error.begins();
-                self.invalid(error.offset(), begins, &Invalid::from_frame(&error), None);
+                self.invalid(error.offset(), begins, &Invalid::from_frame(&error), self.here());
                 self.note(error.offset(), begins);
             }
         }
@@ -28,7 +29,14 @@ impl<C: Codec> Turn<C> {
 
     #[inline]
     pub(super) fn whole(&mut self, frame: Frame<'_>) {
-        match parse(frame.bytes, self.limits.depth) {
+        let parsed = parse(frame.bytes, self.limits.depth);
+        self.take(frame, parsed);
+    }
+
+    /// Handles what a frame was found to be.
+    #[inline]
+    pub(in crate::peer) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>) {
+        match parsed {
             Parsed::Message(message) => {
                 self.heard = true;
                 self.message(frame, message);
@@ -38,7 +46,7 @@ impl<C: Codec> Turn<C> {
                 self.batch(frame, batch);
             }
             Parsed::Invalid(invalid) => {
-                self.invalid(frame.offset, frame.bytes, &invalid, None);
+                self.invalid(frame.offset, frame.bytes, &invalid, self.here());
                 self.note(frame.offset, frame.bytes);
             }
         }
@@ -71,33 +79,38 @@ impl<C: Codec> Turn<C> {
         let room = self.parked.is_empty() && self.has_room();
         match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
-                self.start(Job { ticket, request, bytes, group: None, deferred: false });
+                self.start(Job { ticket, request, bytes, place: self.here(), deferred: false });
             }
             Effect::Park(ticket) => {
-                self.parked.push_back(Parked { ticket, frame: frame.bytes.into(), group: None });
+                self.park(ticket, frame.bytes, self.here());
             }
             Effect::Hold => self.held = Some(Held::new(frame, false)),
-            Effect::Refuse(refusal) => self.refuse(&request, refusal, None),
+            Effect::Refuse(refusal) => self.refuse(&request, refusal, self.here()),
             effect => unreachable!("{effect:?} does not follow from a request"),
         }
     }
 
-    pub(super) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, group: Option<u64>) {
+    /// Keeps a request that cannot be started yet.
+    pub(super) fn park(&mut self, ticket: Ticket, frame: &[u8], place: Place) {
+        self.parked.push_back(Parked { ticket, frame: frame.into(), place, caller: self.caller.clone() });
+    }
+
+    pub(in crate::peer) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, place: Place) {
         let error = refusal.error(&request.id);
         let reply = match refusal {
             Refusal::Duplicate => request.reply().unnamed(),
             _ => request.reply(),
         };
-        self.send(group, |out| reply.error(out, &error));
+        self.send(place, |out| refused(out, reply, &error));
     }
 
     /// Refuses what is no message, or tells the caller whose answer it should have been.
-    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, group: Option<u64>) {
+    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, place: Place) {
         self.log.refused(offset, bytes, invalid);
-        self.judge(invalid, group);
+        self.judge(invalid, place);
     }
 
-    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, group: Option<u64>) {
+    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, place: Place) {
         match self.session.step(Event::Invalid(invalid)) {
             // Where nothing may be asked of us, nobody waits for an answer.
             Effect::Reject if self.service.is_asked() => {
@@ -105,7 +118,7 @@ impl<C: Codec> Turn<C> {
                     // Under the id of a request that is in flight it would be taken for the answer to that.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
                     let reply = if is_taken { reply.unnamed() } else { reply };
-                    self.send(group, |out| reply.error(out, &invalid.error()));
+                    self.send(place, |out| refused(out, reply, &invalid.error()));
                 }
             }
             Effect::Fault(call) => self.settle(call, Err(CallError::Fault(invalid.to_string()))),
@@ -210,26 +223,32 @@ impl<C: Codec> Turn<C> {
     /// They no longer want an answer: the session forgets the id, then the handler is told, then it is dropped.
     fn cancelled(&mut self, id: &Id<'_>) {
         let Effect::Cancel { ticket, answer } = self.session.step(Event::Cancelled(id)) else { return };
-        let (reply, group) = if let Some(running) = self.running.remove(&ticket) {
+        let (reply, place) = if let Some(running) = self.running.remove(&ticket) {
             running.incoming.cancel();
             running.task.abort();
-            (running.reply, running.group)
+            (running.reply, running.place)
         } else if let Some(at) = self.parked.iter().position(|parked| parked.ticket == ticket)
             && let Some(parked) = self.parked.remove(at)
             && let Parsed::Message(Message::Request(request)) = parse(&parked.frame, self.limits.depth)
         {
-            (request.reply().into_owned(), parked.group)
+            (request.reply().into_owned(), parked.place)
         } else {
             // Its answer is there, in an array that is not complete.
             return;
         };
         if let Some(code) = answer {
-            self.send(group, |out| reply.error(out, &ErrorObject::standard(code)));
+            self.send(place, |out| refused(out, reply, &ErrorObject::standard(code)));
         }
-        if let Some(group) = group {
+        if let Some(group) = place.group {
             self.close_entry(group);
         }
     }
+}
+
+/// Appends an answer that says no.
+pub(super) fn refused(out: &mut Vec<u8>, reply: Reply<'_>, error: &ErrorObject) -> Sent {
+    reply.error(out, error);
+    Sent::Answer(Some(error.code))
 }
 
 /// What the other framing begins with.

@@ -1,0 +1,41 @@
+//! Where messages go that a connection has to say: onto one stream of bytes, or each to the exchange it belongs to.
+
+use barewire_proto::rpc::Code;
+use barewire_proto::session::CallId;
+
+/// Takes the messages of a connection, in the order in which they are to go out.
+pub(crate) trait Outlet: Send {
+    /// Takes one message, which `write` appends and then says what it is. `exchange` is what it belongs to, where messages do
+    /// not share one stream.
+    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent);
+
+    /// The message that was sent last holds so much of the room there is for what we send by ourselves: to be given back
+    /// once it is gone.
+    fn holds(&mut self, permits: usize);
+
+    /// How many bytes wait.
+    fn len(&self) -> usize;
+}
+
+/// Which exchange a message belongs to, where messages come and go in exchanges: one of theirs, and what is said in return.
+/// On a stream of bytes all belong to none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Exchange(pub(crate) u64);
+
+impl Exchange {
+    /// None in particular.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The answer to what the exchange asked, and the error's code if it is one.
+    Answer(Option<Code>),
+    /// Something that nobody answers.
+    Notification,
+    /// A call of ours, or several in an array.
+    Call(Option<CallId>),
+    /// We no longer wait for this call of ours.
+    Cancel(CallId),
+}
