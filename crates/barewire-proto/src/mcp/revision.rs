@@ -157,6 +157,12 @@ impl Revision {
         self == Self::V2025_11_25
     }
 
+    /// Over HTTP a stream begins with an event that carries only an id, and the server may close the connection and let the
+    /// client come back.
+    pub fn has_polling(self) -> bool {
+        self == Self::V2025_11_25
+    }
+
     /// Whether bad arguments of a tool are a result with `isError`, so that the model can correct itself, and no
     /// longer the error -32602.
     pub fn bad_arguments_are_tool_errors(self) -> bool {

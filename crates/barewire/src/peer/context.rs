@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, write};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::outlet::Exchange;
-use super::queue::Queue;
+use super::queue::{Command, Queue};
 use super::turn::AnyCaller;
 use super::{Call, CallError, Closed, Peer};
 
@@ -174,6 +175,13 @@ impl Context {
     /// what goes on without it needs to look: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
+    }
+
+    /// Closes what carries the exchange that this is part of, where it can be taken up again.
+    pub(crate) fn hang_up(&self, retry: Duration) {
+        let exchange = self.incoming.exchange;
+        // If it cannot be told, there is nothing left to close.
+        let _ = self.queue.push(Command::HangUp { exchange, retry });
     }
 
     /// Who sent it, as the carrier knows it.

@@ -1,5 +1,7 @@
 //! Where messages go that a connection has to say: onto one stream of bytes, or each to the exchange it belongs to.
 
+use std::time::Duration;
+
 use barewire_proto::rpc::Code;
 use barewire_proto::session::CallId;
 
@@ -15,6 +17,16 @@ pub(crate) trait Outlet: Send {
 
     /// How many bytes wait.
     fn len(&self) -> usize;
+
+    /// The exchange gets no answer: what it asked for was cancelled.
+    fn over(&mut self, exchange: Exchange) {
+        let _ = exchange;
+    }
+
+    /// Closes what carries the exchange, if it can be taken up again; the other side is to do that after this time.
+    fn hang_up(&mut self, exchange: Exchange, retry: Duration) {
+        let _ = (exchange, retry);
+    }
 }
 
 /// Which exchange a message belongs to, where messages come and go in exchanges: one of theirs, and what is said in return.

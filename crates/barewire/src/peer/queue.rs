@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, Params};
@@ -61,6 +62,8 @@ pub(super) enum Command {
     Failed { method: String, failure: crate::Failure },
     /// Nobody waits for this call any more.
     Forget(Arc<OnceLock<CallId>>),
+    /// Close what carries the exchange; the other side takes it up again after this time.
+    HangUp { exchange: Exchange, retry: Duration },
     /// Finish what is in flight and end.
     Shutdown,
 }

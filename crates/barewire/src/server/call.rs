@@ -189,6 +189,15 @@ impl Call {
         self.0.context.notify("notifications/message", Params { level, logger, data }).await
     }
 
+    /// Closes the connection that the answer would come over, and lets the client come back for it after `retry`: for long
+    /// work that should not hold a connection all the time. Only a client of 2025-11-25 that called over HTTP comes back;
+    /// for all others nothing happens.
+    pub fn hang_up(&self, retry: Duration) {
+        if self.0.revision.has_polling() {
+            self.0.context.hang_up(retry);
+        }
+    }
+
     /// Whether the client still wants the result. A handler that is cancelled is dropped at its next `await`, so only what
     /// goes on without it needs to look: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {

@@ -117,7 +117,9 @@ impl<O: Outlet> Turn<O> {
         for (ticket, id) in &answered {
             self.session.step(Event::Answer { ticket: *ticket, id });
         }
-        if !array.is_empty() {
+        if array.is_empty() {
+            self.output.over(exchange);
+        } else {
             array.push(b']');
             self.send(exchange.into(), |out| {
                 out.extend_from_slice(&array);

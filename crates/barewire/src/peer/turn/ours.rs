@@ -79,6 +79,7 @@ impl<O: Outlet> Turn<O> {
                     self.given_up(call, None);
                 }
             }
+            Command::HangUp { exchange, retry } => self.output.hang_up(exchange, retry),
             Command::Shutdown => {
                 if self.wants == Wants::More {
                     self.wants = Wants::Shutdown;

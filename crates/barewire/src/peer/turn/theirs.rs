@@ -236,6 +236,9 @@ impl<O: Outlet> Turn<O> {
             // Its answer is there, in an array that is not complete.
             return;
         };
+        if answer.is_none() && place.group.is_none() {
+            self.output.over(place.exchange);
+        }
         if let Some(code) = answer {
             self.send(place, |out| refused(out, reply, &ErrorObject::standard(code)));
         }

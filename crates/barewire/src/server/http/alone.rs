@@ -1,0 +1,165 @@
+//! A request of the modern era: served by itself, without anything before or after it.
+//!
+//! What comes of it at once is one JSON body. What has something to say before its answer becomes a stream of events; so does
+//! what takes long, so that the connection is seen to be alive. When the client closes it, the handler is dropped.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use barewire_proto::rpc::{Code, Parsed};
+use bytes::Bytes;
+
+use super::body::{KeepAlive, event};
+use super::closing::Closing;
+use super::counter::Counted;
+use super::endpoint::Endpoint;
+use crate::peer::{AnyCaller, Exchange, Outlet, Permits, Room, Sent, Turn};
+
+/// What a request gave.
+pub(super) enum Outcome {
+    /// Its answer, and the error's code if it is one.
+    Answer(Bytes, Option<Code>),
+    Events(AloneEvents),
+    /// There are too many streams already.
+    Full,
+}
+
+/// The messages that belong to one request.
+pub(super) struct Alone {
+    waiting: VecDeque<Letter>,
+    bytes: usize,
+    room: Room,
+}
+
+struct Letter {
+    message: Vec<u8>,
+    sent: Sent,
+    _permits: Option<Permits>,
+}
+
+impl Outlet for Alone {
+    #[inline]
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+        let mut message = Vec::with_capacity(USUAL);
+        let sent = write(&mut message);
+        self.bytes += message.len();
+        self.waiting.push_back(Letter { message, sent, _permits: None });
+    }
+
+    fn holds(&mut self, permits: usize) {
+        let permits = self.room.hold(permits);
+        if let Some(letter) = self.waiting.back_mut() {
+            letter._permits = Some(permits);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Alone {
+    fn take(&mut self) -> Option<Letter> {
+        let letter = self.waiting.pop_front()?;
+        self.bytes -= letter.message.len();
+        Some(letter)
+    }
+
+    /// Whether the answer is the first that there is to say.
+    fn is_answered(&self) -> bool {
+        matches!(self.waiting.front(), Some(Letter { sent: Sent::Answer(_), .. }))
+    }
+}
+
+/// Serves a request.
+pub(super) async fn serve(
+    endpoint: &Arc<Endpoint>,
+    caller: Option<AnyCaller>,
+    body: &[u8],
+    parsed: Parsed<'_>,
+) -> Outcome {
+    let settings = endpoint.alone();
+    let mut turn =
+        Turn::alone(settings, |room| Alone { waiting: VecDeque::new(), bytes: 0, room });
+    turn.deliver(THE_ONE, caller, body, parsed);
+    if turn.outlet().is_answered() {
+        return answer(&mut turn);
+    }
+    // It takes long: from now on it counts.
+    let Some(counted) = endpoint.streams.enter() else { return Outcome::Full };
+    let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
+    let mut closing = endpoint.closing.wait();
+    let comment = poll_fn(|context| {
+        if closing.poll(context).is_ready() {
+            turn.begin_end();
+        }
+        let more = turn.poll(context);
+        if !turn.outlet().waiting.is_empty() {
+            return Poll::Ready(None);
+        }
+        if more.is_ready() {
+            context.waker().wake_by_ref();
+        }
+        keep_alive.poll(context).map(Some)
+    })
+    .await;
+    if turn.outlet().is_answered() {
+        return answer(&mut turn);
+    }
+    Outcome::Events(AloneEvents { turn: Some(turn), first: comment, keep_alive, closing, _counted: counted })
+}
+
+fn answer(turn: &mut Turn<Alone>) -> Outcome {
+    match turn.outlet().take() {
+        Some(Letter { message, sent: Sent::Answer(code), .. }) => Outcome::Answer(message.into(), code),
+        _ => unreachable!("it is answered"),
+    }
+}
+
+/// The events of one request.
+pub(super) struct AloneEvents {
+    /// `None` once it is answered.
+    turn: Option<Turn<Alone>>,
+    first: Option<Bytes>,
+    keep_alive: KeepAlive,
+    closing: Closing,
+    _counted: Counted,
+}
+
+impl AloneEvents {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let Some(turn) = &mut self.turn else { return Poll::Ready(None) };
+        if self.closing.poll(context).is_ready() {
+            turn.begin_end();
+        }
+        let more = turn.poll(context);
+        let mut out = Vec::new();
+        let mut is_answered = false;
+        while let Some(letter) = turn.outlet().take() {
+            event(&mut out, None, &letter.message);
+            is_answered |= matches!(letter.sent, Sent::Answer(_));
+        }
+        if is_answered {
+            self.turn = None;
+        }
+        if !out.is_empty() {
+            self.keep_alive.reset();
+            return Poll::Ready(Some(out.into()));
+        }
+        if more.is_ready() {
+            context.waker().wake_by_ref();
+        }
+        self.keep_alive.poll(context).map(Some)
+    }
+}
+
+/// There is one exchange only.
+const THE_ONE: Exchange = Exchange(1);
+
+/// Most answers are shorter.
+const USUAL: usize = 256;

@@ -1,0 +1,265 @@
+//! Who asks: a check that sees the head of every request before its body is read, and the principal that it finds.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use barewire_proto::http::Challenge;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use subtle::{Choice, ConstantTimeEq};
+
+/// Finds out who sends a request, before anything else is done about it.
+///
+/// It sees everything but the body, so that schemes fit that sign the method and the URI. What it takes to tell, a token
+/// above all, goes no further: handlers are given the [`Principal`], and nothing is passed on to anybody else.
+///
+/// ```
+/// use barewire::server::http::{Asked, Authenticate, Authenticating, Denied, Principal};
+///
+/// /// Everybody who has come through the company's proxy, which says who they are.
+/// struct BehindProxy;
+///
+/// impl Authenticate for BehindProxy {
+///     fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a> {
+///         Box::pin(async move {
+///             let user = asked.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
+///             user.map(Principal::new).ok_or_else(Denied::unauthorized)
+///         })
+///     }
+/// }
+/// ```
+pub trait Authenticate: Send + Sync + 'static {
+    /// Who it is; or why it is nobody that may ask.
+    fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a>;
+}
+
+/// A check under way.
+pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>;
+
+/// The head of a request.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Asked<'a> {
+    /// `POST`, `GET` or `DELETE`.
+    pub method: &'a Method,
+    /// Where it was sent to, with scheme and host: those of the request line, or of `Host` and the scheme that the server
+    /// was told it is reached by.
+    pub uri: &'a Uri,
+    /// All headers.
+    pub headers: &'a HeaderMap,
+}
+
+/// Who sent a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    name: Arc<str>,
+    scopes: Vec<String>,
+}
+
+impl Principal {
+    /// Somebody. Two requests with the same name are of the same one: sessions and sealed state are bound to it.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), scopes: Vec::new() }
+    }
+
+    /// With these scopes.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What it is known by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it may do what this scope stands for.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|known| known == scope)
+    }
+}
+
+/// A request that is not served because of who sent it.
+#[derive(Debug, Clone)]
+pub struct Denied {
+    pub(super) status: StatusCode,
+    pub(super) what: String,
+    pub(super) error: Option<&'static str>,
+    pub(super) scopes: Vec<String>,
+    pub(super) challenges: Vec<HeaderValue>,
+}
+
+impl Denied {
+    fn new(status: StatusCode, what: &str, error: Option<&'static str>) -> Self {
+        Self { status, what: what.to_owned(), error, scopes: Vec::new(), challenges: Vec::new() }
+    }
+
+    /// It does not say who it is: 401.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "authentication is required: send Authorization: Bearer <token>", None)
+    }
+
+    /// What it says of who it is does not hold: 401.
+    pub fn invalid_token() -> Self {
+        let what = "the token is not valid: get another one";
+        Self::new(StatusCode::UNAUTHORIZED, what, Some("invalid_token"))
+    }
+
+    /// It may not do this, but could with these scopes: 403.
+    pub fn insufficient_scope<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
+        let what = "the token does not allow this: get one with the scopes of the challenge";
+        let denied = Self::new(StatusCode::FORBIDDEN, what, Some("insufficient_scope"));
+        Self { scopes: scopes.into_iter().map(Into::into).collect(), ..denied }
+    }
+
+    /// Asks for these scopes.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Challenges with this `WWW-Authenticate` instead of one for bearer tokens; given again, with several.
+    #[must_use]
+    pub fn challenge(mut self, challenge: HeaderValue) -> Self {
+        self.challenges.push(challenge);
+        self
+    }
+
+    /// What goes into `WWW-Authenticate`. Without a challenge of its own it is one for bearer tokens, which says where the
+    /// metadata is: RFC 9728, section 5.1.
+    pub(super) fn www_authenticate(&self, metadata: Option<&str>) -> Vec<HeaderValue> {
+        if !self.challenges.is_empty() {
+            return self.challenges.clone();
+        }
+        let mut challenge = Challenge::bearer();
+        if let Some(error) = self.error {
+            challenge = challenge.with("error", error).with("error_description", &self.what);
+        }
+        if !self.scopes.is_empty() {
+            challenge = challenge.with("scope", &self.scopes.join(" "));
+        }
+        if let Some(metadata) = metadata {
+            challenge = challenge.with("resource_metadata", metadata);
+        }
+        // What cannot stand in a header is not said; the status says enough.
+        HeaderValue::try_from(challenge.to_string()).into_iter().collect()
+    }
+}
+
+/// Tokens that are known from the beginning, each of somebody.
+///
+/// All are compared, and each in a time that does not depend on where it differs.
+#[derive(Default)]
+pub struct BearerTokens {
+    tokens: Vec<(Box<[u8]>, Principal)>,
+    scopes: Vec<String>,
+}
+
+impl BearerTokens {
+    /// None yet: nobody may ask.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whoever has this token is this principal.
+    #[must_use]
+    pub fn token(mut self, token: impl AsRef<str>, principal: Principal) -> Self {
+        self.tokens.push((token.as_ref().as_bytes().into(), principal));
+        self
+    }
+
+    /// Only with all of these scopes anything is served.
+    #[must_use]
+    pub fn require<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    fn check(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+        let Some(given) = bearer(headers)? else {
+            return Err(Denied::unauthorized().scopes(self.scopes.iter().cloned()));
+        };
+        let mut found = None;
+        for (token, principal) in &self.tokens {
+            // Also after one was found, so that the time says nothing about which it is.
+            let is_same: Choice = token.ct_eq(given);
+            if bool::from(is_same) && !token.is_empty() {
+                found = Some(principal);
+            }
+        }
+        let principal = found.ok_or_else(|| Denied::invalid_token().scopes(self.scopes.iter().cloned()))?;
+        if self.scopes.iter().all(|scope| principal.has_scope(scope)) {
+            Ok(principal.clone())
+        } else {
+            Err(Denied::insufficient_scope(self.scopes.iter().cloned()))
+        }
+    }
+}
+
+/// The token of `Authorization: Bearer`, if there is one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Denied::invalid_token());
+    }
+    let value = value.as_bytes();
+    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {
+        return Ok(None);
+    };
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    Ok(is_bearer.then(|| token.trim_ascii()).filter(|token| !token.is_empty()))
+}
+
+impl Authenticate for BearerTokens {
+    fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a> {
+        Box::pin(std::future::ready(self.check(asked.headers)))
+    }
+}
+
+impl fmt::Debug for BearerTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerTokens").field("tokens", &self.tokens.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(values: &[&str]) -> Result<String, (u16, Option<&'static str>)> {
+        let tokens = BearerTokens::new()
+            .token("s3cret", Principal::new("ada").scopes(["mcp"]))
+            .token("", Principal::new("nobody").scopes(["mcp"]))
+            .token("other", Principal::new("bob"))
+            .require(["mcp"]);
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        let checked = tokens.check(&headers);
+        checked.map(|it| it.name().to_owned()).map_err(|denied| (denied.status.as_u16(), denied.error))
+    }
+
+    #[test]
+    fn a_token_is_who_has_it() {
+        let (missing, invalid) = (Err((401, None)), Err((401, Some("invalid_token"))));
+        for (values, expected) in [
+            (&["Bearer s3cret"][..], Ok("ada".to_owned())),
+            (&["bearer  s3cret "], Ok("ada".to_owned())),
+            (&["Bearer other"], Err((403, Some("insufficient_scope")))),
+            (&["Bearer s3cre"], invalid.clone()),
+            (&["Bearer s3cret2"], invalid.clone()),
+            (&["Bearer s3cret", "Bearer s3cret"], invalid),
+            (&[], missing.clone()),
+            (&["Bearer"], missing.clone()),
+            (&["Bearer "], missing.clone()),
+            (&["Basic s3cret"], missing),
+        ] {
+            assert_eq!(checked(values), expected, "{values:?}");
+        }
+    }
+}

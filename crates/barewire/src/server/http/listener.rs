@@ -1,0 +1,256 @@
+//! A socket that others connect to: accepted, served, and in the end finished in order.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use barewire_proto::http::{Rejection, Rule};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::body::Body;
+use super::patience::Patient;
+use super::service::{HttpService, Responding, refused};
+use super::sniff::{Begun, Spoken, sniff};
+use super::HttpError;
+use crate::Server;
+use crate::transport::{Parts, Transport, accept};
+
+/// A server that listens.
+#[must_use = "nothing is served until it runs"]
+pub struct Listener {
+    tcp: TcpListener,
+    router: Router,
+    /// Serves those who speak without HTTP, if they are served.
+    framed: Option<Server>,
+    stop: watch::Sender<bool>,
+}
+
+/// Ends a [`Listener`] that runs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    /// Accepts nothing more, and lets what is under way finish.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Listener {
+    pub(super) async fn bind(
+        addrs: &[SocketAddr],
+        service: HttpService,
+        path: String,
+        framed: Option<Server>,
+    ) -> Result<Self, HttpError> {
+        let tcp = TcpListener::bind(addrs).await.map_err(HttpError::Bind)?;
+        let router = Router { service, path: path.into() };
+        Ok(Self { tcp, router, framed, stop: watch::Sender::new(false) })
+    }
+
+    /// Where it listens: the port, if it was asked for port 0.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// The URL that clients on this machine reach it by.
+    pub fn url(&self) -> String {
+        match self.local_addr() {
+            Ok(addr) => format!("http://{addr}{}", self.router.path),
+            Err(_) => self.router.path.to_string(),
+        }
+    }
+
+    /// What ends it.
+    pub fn stop(&self) -> Stop {
+        Stop(self.stop.clone())
+    }
+
+    /// Serves until [`Self::stop`] says so. Then it accepts nothing more, ends streams with what they have to say at the end,
+    /// finishes what is in flight, and gives up what takes longer than its grace.
+    pub async fn run(self) {
+        let Self { tcp, router, framed, stop } = self;
+        let endpoint = Arc::clone(&router.service.0);
+        let room = Arc::new(Semaphore::new(endpoint.limits.connections));
+        let mut told = stop.subscribe();
+        loop {
+            let next = async {
+                let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+                (accept(|| async { tcp.accept().await }).await.0, room)
+            };
+            let Some((stream, permit)) = until(next, told.wait_for(|stop| *stop)).await else { break };
+            let served = serve(stream, router.clone(), framed.clone(), stop.subscribe(), permit);
+            tokio::spawn(served);
+        }
+        drop(tcp);
+        endpoint.close();
+        let most = u32::try_from(endpoint.limits.connections).unwrap_or(u32::MAX);
+        // Each connection holds one of them.
+        let all_done = async {
+            let _ = room.acquire_many(most).await;
+        };
+        let _ = tokio::time::timeout(endpoint.limits.grace + SLACK, all_done).await;
+        endpoint.abandon();
+    }
+
+    /// The same, until `stop` is ready.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
+        let told = self.stop();
+        let (mut stop, mut run) = (pin!(stop), pin!(self.run()));
+        let mut is_told = false;
+        poll_fn(|context| {
+            if !is_told && stop.as_mut().poll(context).is_ready() {
+                is_told = true;
+                told.stop();
+            }
+            run.as_mut().poll(context)
+        })
+        .await;
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// Does the first until the second is ready.
+async fn until<T, S>(work: impl Future<Output = T>, stop: impl Future<Output = S>) -> Option<T> {
+    let (mut work, mut stop) = (pin!(work), pin!(stop));
+    poll_fn(|context| match stop.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(context).map(Some),
+    })
+    .await
+}
+
+/// One connection.
+async fn serve(
+    mut stream: TcpStream,
+    router: Router,
+    framed: Option<Server>,
+    stop: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    // An answer is written whole, so there is nothing to wait for that would go into the same packet.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some(server) = framed else { return serve_http(stream, router, stop).await };
+    let endpoint = Arc::clone(&router.service.0);
+    let sniffed = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream)).await;
+    match sniffed {
+        Ok(Ok(Some((Spoken::Http, first)))) => serve_http(Begun::new(first, stream), router, stop).await,
+        Ok(Ok(Some((Spoken::Framed(framing), first)))) => {
+            let (reader, writer) = stream.into_split();
+            let parts = Framed(Parts { framing, ..Parts::new(Begun::new(first, reader), writer) });
+            let connection = server.connection(parts).limits(endpoint.limits.engine.clone());
+            let (peer, running) = connection.open();
+            let mut stop = stop;
+            let shutdown = async {
+                let _ = stop.wait_for(|stop| *stop).await;
+                peer.shutdown().await;
+            };
+            let (mut running, mut shutdown) = (pin!(running), pin!(shutdown));
+            // How it ended is of no interest to anybody but the client.
+            let _ = poll_fn(|context| {
+                let _ = shutdown.as_mut().poll(context);
+                running.as_mut().poll(context)
+            })
+            .await;
+        }
+        // Nothing that we know, or nothing at all.
+        _ => {}
+    }
+}
+
+struct Framed<R, W>(Parts<R, W>);
+
+impl<R, W> Transport for Framed<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Reader = R;
+    type Writer = W;
+
+    fn into_parts(self) -> Parts<R, W> {
+        self.0
+    }
+}
+
+async fn serve_http<S>(stream: S, router: Router, mut stop: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let endpoint = Arc::clone(&router.service.0);
+    let limits = &endpoint.limits;
+    let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(limits.head.max(SMALLEST_HEAD));
+    let mut connection = pin!(builder.serve_connection(stream, router));
+    let mut stopped = pin!(async {
+        let _ = stop.wait_for(|stop| *stop).await;
+        tokio::time::sleep(limits.grace).await;
+    });
+    let (mut is_stopping, mut watch) = (false, pin!(endpoint.closing.told()));
+    poll_fn(|context| {
+        if !is_stopping && watch.as_mut().poll(context).is_ready() {
+            is_stopping = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        // What is not done by then is given up, and so is what it was doing.
+        if stopped.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        // A client that breaks off is no news.
+        connection.as_mut().poll(context).map(drop)
+    })
+    .await;
+}
+
+/// The service at its path, and nothing elsewhere.
+#[derive(Clone)]
+struct Router {
+    service: HttpService,
+    path: Arc<str>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Router {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Responding;
+
+    fn call(&self, request: Request<Incoming>) -> Responding {
+        let path = request.uri().path();
+        let is_metadata = self.service.0.metadata.as_ref().is_some_and(|metadata| metadata.is_at(path));
+        if *path == *self.path || is_metadata {
+            return self.service.respond(request);
+        }
+        let why = format!("There is nothing at this path: the endpoint is {}", self.path);
+        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refused(Rejection::new(Rule::Path, why))) });
+        response
+    }
+}
+
+/// hyper needs so much.
+const SMALLEST_HEAD: usize = 8 * 1024;
+
+/// So long it takes to end connections after their grace is over.
+const SLACK: Duration = Duration::from_millis(500);

@@ -1,0 +1,375 @@
+//! A request of HTTP -> its response: admitted, authenticated, read, planned, served.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use barewire_proto::http::{EventId, Headers, Plan, Rejection, Rule, Verb, admit, header as mcp, plan};
+use barewire_proto::json::Text;
+use barewire_proto::mcp::{RequestParams, Revision, code};
+use barewire_proto::rpc::{Code, Message, Parsed, parse};
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
+
+use super::alone::{self, Outcome};
+use super::body::Body;
+use super::endpoint::Endpoint;
+use super::mailbox::{First, Letter};
+use super::session::{self, Session, SessionEvents};
+use super::{Asked, Denied, Principal, receive};
+use crate::peer::AnyCaller;
+
+/// A server as a [tower service](tower_service::Service): to be mounted in axum, hyper or anything else that takes one.
+///
+/// It answers at whatever path it is mounted at. Clones are the same server.
+#[derive(Clone)]
+pub struct HttpService(pub(super) Arc<Endpoint>);
+
+/// A response under way.
+pub type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl HttpService {
+    pub(super) fn respond<B>(&self, request: Request<B>) -> Responding
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: fmt::Display,
+    {
+        let endpoint = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let body = std::pin::pin!(body);
+            Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refused| *refused))
+        })
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Responding;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Responding {
+        self.respond(request)
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpService")
+    }
+}
+
+/// The headers of a request, as the decisions see them.
+pub(super) struct Of<'a>(pub(super) &'a HeaderMap);
+
+impl Headers for Of<'_> {
+    fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.0.get_all(name).iter().map(HeaderValue::as_bytes)
+    }
+}
+
+/// A response that says no. In a box, because most do not.
+type Refused = Box<Response<Body>>;
+
+async fn respond<B>(
+    endpoint: &Arc<Endpoint>,
+    head: &http::request::Parts,
+    body: Pin<&mut B>,
+) -> Result<Response<Body>, Refused>
+where
+    B: http_body::Body,
+    B::Error: fmt::Display,
+{
+    let headers = Of(&head.headers);
+    let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    if let Some(metadata) = &endpoint.metadata
+        && head.method == http::Method::GET
+        && metadata.is_at(head.uri.path())
+    {
+        endpoint.access.check(target, &headers).map_err(refused)?;
+        return Ok(json(StatusCode::OK, metadata.json.clone()));
+    }
+    let verb = admit(head.method.as_str(), target, &headers, &endpoint.access, endpoint.supported());
+    let verb = verb.map_err(refused)?;
+    let principal = authenticate(endpoint, head).await?;
+    match verb {
+        Verb::Post => post(endpoint, &headers, body, principal).await,
+        Verb::Get { session, last_event_id } => {
+            let session = find(endpoint, session, principal.as_deref())?;
+            stream(endpoint, &session, last_event_id).await
+        }
+        Verb::Delete { session } => {
+            let session = find(endpoint, session, principal.as_deref())?;
+            endpoint.sessions.end(&session);
+            endpoint.events.forget(&session.id);
+            Ok(status(StatusCode::OK))
+        }
+    }
+}
+
+/// Who sends the request, if anybody wants to know.
+async fn authenticate(
+    endpoint: &Endpoint,
+    head: &http::request::Parts,
+) -> Result<Option<Arc<Principal>>, Refused> {
+    let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
+    let uri = whole(&head.uri, &head.headers, endpoint.scheme);
+    let asked = Asked { method: &head.method, uri: &uri, headers: &head.headers };
+    match authenticate.authenticate(&asked).await {
+        Ok(principal) => Ok(Some(Arc::new(principal))),
+        Err(denied) => Err(denial(endpoint, &denied)),
+    }
+}
+
+fn denial(endpoint: &Endpoint, denied: &Denied) -> Refused {
+    let rule = if denied.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
+    let mut response = refused(Rejection::new(rule, denied.what.clone()));
+    *response.status_mut() = denied.status;
+    let url = endpoint.metadata.as_ref().map(|metadata| metadata.url.as_str());
+    for challenge in denied.www_authenticate(url) {
+        response.headers_mut().append(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// The URI with its scheme and host.
+fn whole(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
+    if uri.authority().is_some() {
+        return uri.clone();
+    }
+    let host = headers.get(http::header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    Uri::builder().scheme(scheme).authority(host).path_and_query(path).build().unwrap_or_else(|_| uri.clone())
+}
+
+async fn post<B>(
+    endpoint: &Arc<Endpoint>,
+    headers: &Of<'_>,
+    body: Pin<&mut B>,
+    principal: Option<Arc<Principal>>,
+) -> Result<Response<Body>, Refused>
+where
+    B: http_body::Body,
+    B::Error: fmt::Display,
+{
+    if endpoint.closing.is_closed() {
+        return Err(refused(Rejection::new(Rule::Busy, "The server is shutting down: ask again later")));
+    }
+    let received = receive::receive(body, headers.0, endpoint).await.map_err(refused)?;
+    let parsed = parse(&received.bytes, endpoint.limits.engine.depth);
+    let plan = plan(headers, &parsed, endpoint.supported()).map_err(|rejection| {
+        if let Parsed::Invalid(invalid) = &parsed {
+            endpoint.log.refused(0, &received.bytes, invalid);
+        }
+        refused(rejection)
+    })?;
+    let caller = principal.clone().map(|principal| principal as AnyCaller);
+    match plan {
+        Plan::Modern(_) => {
+            check_params(endpoint, headers, &parsed)?;
+            match alone::serve(endpoint, caller, &received.bytes, parsed).await {
+                Outcome::Answer(message, code) => Ok(json(modern_status(code), message)),
+                Outcome::Events(events) => Ok(event_stream(Body::alone(events))),
+                Outcome::Full => Err(full()),
+            }
+        }
+        Plan::Accepted => Ok(status(StatusCode::ACCEPTED)),
+        Plan::Initialize => initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller).await,
+        Plan::Session { id, .. } => {
+            let session = find(endpoint, id, principal.as_deref())?;
+            let expects = expects(&parsed, &session)?;
+            in_session(endpoint, &session, received.bytes.clone(), caller, expects).await
+        }
+    }
+}
+
+/// Headers that repeat arguments of a tool.
+fn check_params(endpoint: &Endpoint, headers: &Of<'_>, parsed: &Parsed<'_>) -> Result<(), Refused> {
+    let Parsed::Message(Message::Request(request)) = parsed else { return Ok(()) };
+    if request.method != "tools/call" {
+        return Ok(());
+    }
+    let params = RequestParams::read(request.params);
+    let Some(name) = params.name.and_then(Text::from_json).and_then(Text::to_str) else { return Ok(()) };
+    let offer = endpoint.shared.registry.offer();
+    let Some(tool) = offer.tools.find(&name) else { return Ok(()) };
+    match tool.header_params() {
+        Some(known) => known
+            .check(params.arguments, headers)
+            .map_err(|rejection| refused(rejection.answering(&request.id))),
+        None => Ok(()),
+    }
+}
+
+/// The status of a modern answer: MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server
+/// Validation". For all other errors none is said, and the request was one that could be served.
+fn modern_status(error: Option<Code>) -> StatusCode {
+    match error {
+        Some(Code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION) => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+fn find(endpoint: &Endpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refused> {
+    let found = endpoint.sessions.find(id, principal).filter(|session| !session.is_over());
+    found.ok_or_else(|| refused(Rejection::session_gone()))
+}
+
+async fn initialize(
+    endpoint: &Arc<Endpoint>,
+    body: Bytes,
+    principal: Option<&Principal>,
+    caller: Option<AnyCaller>,
+) -> Result<Response<Body>, Refused> {
+    let Some(session) = Session::new(endpoint, principal) else {
+        let why = "There are as many sessions as this server has room for: end those that are not needed with DELETE";
+        return Err(refused(Rejection::new(Rule::Busy, why)));
+    };
+    let answer = match session.post(body, caller, true) {
+        Some(mailbox) => session::first(&mailbox, endpoint).await,
+        None => unreachable!("it expects an answer"),
+    };
+    let First::Answer(Letter { message, .. }) = answer else {
+        unreachable!("initialize is answered at once, and nothing is said before")
+    };
+    let mut response = json(StatusCode::OK, message);
+    if session.revision().is_some() {
+        let id = HeaderValue::from_str(&session.id).expect("Base64 can stand in a header");
+        response.headers_mut().insert(SESSION_ID, id);
+        endpoint.sessions.add(&session);
+        tokio::spawn(session.live(Arc::downgrade(endpoint)));
+    }
+    Ok(response)
+}
+
+/// Whether something comes back for a message.
+fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
+    match parsed {
+        Parsed::Message(message) => Ok(matches!(message, Message::Request(_))),
+        Parsed::Invalid(_) => Ok(true),
+        Parsed::Batch(batch) => {
+            if !session.revision().is_some_and(Revision::has_batches) {
+                let why = "The revision of this session has no batches: send each message in a request of its own";
+                return Err(refused(Rejection::new(Rule::Batch, why)));
+            }
+            Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
+        }
+    }
+}
+
+async fn in_session(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    body: Bytes,
+    caller: Option<AnyCaller>,
+    expects: bool,
+) -> Result<Response<Body>, Refused> {
+    let _busy = session.enter();
+    let Some(mailbox) = session.post(body, caller, expects) else { return Ok(status(StatusCode::ACCEPTED)) };
+    match session::first(&mailbox, endpoint).await {
+        First::Answer(letter) => Ok(json(StatusCode::OK, letter.message)),
+        First::Stream(reader) => match endpoint.streams.enter() {
+            Some(counted) => {
+                let events = SessionEvents::begin(mailbox, reader, session, endpoint, counted);
+                Ok(event_stream(Body::session(events)))
+            }
+            None => {
+                mailbox.leave(Some(reader));
+                Err(full())
+            }
+        },
+    }
+}
+
+/// The stream of a session, or what is left of one.
+async fn stream(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    last_event_id: Option<&[u8]>,
+) -> Result<Response<Body>, Refused> {
+    let counted = endpoint.streams.enter().ok_or_else(full)?;
+    let Some(last) = last_event_id else {
+        let Some(mailbox) = session.stream(super::mailbox::UNASKED) else {
+            unreachable!("a session has a stream for what nobody asked for")
+        };
+        let reader = mailbox.open();
+        let events = SessionEvents::begin(mailbox, reader, session, endpoint, counted);
+        return Ok(event_stream(Body::session(events)));
+    };
+    let unknown = || {
+        let why = "Last-Event-ID is none of this session, or what followed it is no longer kept: ask again";
+        refused(Rejection::new(Rule::EventGone, why))
+    };
+    let id = EventId::parse(last).ok_or_else(unknown)?;
+    let mailbox = session.stream(id.stream);
+    let taken = mailbox.as_ref().map(|mailbox| mailbox.last_taken());
+    let events = SessionEvents::resume(mailbox, id, session, endpoint, counted);
+    match endpoint.events.after(&session.id, id).await {
+        Some(again) => Ok(event_stream(Body::session(events.again(again)))),
+        // Nothing followed, so that nothing need be kept.
+        None if taken == Some(id.sequence) => Ok(event_stream(Body::session(events))),
+        None => Err(unknown()),
+    }
+}
+
+fn full() -> Refused {
+    refused(Rejection::new(Rule::Busy, "There are as many streams as this server has room for: ask again later"))
+}
+
+/// A response that says no.
+pub(super) fn refused(rejection: Rejection) -> Refused {
+    let mut body = Vec::new();
+    rejection.body(&mut body);
+    let code = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = json(code, body.into());
+    if let Some(allow) = rejection.allow {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if rejection.rule == Rule::Busy {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    Box::new(response)
+}
+
+fn json(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // MCP 2026-07-28, basic/transports/streamable-http, "Receiving Messages".
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

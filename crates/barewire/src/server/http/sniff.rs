@@ -1,0 +1,179 @@
+//! The first bytes of a connection -> what is spoken on it: HTTP, one message a line, or `Content-Length` headers.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use crate::transport::Framing;
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spoken {
+    Http,
+    Framed(Framing),
+}
+
+/// Reads until it is known what is spoken; `None` if that is nothing that we know.
+pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(Spoken, Vec<u8>)>> {
+    let mut first = Vec::with_capacity(LONGEST);
+    loop {
+        match judge(&first) {
+            Judged::Is(spoken) => return Ok(Some((spoken, first))),
+            Judged::Nothing => return Ok(None),
+            Judged::More if first.len() >= LONGEST => return Ok(None),
+            Judged::More => {}
+        }
+        let mut some = [0; LONGEST];
+        let room = LONGEST - first.len();
+        let count = stream.read(&mut some[..room]).await?;
+        if count == 0 {
+            return Ok(None);
+        }
+        first.extend_from_slice(&some[..count]);
+    }
+}
+
+enum Judged {
+    More,
+    Is(Spoken),
+    Nothing,
+}
+
+/// A message begins with a bracket; a method of HTTP is letters and a space; a header is letters, dashes and a colon.
+fn judge(first: &[u8]) -> Judged {
+    let start = first.iter().position(|byte| !byte.is_ascii_whitespace());
+    let Some(first) = start.map(|start| &first[start..]) else { return Judged::More };
+    if matches!(first.first(), Some(b'{' | b'[')) {
+        return Judged::Is(Spoken::Framed(Framing::Lines));
+    }
+    let end = first.iter().position(|byte| !(byte.is_ascii_alphabetic() || *byte == b'-'));
+    let Some(end) = end else { return Judged::More };
+    let (word, behind) = first.split_at(end);
+    match behind.first() {
+        Some(b' ') if !word.is_empty() && word.iter().all(u8::is_ascii_uppercase) => Judged::Is(Spoken::Http),
+        Some(b':') if is_header(word) => Judged::Is(Spoken::Framed(Framing::ContentLength)),
+        _ => Judged::Nothing,
+    }
+}
+
+fn is_header(word: &[u8]) -> bool {
+    [&b"content-length"[..], b"content-type"].iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
+/// A stream of which the beginning has been read already.
+pub(super) struct Begun<S> {
+    first: Vec<u8>,
+    taken: usize,
+    stream: S,
+}
+
+impl<S> Begun<S> {
+    pub(super) fn new(first: Vec<u8>, stream: S) -> Self {
+        Self { first, taken: 0, stream }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let left = &self.first[self.taken..];
+        if left.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, buffer);
+        }
+        let count = left.len().min(buffer.remaining());
+        buffer.put_slice(&left[..count]);
+        self.taken += count;
+        if self.taken == self.first.len() {
+            (self.first, self.taken) = (Vec::new(), 0);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A method of HTTP, or a header's name, and what follows it, with blank lines before.
+const LONGEST: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_bytes_tell_what_is_spoken() {
+        let (lines, counted) = (Some(Spoken::Framed(Framing::Lines)), Some(Spoken::Framed(Framing::ContentLength)));
+        for (bytes, expected) in [
+            ("{\"jsonrpc\":\"2.0\"}\n", lines),
+            ("\n \r\n[", lines),
+            ("POST /mcp HTTP/1.1\r\n", Some(Spoken::Http)),
+            ("\r\nGET / HTTP/1.1\r\n", Some(Spoken::Http)),
+            ("PRI * HTTP/2.0\r\n", Some(Spoken::Http)),
+            ("Content-Length: 2\r\n\r\n{}", counted),
+            ("content-type: x\r\n", counted),
+            ("hello there\n", None),
+            ("\u{16}\u{3}\u{1}", None),
+            ("", None),
+            ("POST", None),
+            (&"A".repeat(100), None),
+            (&"\n".repeat(100), None),
+        ] {
+            for step in [1, 3, 1000] {
+                let reader = tokio_test_reader(bytes.as_bytes(), step);
+                let mut reader = std::pin::pin!(reader);
+                let found = sniff(&mut reader).await.unwrap();
+                assert_eq!(found.as_ref().map(|(spoken, _)| *spoken), expected, "{bytes:?}");
+                if let Some((_, first)) = found {
+                    assert!(bytes.as_bytes().starts_with(&first));
+                }
+            }
+        }
+    }
+
+    /// Gives at most `step` bytes at a time.
+    fn tokio_test_reader(bytes: &[u8], step: usize) -> impl AsyncRead + Unpin + use<'_> {
+        struct Steps<'a>(&'a [u8], usize);
+        impl AsyncRead for Steps<'_> {
+            fn poll_read(
+                mut self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                buffer: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                let count = self.0.len().min(self.1).min(buffer.remaining());
+                let (now, later) = self.0.split_at(count);
+                buffer.put_slice(now);
+                self.0 = later;
+                Poll::Ready(Ok(()))
+            }
+        }
+        Steps(bytes, step)
+    }
+}
