@@ -3,6 +3,7 @@
 //! ```text
 //! bytes  ->  frame  ->  rpc  ->  session  ->  mcp  ->  …     read: Codec::next_frame, rpc::parse, Session::step
 //! bytes  <-  frame  <-  rpc  <-  session  <-  mcp  <-  …     write: rpc::write and Reply, inside Codec::encode
+//!            │                       └─ http: what Streamable HTTP adds: headers and messages in, decisions out
 //!            └─ transcript: the same bytes as text, for people and tests
 //! ```
 //!
@@ -45,4 +46,5 @@ pub mod rpc;
 pub mod session;
 #[rustfmt::skip]
 pub mod mcp;
+pub mod http;
 pub mod transcript;

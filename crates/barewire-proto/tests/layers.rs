@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// In the order of the data.
-const LAYERS: [&str; 6] = ["json", "frame", "rpc", "session", "mcp", "transcript"];
+const LAYERS: [&str; 7] = ["json", "frame", "rpc", "session", "mcp", "http", "transcript"];
 
 /// What a layer may stand on besides itself.
 fn below(layer: &str) -> &'static [&'static str] {
@@ -14,6 +14,7 @@ fn below(layer: &str) -> &'static [&'static str] {
         "rpc" => &["json", "frame"],
         "session" => &["json", "rpc"],
         "mcp" => &["json", "rpc", "session"],
+        "http" => &["json", "rpc", "mcp"],
         // A transcript is bytes and text; it knows nothing of what they mean.
         "transcript" => &[],
         other => panic!("{other} has no place in the order: give it one"),
@@ -60,7 +61,7 @@ fn no_layer_uses_one_that_comes_after_it() {
     }
     assert_eq!(
         seen.into_iter().collect::<Vec<_>>(),
-        ["frame", "json", "mcp", "rpc", "session", "transcript"]
+        ["frame", "http", "json", "mcp", "rpc", "session", "transcript"]
     );
 }
 

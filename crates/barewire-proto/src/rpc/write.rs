@@ -137,16 +137,8 @@ impl<'a> Reply<'a> {
     /// Appends the answer with an error.
     pub fn error(self, out: &mut Vec<u8>, error: &ErrorObject) {
         self.open(out, "error");
-        let ErrorObject { code, message, data } = error;
-        out.extend_from_slice(br#"{"code":"#);
-        integer(out, *code);
-        out.extend_from_slice(br#","message":"#);
-        string(out, message);
-        if let Some(data) = data {
-            out.extend_from_slice(br#","data":"#);
-            push_one_line(out, data.get().as_bytes());
-        }
-        out.extend_from_slice(b"}}");
+        error_object(out, error);
+        out.push(b'}');
     }
 
     fn open(&self, out: &mut Vec<u8>, outcome: &str) {
@@ -157,6 +149,32 @@ impl<'a> Reply<'a> {
         out.extend_from_slice(outcome.as_bytes());
         out.extend_from_slice(b"\":");
     }
+}
+
+/// Appends an error under an id, or without the member if there is none: MCP leaves out what JSON-RPC has as null.
+pub(crate) fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        out.extend_from_slice(id.as_str().as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""error":"#);
+    error_object(out, error);
+    out.push(b'}');
+}
+
+fn error_object(out: &mut Vec<u8>, error: &ErrorObject) {
+    let ErrorObject { code, message, data } = error;
+    out.extend_from_slice(br#"{"code":"#);
+    integer(out, *code);
+    out.extend_from_slice(br#","message":"#);
+    string(out, message);
+    if let Some(data) = data {
+        out.extend_from_slice(br#","data":"#);
+        push_one_line(out, data.get().as_bytes());
+    }
+    out.push(b'}');
 }
 
 fn string(out: &mut Vec<u8>, text: &str) {

@@ -1,0 +1,380 @@
+//! `WWW-Authenticate`: how a server says that it wants to know who asks. RFC 9110, section 11.6.1, and RFC 6750, section 3.
+
+use std::fmt;
+
+use super::Headers;
+use super::header::is_tchar;
+
+/// The header.
+pub const WWW_AUTHENTICATE: &str = "www-authenticate";
+
+/// What a server says to have an access token sent.
+///
+/// ```
+/// use barewire_proto::http::challenge::Bearer;
+///
+/// let bearer = Bearer {
+///     resource_metadata: Some("https://mcp.example.com/.well-known/oauth-protected-resource"),
+///     scope: Some("files:read"),
+///     ..Bearer::default()
+/// };
+/// let value = bearer.value()?;
+/// assert!(value.starts_with("Bearer resource_metadata=\"https://mcp.example.com/"));
+/// # Ok::<(), barewire_proto::http::challenge::BadValue>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bearer<'a> {
+    /// What is protected, for people.
+    pub realm: Option<&'a str>,
+    /// Where the metadata of the protected resource is.
+    pub resource_metadata: Option<&'a str>,
+    /// `invalid_request`, `invalid_token` or `insufficient_scope`; none if there was no token at all.
+    pub error: Option<&'a str>,
+    /// What is needed, separated by spaces.
+    pub scope: Option<&'a str>,
+    /// What went wrong, for people. What cannot stand there is replaced.
+    pub error_description: Option<&'a str>,
+}
+
+impl Bearer<'_> {
+    /// The value of the header.
+    pub fn value(&self) -> Result<String, BadValue> {
+        // RFC 6750 leaves out what would have to be escaped, and people leave it out of their parsers.
+        let description: Option<String> = self.error_description.map(|text| {
+            let letter = |letter| match letter {
+                '"' => '\'',
+                '\\' => '/',
+                ' '..='~' => letter,
+                letter if letter.is_control() => ' ',
+                _ => '?',
+            };
+            text.chars().map(letter).collect()
+        });
+        let mut out = String::from("Bearer");
+        let mut separator = " ";
+        for (name, value) in [
+            ("realm", self.realm),
+            ("resource_metadata", self.resource_metadata),
+            ("error", self.error),
+            ("scope", self.scope),
+            ("error_description", description.as_deref()),
+        ] {
+            let Some(value) = value else { continue };
+            out.push_str(separator);
+            out.push_str(name);
+            out.push_str("=\"");
+            for letter in value.chars() {
+                match letter {
+                    '"' | '\\' if name == "realm" => out.extend(['\\', letter]),
+                    ' '..='~' if !matches!(letter, '"' | '\\') => out.push(letter),
+                    _ => return Err(BadValue { name }),
+                }
+            }
+            out.push('"');
+            separator = ", ";
+        }
+        Ok(out)
+    }
+}
+
+/// Something cannot stand in a challenge: it is not plain ASCII, or has quotes, backslashes or line ends in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadValue {
+    /// The parameter.
+    pub name: &'static str,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of a challenge must be plain ASCII, without quotes and backslashes", self.name)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// A challenge as it was received, of any scheme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// The scheme, as it is written. Schemes are equal in any case.
+    pub scheme: String,
+    /// What a few schemes have in place of parameters.
+    pub token68: Option<String>,
+    /// The parameters: names in lower case, values without their quotes.
+    pub params: Vec<(String, String)>,
+}
+
+impl Challenge {
+    /// Whether it is of this scheme.
+    pub fn is(&self, scheme: &str) -> bool {
+        self.scheme.eq_ignore_ascii_case(scheme)
+    }
+
+    /// A parameter, by its name in lower case. Of one that stands twice the first counts.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.params.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
+    }
+}
+
+/// More bytes of a header, or challenges, or parameters of one, are not read.
+const LONGEST: usize = 16 * 1024;
+const MOST: usize = 32;
+
+/// The challenges of an answer, in order.
+///
+/// What cannot be read ends the header it stands in; what was read before it is kept, as half of the servers there are would
+/// be lost otherwise. At most 32 challenges of 32 parameters are read, and 16 KiB of each header.
+pub fn parse(headers: &(impl Headers + ?Sized)) -> Vec<Challenge> {
+    let mut found = Vec::new();
+    for value in headers.values(WWW_AUTHENTICATE) {
+        let mut reader = Reader { rest: &value[..value.len().min(LONGEST)] };
+        // `None` is a fault; it has been left behind what is found.
+        let _ = reader.challenges(&mut found);
+    }
+    found
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn challenges(&mut self, found: &mut Vec<Challenge>) -> Option<()> {
+        self.commas();
+        while !self.rest.is_empty() && found.len() < MOST {
+            let scheme = self.token()?;
+            found.push(Challenge { scheme, token68: None, params: Vec::new() });
+            let challenge = found.last_mut()?;
+            if self.spaces() {
+                challenge.token68 = self.token68();
+                if challenge.token68.is_none() {
+                    self.params(challenge)?;
+                }
+            }
+            self.end_of_element()?;
+        }
+        Some(())
+    }
+
+    /// Parameters, up to what is none: the scheme of the next challenge, or the end.
+    fn params(&mut self, challenge: &mut Challenge) -> Option<()> {
+        loop {
+            let before = self.rest;
+            self.commas();
+            let Some(name) = self.token() else {
+                self.rest = before;
+                return Some(());
+            };
+            self.spaces();
+            if !self.eat(b'=') {
+                // A token by itself is the next scheme.
+                self.rest = before;
+                return Some(());
+            }
+            self.spaces();
+            let value = if self.eat(b'"') { self.quoted()? } else { self.token()? };
+            let is_new = challenge.param(&name.to_ascii_lowercase()).is_none();
+            if is_new && challenge.params.len() < MOST {
+                challenge.params.push((name.to_ascii_lowercase(), value));
+            }
+            self.spaces();
+            if !self.rest.is_empty() && self.rest.first() != Some(&b',') {
+                return None;
+            }
+        }
+    }
+
+    /// The end of the header or a comma, and the empty elements behind it.
+    fn end_of_element(&mut self) -> Option<()> {
+        self.spaces();
+        if !self.rest.is_empty() && self.rest.first() != Some(&b',') {
+            return None;
+        }
+        self.commas();
+        Some(())
+    }
+
+    fn token(&mut self) -> Option<String> {
+        let token = self.take(is_tchar);
+        (!token.is_empty()).then(|| String::from_utf8_lossy(token).into_owned())
+    }
+
+    /// Letters, then any number of `=`, then the end of the challenge; anything else is left where it is.
+    fn token68(&mut self) -> Option<String> {
+        let before = self.rest;
+        let letters = self.take(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
+        let padding = self.take(|byte| byte == b'=');
+        let token = &before[..letters.len() + padding.len()];
+        self.spaces();
+        if !letters.is_empty() && matches!(self.rest, [] | [b',', ..]) {
+            return Some(String::from_utf8_lossy(token).into_owned());
+        }
+        self.rest = before;
+        None
+    }
+
+    /// Up to the closing quote, without the backslashes that keep what is behind them.
+    fn quoted(&mut self) -> Option<String> {
+        let mut value = Vec::new();
+        loop {
+            let (byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            match byte {
+                b'"' => return Some(String::from_utf8_lossy(&value).into_owned()),
+                b'\\' => {
+                    let (kept, rest) = rest.split_first()?;
+                    self.rest = rest;
+                    value.push(*kept);
+                }
+                byte => value.push(*byte),
+            }
+        }
+    }
+
+    fn take(&mut self, keeps: impl Fn(u8) -> bool) -> &'a [u8] {
+        let end = self.rest.iter().position(|byte| !keeps(*byte)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn spaces(&mut self) -> bool {
+        !self.take(|byte| matches!(byte, b' ' | b'\t')).is_empty()
+    }
+
+    fn commas(&mut self) {
+        self.take(|byte| matches!(byte, b' ' | b'\t' | b','));
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.rest.strip_prefix(&[byte]);
+        self.rest = found.unwrap_or(self.rest);
+        found.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// `Scheme token68 name=value …`, a challenge a line.
+    fn read(values: &[&[u8]]) -> Vec<String> {
+        let headers: Vec<_> = values.iter().map(|value| ("WWW-Authenticate", *value)).collect();
+        let line = |challenge: &Challenge| {
+            let token68 = challenge.token68.iter().map(|token| format!(" {token}"));
+            let params = challenge.params.iter().map(|(name, value)| format!(" {name}={value:?}"));
+            challenge.scheme.clone() + &token68.chain(params).collect::<String>()
+        };
+        parse(&headers[..]).iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_bearer_challenge_is_written_and_read() {
+        let bearer = Bearer {
+            realm: Some(r#"a "b" \c"#),
+            resource_metadata: Some("https://mcp.example.com/.well-known/oauth-protected-resource"),
+            error: Some("insufficient_scope"),
+            scope: Some("files:read files:write"),
+            error_description: Some("No \"write\"\r\nX-Evil: ü\\"),
+        };
+        let value = bearer.value().expect("can be written");
+        assert!(!value.contains(['\r', '\n']));
+        assert_eq!(
+            read(&[value.as_bytes()]),
+            [concat!(
+                r#"Bearer realm="a \"b\" \\c" "#,
+                r#"resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource" "#,
+                r#"error="insufficient_scope" scope="files:read files:write" "#,
+                r#"error_description="No 'write'  X-Evil: ?/""#
+            )]
+        );
+        assert_eq!(Bearer::default().value().as_deref(), Ok("Bearer"));
+    }
+
+    #[test]
+    fn nothing_gets_out_of_its_quotes() {
+        for bad in ["a\r\nSet-Cookie: b", "a\"", "a\\", "ü", "a\0", "\x7f", "a\tb"] {
+            let some = Some(bad);
+            assert_eq!(Bearer { error: some, ..Bearer::default() }.value(), Err(BadValue { name: "error" }));
+            assert_eq!(Bearer { scope: some, ..Bearer::default() }.value(), Err(BadValue { name: "scope" }));
+            let metadata = Bearer { resource_metadata: some, ..Bearer::default() };
+            assert_eq!(metadata.value(), Err(BadValue { name: "resource_metadata" }));
+            let described =
+                Bearer { error_description: some, ..Bearer::default() }.value().expect("replaced");
+            assert!(described.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+        }
+        for bad in ["a\nb", "ü", "\x7f"] {
+            assert!(Bearer { realm: Some(bad), ..Bearer::default() }.value().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn challenges_are_read_as_the_grammar_has_them() {
+        for (values, expected) in [
+            (&[&b""[..]][..], &[][..]),
+            (&[b" , ,"], &[]),
+            (&[b"Bearer"], &["Bearer"]),
+            (&[b"Bearer "], &["Bearer"]),
+            (&[b"bearer scope=a"], &[r#"bearer scope="a""#]),
+            (&[br#"Bearer SCOPE = "a b" , error="x""#], &[r#"Bearer scope="a b" error="x""#]),
+            (
+                &[br#"Bearer scope="a, b=\"c\", D e", error=x"#],
+                &[r#"Bearer scope="a, b=\"c\", D e" error="x""#],
+            ),
+            (&[br#"Bearer ,, scope="a",,error=x,"#], &[r#"Bearer scope="a" error="x""#]),
+            // RFC 9110, section 11.6.1.
+            (
+                &[br#"Basic realm="simple", Newauth realm="apps", type=1, title="Login to \"apps\"""#],
+                &[r#"Basic realm="simple""#, r#"Newauth realm="apps" type="1" title="Login to \"apps\"""#],
+            ),
+            (&[b"Negotiate, Bearer, Basic realm=x"], &["Negotiate", "Bearer", r#"Basic realm="x""#]),
+            (&[b"Negotiate YWJj==, Bearer scope=a"], &["Negotiate YWJj==", r#"Bearer scope="a""#]),
+            (&[b"Negotiate a-b._~+/=", b"Bearer error=x"], &["Negotiate a-b._~+/=", r#"Bearer error="x""#]),
+            (&[b"Digest abc"], &["Digest abc"]),
+            // Of what stands twice the first counts.
+            (&[b"Bearer scope=a, Scope=b"], &[r#"Bearer scope="a""#]),
+            // What cannot be read ends its header, and no other.
+            (&[b"Bearer scope=\"a", b"Basic realm=x"], &["Bearer", r#"Basic realm="x""#]),
+            (&[b"Bearer error=x, scope=\"a\\"], &[r#"Bearer error="x""#]),
+            (&[b"Bearer error=x scope=y"], &[r#"Bearer error="x""#]),
+            (&[b"Bearer error=, scope=y"], &["Bearer"]),
+            (&[b"Bearer =x"], &["Bearer"]),
+            (&[b"Bearer error=x, =y"], &[r#"Bearer error="x""#]),
+            (&[b"\"Bearer\""], &[]),
+            (&[b"Bearer/1 error=x"], &["Bearer"]),
+            (&[b"Bearer error=\"\xff\""], &["Bearer error=\"\u{fffd}\""]),
+        ] {
+            assert_eq!(
+                read(values),
+                expected,
+                "{:?}",
+                values.iter().map(|v| v.escape_ascii().to_string()).collect::<Vec<_>>()
+            );
+        }
+        assert_eq!(read(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn no_answer_decides_how_much_is_kept() {
+        let many = "A, ".repeat(1000);
+        assert_eq!(read(&[many.as_bytes(), many.as_bytes()]).len(), MOST);
+        let rich = format!("A {}", (0..1000).map(|at| format!("p{at}=1")).collect::<Vec<_>>().join(","));
+        let challenges = parse(&[(WWW_AUTHENTICATE, &rich)][..]);
+        assert_eq!(challenges.iter().map(|challenge| challenge.params.len()).collect::<Vec<_>>(), [MOST]);
+        let long = format!("A p=\"{}\"", "x".repeat(LONGEST));
+        assert_eq!(read(&[long.as_bytes()]), ["A"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_odd_to_be_read(value in any::<Vec<u8>>()) {
+            parse(&[(WWW_AUTHENTICATE, value)][..]);
+        }
+
+        #[test]
+        fn what_looks_like_challenges_is_read_to_an_end(value in "[Aa=\", \\\\]{0,40}") {
+            parse(&[(WWW_AUTHENTICATE, value)][..]);
+        }
+    }
+}

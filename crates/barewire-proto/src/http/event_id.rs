@@ -1,0 +1,51 @@
+//! The ids of events on our streams: which stream, and where in it.
+
+use std::fmt;
+
+/// `<stream>-<sequence>`, both decimal. A client sends the last one back, and it alone says where to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId {
+    /// Which stream of the session.
+    pub stream: u64,
+    /// Which event of the stream.
+    pub sequence: u64,
+}
+
+impl EventId {
+    /// Reads what [`Self`] writes, and nothing that only looks like it: an id has one spelling.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let dash = text.iter().position(|byte| *byte == b'-')?;
+        Some(Self { stream: number(&text[..dash])?, sequence: number(&text[dash + 1..])? })
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let plain = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits.first() != Some(&b'0'));
+    plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stream, self.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        for text in ["0-0", "1-20", "18446744073709551615-18446744073709551615"] {
+            assert_eq!(EventId::parse(text.as_bytes()).expect(text).to_string(), text);
+        }
+        for text in [
+            "", "-", "1", "1-", "-1", "01-1", "1-01", "+1-1", "1-+1", "1--1", "1-1-1", " 1-1", "1-1 ", "a-1",
+            "1_1",
+        ] {
+            assert_eq!(EventId::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(EventId::parse(b"18446744073709551616-0"), None);
+        assert_eq!(EventId::parse(b"1-\xff"), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! Which era a server of HTTP is of, told by how it answers: modern, then `initialize`, then the transport of 2024-11-05.
+//!
+//! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility".
+
+use super::Reading;
+use crate::mcp::code;
+use crate::rpc::Code;
+
+/// What has been tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// A request with all that a modern one has.
+    Modern,
+    /// `initialize`, without a session.
+    Initialize,
+    /// A GET, for the stream that HTTP+SSE opens with.
+    Sse,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The server is of the era that was tried. What is wrong, if something is, is the request.
+    Stay,
+    /// It depends on the response in the body: [`by_response`].
+    Read,
+    /// Try `initialize`.
+    Initialize,
+    /// Try HTTP+SSE.
+    Sse,
+    /// Show who asks, then try the same again.
+    Authorize,
+    /// There is nothing more to try.
+    Fail,
+}
+
+/// What the answer to a try says of the server.
+///
+/// | tried | answer | next |
+/// |---|---|---|
+/// | anything | 401 | authorize |
+/// | anything | 403, a redirect, 408, 429, 502 to 504; success with something else than MCP | fail |
+/// | modern | JSON or events | read the response |
+/// | modern | an error of the modern era; -32601 with 404 | stay |
+/// | modern | any other 4xx or 5xx | `initialize` |
+/// | `initialize` | JSON or events | read the response |
+/// | `initialize` | 400, 404, 405, without an error of the modern era | HTTP+SSE |
+/// | `initialize` | any other | fail |
+/// | HTTP+SSE | events | stay |
+/// | HTTP+SSE | any other | fail |
+///
+/// A 400 with -32602 may be a modern server that misses something in `_meta`, and a legacy one that does not know the
+/// parameters; ours are complete, so it is legacy.
+pub fn fall_back(tried: Tried, answer: &Reading) -> Next {
+    let status = match answer {
+        Reading::Unauthorized => return Next::Authorize,
+        Reading::Accepted | Reading::Forbidden { .. } => return Next::Fail,
+        Reading::Json if tried == Tried::Sse => return Next::Fail,
+        Reading::Events if tried == Tried::Sse => return Next::Stay,
+        Reading::Json | Reading::Events => return Next::Read,
+        Reading::SessionGone => 404,
+        Reading::Error { status, .. } | Reading::NotMcp { status, .. } => *status,
+    };
+    if !(400..=599).contains(&status) || matches!(status, 408 | 429 | 502..=504) {
+        return Next::Fail;
+    }
+    let code = match answer {
+        Reading::Error { error, .. } => Some(error.code),
+        _ => None,
+    };
+    let is_modern = code.is_some_and(code::is_modern);
+    match tried {
+        Tried::Modern if is_modern || (status == 404 && code == Some(Code::METHOD_NOT_FOUND)) => Next::Stay,
+        Tried::Modern => Next::Initialize,
+        Tried::Initialize if !is_modern && matches!(status, 400 | 404 | 405) => Next::Sse,
+        Tried::Initialize | Tried::Sse => Next::Fail,
+    }
+}
+
+/// What a response in an answer of success says of the server; `error` is the code of its error, if it is one.
+///
+/// A modern server sends its own errors with a status that says so. One that comes with a status of success, and with no code
+/// of the modern era, is that of a legacy server which did not know the method.
+pub fn by_response(tried: Tried, error: Option<Code>) -> Next {
+    match (tried, error) {
+        (_, None) => Next::Stay,
+        (Tried::Modern, Some(error)) if code::is_modern(error) => Next::Stay,
+        (Tried::Modern, Some(_)) => Next::Initialize,
+        (Tried::Initialize | Tried::Sse, Some(_)) => Next::Fail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: i64) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m"}}}}"#)
+    }
+
+    #[test]
+    fn all_of_the_table() {
+        use Next::{Authorize, Fail, Initialize, Read, Sse, Stay};
+        let json = "application/json";
+        // For each answer: after a modern request, after `initialize`, after a GET.
+        for (status, content_type, body, modern, initialize, sse) in [
+            (200, json, String::new(), Read, Read, Fail),
+            (200, "text/event-stream", String::new(), Read, Read, Stay),
+            (200, "text/html", "<html>".to_owned(), Fail, Fail, Fail),
+            (202, "", String::new(), Fail, Fail, Fail),
+            (302, "", String::new(), Fail, Fail, Fail),
+            (400, json, error(-32020), Stay, Fail, Fail),
+            (400, json, error(-32021), Stay, Fail, Fail),
+            (400, json, error(-32022), Stay, Fail, Fail),
+            (400, json, error(-32602), Initialize, Sse, Fail),
+            (400, json, error(-32600), Initialize, Sse, Fail),
+            (400, json, error(-32000), Initialize, Sse, Fail),
+            (400, json, error(-32601), Initialize, Sse, Fail),
+            (400, "", String::new(), Initialize, Sse, Fail),
+            (400, "text/plain", "no valid session".to_owned(), Initialize, Sse, Fail),
+            (401, json, error(-32020), Authorize, Authorize, Authorize),
+            (403, json, error(-32020), Fail, Fail, Fail),
+            (404, json, error(-32601), Stay, Sse, Fail),
+            (404, json, error(-32000), Initialize, Sse, Fail),
+            (404, "text/html", "<h1>".to_owned(), Initialize, Sse, Fail),
+            (405, "", String::new(), Initialize, Sse, Fail),
+            (406, json, error(-32000), Initialize, Fail, Fail),
+            (415, "", String::new(), Initialize, Fail, Fail),
+            (408, "", String::new(), Fail, Fail, Fail),
+            (429, "", String::new(), Fail, Fail, Fail),
+            (500, json, error(-32603), Initialize, Fail, Fail),
+            (501, "", String::new(), Initialize, Fail, Fail),
+            (503, json, error(-32603), Fail, Fail, Fail),
+        ] {
+            let content = (!content_type.is_empty()).then_some(content_type.as_bytes());
+            let answer = Reading::of(status, content, Some(body.as_bytes()), false);
+            let next = [Tried::Modern, Tried::Initialize, Tried::Sse].map(|tried| fall_back(tried, &answer));
+            assert_eq!(next, [modern, initialize, sse], "{status} {content_type} {body}");
+        }
+    }
+
+    #[test]
+    fn a_response_says_the_rest() {
+        let [modern, unknown] = [-32022, -32601].map(|code| Some(Code::received(code)));
+        for (tried, error, next) in [
+            (Tried::Modern, None, Next::Stay),
+            (Tried::Modern, modern, Next::Stay),
+            (Tried::Modern, unknown, Next::Initialize),
+            (Tried::Initialize, None, Next::Stay),
+            (Tried::Initialize, unknown, Next::Fail),
+        ] {
+            assert_eq!(by_response(tried, error), next, "{tried:?} {error:?}");
+        }
+    }
+}

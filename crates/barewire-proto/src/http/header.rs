@@ -1,0 +1,118 @@
+//! What is asked of a list of headers: the values of a name.
+
+use std::fmt;
+
+/// The revision that a message is written in, or that a session has agreed on.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The session that a message of the legacy era belongs to.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// The method of the request in the body.
+pub const METHOD: &str = "mcp-method";
+/// Whom the request in the body is about.
+pub const NAME: &str = "mcp-name";
+/// What the names of headers that repeat an argument begin with.
+pub const PARAM: &str = "mcp-param-";
+/// The last event that a client has got of a stream.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+
+/// The headers of one HTTP request or response.
+pub trait Headers {
+    /// The values of a header, in order. The name is given in lower case; names are equal in any case.
+    fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]>;
+}
+
+impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
+    fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let named = move |(found, _): &&(N, V)| found.as_ref().eq_ignore_ascii_case(name);
+        self.iter().filter(named).map(|(_, value)| value.as_ref())
+    }
+}
+
+/// A header stands twice that may stand once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeated;
+
+impl fmt::Display for Repeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the header stands more than once")
+    }
+}
+
+impl std::error::Error for Repeated {}
+
+/// The value of a header that may stand once, without the white space around it, which is not part of a value: RFC 9110,
+/// section 5.5.
+///
+/// Two equal values are refused too: what is between the client and us may have read either of them.
+pub fn single<'a>(headers: &'a (impl Headers + ?Sized), name: &str) -> Result<Option<&'a [u8]>, Repeated> {
+    let mut values = headers.values(name);
+    let value = values.next();
+    match values.next() {
+        Some(_) => Err(Repeated),
+        None => Ok(value.map(trim)),
+    }
+}
+
+/// Without the spaces and tabs around it.
+pub(super) fn trim(value: &[u8]) -> &[u8] {
+    let is_value = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(is_value).unwrap_or(value.len());
+    let end = value.iter().rposition(is_value).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+/// Whether it may stand in the name of a header, or in the name of a parameter in a value: RFC 9110, section 5.6.2.
+pub(super) fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The parts of a value between commas, or another separator, that stand outside of quotes; without white space around them.
+pub(super) fn split(value: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut quoted, mut escaped) = (false, false);
+        let end = text.iter().position(|byte| {
+            match (quoted, escaped, byte) {
+                (true, true, _) => escaped = false,
+                (true, false, b'\\') => escaped = true,
+                (_, false, b'"') => quoted = !quoted,
+                (false, _, byte) => return *byte == separator,
+                _ => {}
+            }
+            false
+        });
+        rest = end.map(|end| &text[end + 1..]);
+        Some(trim(&text[..end.unwrap_or(text.len())]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_equal_in_any_case_and_values_lose_the_space_around_them() {
+        let headers = [("Mcp-Name", " \t a b\t"), ("MCP-NAME", "c"), ("mcp-method", ""), ("x", "  ")];
+        assert_eq!(headers[..].values(NAME).count(), 2);
+        assert_eq!(single(&headers[..], NAME), Err(Repeated));
+        assert_eq!(single(&headers[..1], NAME), Ok(Some(&b"a b"[..])));
+        assert_eq!(single(&headers[..], METHOD), Ok(Some(&b""[..])));
+        assert_eq!(single(&headers[..], "x"), Ok(Some(&b""[..])));
+        assert_eq!(single(&headers[..], SESSION_ID), Ok(None));
+    }
+
+    #[test]
+    fn separators_in_quotes_separate_nothing() {
+        let parts = |value: &'static str| {
+            split(value.as_bytes(), b',')
+                .map(|part| std::str::from_utf8(part).expect("ASCII"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts(r#"a, b="c,d" ,e"#), ["a", r#"b="c,d""#, "e"]);
+        assert_eq!(parts(r#"a="\",",b"#), [r#"a="\",""#, "b"]);
+        assert_eq!(parts(r#"a="b,c"#), [r#"a="b,c"#]);
+        assert_eq!(parts(""), [""]);
+        assert_eq!(parts(",,"), ["", "", ""]);
+    }
+}

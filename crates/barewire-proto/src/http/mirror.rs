@@ -1,0 +1,151 @@
+//! What the body says <-> what a header may hold.
+//!
+//! MCP 2026-07-28, basic/transports/streamable-http, "Value Encoding": what is plain ASCII stands as it is, all else in
+//! Base64 between two marks. `Mcp-Name` and `Mcp-Param-*` are written so, and no other header.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::base64;
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// The value of a header that means `value`.
+///
+/// ```
+/// use barewire_proto::http::mirror::{decode, encode};
+///
+/// assert_eq!(encode("us-west1"), "us-west1");
+/// assert_eq!(encode(" padded "), "=?base64?IHBhZGRlZCA=?=");
+/// assert_eq!(decode(b"=?base64?IHBhZGRlZCA=?=")?, " padded ");
+/// # Ok::<(), barewire_proto::http::mirror::Bad>(())
+/// ```
+pub fn encode(value: &str) -> Cow<'_, str> {
+    // A tab could stand in a header, but not everything on the way leaves it one.
+    let plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let padded = value.starts_with(' ') || value.ends_with(' ');
+    // Marks that share their question mark are none, but who looks only for a beginning and an end takes them for some.
+    let marked = value.starts_with(OPEN) && value.ends_with(CLOSE);
+    if plain && !padded && !marked {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(OPEN.len() + value.len().div_ceil(3) * 4 + CLOSE.len());
+    out.push_str(OPEN);
+    base64::encode(&mut out, value.as_bytes());
+    out.push_str(CLOSE);
+    Cow::Owned(out)
+}
+
+/// What the value of a header means. The white space around it has to be taken away before: it is not part of the value.
+pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Bad> {
+    // What HTTP allows in a value; a tab is part of it, though we never write one.
+    let plain = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let text = std::str::from_utf8(value).ok().filter(|_| plain).ok_or(Bad::Letter)?;
+    match text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
+        None => Ok(Cow::Borrowed(text)),
+        Some(encoded) => {
+            let bytes = base64::decode(encoded.as_bytes()).ok_or(Bad::Base64)?;
+            String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Bad::Utf8)
+        }
+    }
+}
+
+/// Why the value of a header means nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
+pub enum Bad {
+    Letter,
+    Base64,
+    Utf8,
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Letter => "what is not plain ASCII must be sent in Base64, as =?base64?…?=",
+            Self::Base64 => "what stands between =?base64? and ?= must be Base64, with its padding",
+            Self::Utf8 => "what is sent in Base64 must be UTF-8",
+        })
+    }
+}
+
+impl std::error::Error for Bad {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_specification() {
+        for (value, encoded) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("", ""),
+            ("us west 1", "us west 1"),
+            ("\tindented", "=?base64?CWluZGVudGVk?="),
+            ("a\x7f", "=?base64?YX8=?="),
+            ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+            ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+        ] {
+            assert_eq!(encode(value), encoded);
+            assert_eq!(decode(encoded.as_bytes()).as_deref(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        for (value, bad) in [
+            (&b"=?base64?SGVsbG8?="[..], Bad::Base64),
+            (b"=?base64?SGVs!!!bG8=?=", Bad::Base64),
+            (b"=?base64?SGVsbG9=?=", Bad::Base64),
+            (b"=?base64?SGVs bG8=?=", Bad::Base64),
+            (b"=?base64?SGVsbG8=?=?=", Bad::Base64),
+            (b"=?base64?/w==?=", Bad::Utf8),
+            (b"=?base64?7aC9?=", Bad::Utf8),
+            ("é".as_bytes(), Bad::Letter),
+            (b"a\xff", Bad::Letter),
+            (b"a\r\nb: c", Bad::Letter),
+            (b"a\0", Bad::Letter),
+            (b"\x7f", Bad::Letter),
+        ] {
+            assert_eq!(decode(value), Err(bad), "{}", value.escape_ascii());
+        }
+        // Marks in another case are none, and neither is half of them.
+        for value in ["=?BASE64?SGVsbG8=?=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?base64?=", "a\tb"] {
+            assert_eq!(decode(value.as_bytes()).as_deref(), Ok(value));
+        }
+        assert_eq!(decode(b"=?base64??=").as_deref(), Ok(""));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_a_value_and_means_what_it_meant(value in any::<String>()) {
+            let encoded = encode(&value);
+            prop_assert!(encoded.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+            prop_assert_eq!(encoded.trim(), &*encoded);
+            prop_assert_eq!(&*decode(encoded.as_bytes()).expect("ours"), &*value);
+        }
+
+        #[test]
+        fn what_is_close_to_the_marks_comes_back(value in "(=\\?base64\\?)?[A-Za-z=? ]{0,8}(\\?=)?") {
+            let encoded = encode(&value);
+            prop_assert_eq!(&*decode(encoded.as_bytes()).expect("ours"), &*value);
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd_to_be_looked_at(value in any::<Vec<u8>>()) {
+            let _ = decode(&value);
+            if let Some(bytes) = base64::decode(&value) {
+                let mut again = String::new();
+                base64::encode(&mut again, &bytes);
+                prop_assert_eq!(again.as_bytes(), &value[..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Streamable HTTP without HTTP: methods, header values and bodies in, decisions out.
+//!
+//! ```text
+//! server:  admit(method, headers)  ->  Verb  ->  rpc::parse(body)  ->  plan(headers, body)  ->  Plan
+//!                                 \-> Rejection: a status, a rule and a JSON-RPC error             HeaderParams::check
+//! client:  mirror::encode, HeaderParams::headers  ->  …  ->  Reading::of(status, body)  ->  fall_back
+//! ```
+//!
+//! Nothing here reads a socket or knows an HTTP library: [`Headers`] is all that is asked of one. The rules are those of MCP
+//! 2026-07-28, basic/transports/streamable-http, and for sessions those of 2025-11-25, basic/transports.
+
+mod access;
+mod answer;
+mod base64;
+pub mod challenge;
+mod event_id;
+mod fall_back;
+pub mod header;
+mod host;
+mod media;
+pub mod mirror;
+mod origin;
+mod param;
+mod plan;
+mod rejection;
+mod schema;
+mod standard;
+mod verb;
+mod version;
+
+pub use access::{Access, BadAccess};
+pub use answer::Reading;
+pub use event_id::EventId;
+pub use fall_back::{Next, Tried, by_response, fall_back};
+pub use header::{Headers, Repeated, single};
+pub use host::{Authority, BadAuthority, Host};
+pub use media::Media;
+pub use origin::Origin;
+pub use param::{BadArgument, HeaderParams};
+pub use plan::{Plan, plan};
+pub use rejection::{Rejection, Rule};
+pub use schema::BadAnnotation;
+pub use verb::{Verb, admit};

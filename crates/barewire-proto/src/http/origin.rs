@@ -1,0 +1,116 @@
+//! `Origin` -> scheme, host and port: RFC 6454, section 6.1.
+
+use std::fmt;
+
+use super::host::{Authority, BadAuthority, Host};
+
+/// Where the page is from that has a browser send a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// From nowhere that has a name: a file, a sandboxed frame, a redirect. All of them are equal on the wire, so it is nobody's.
+    Null,
+    /// From there.
+    Tuple {
+        /// In lower case.
+        scheme: String,
+        /// The host.
+        host: Host,
+        /// The port, also if it is the scheme's own and not written.
+        port: Option<u16>,
+    },
+}
+
+impl Origin {
+    /// Reads `null` or `scheme://host[:port]`, with nothing behind it.
+    pub fn parse(text: &[u8]) -> Result<Self, BadAuthority> {
+        if text == b"null" {
+            return Ok(Self::Null);
+        }
+        let (scheme, authority) = split_scheme(text).ok_or(BadAuthority::Name)?;
+        let Authority { host, port } = Authority::parse(authority)?;
+        let port = port.or_else(|| default_port(&scheme));
+        Ok(Self::Tuple { scheme, host, port })
+    }
+}
+
+/// The scheme in lower case, and what stands behind `://`.
+pub(super) fn split_scheme(text: &[u8]) -> Option<(String, &[u8])> {
+    let at = text.windows(3).position(|three| three == b"://")?;
+    let (scheme, rest) = (&text[..at], &text[at + 3..]);
+    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    let scheme = std::str::from_utf8(scheme).ok().filter(|_| is_scheme)?;
+    Some((scheme.to_ascii_lowercase(), rest))
+}
+
+/// The port that an URL of this scheme means if it names none.
+pub(super) fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" | "ws" => Some(80),
+        "https" | "wss" => Some(443),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Tuple { scheme, host, port } => {
+                match port.filter(|port| default_port(scheme) != Some(*port)) {
+                    Some(port) => write!(f, "{scheme}://{host}:{port}"),
+                    None => write!(f, "{scheme}://{host}"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_one_spelling() {
+        for (written, spelled) in [
+            ("null", "null"),
+            ("http://localhost", "http://localhost"),
+            ("http://localhost:80", "http://localhost"),
+            ("HTTPS://App.Example:443", "https://app.example"),
+            ("https://app.example:80", "https://app.example:80"),
+            ("http://[::1]:3000", "http://[::1]:3000"),
+            ("vscode-webview://0abc", "vscode-webview://0abc"),
+        ] {
+            let origin = Origin::parse(written.as_bytes()).expect(written);
+            assert_eq!(origin.to_string(), spelled, "{written}");
+        }
+        assert_ne!(Origin::parse(b"http://a"), Origin::parse(b"https://a"));
+        assert_ne!(Origin::parse(b"http://a"), Origin::parse(b"http://a:8080"));
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for written in [
+            "",
+            "NULL",
+            "localhost",
+            "file://",
+            "file:///etc/passwd",
+            "http:/localhost",
+            "http://localhost/",
+            "http://localhost/path",
+            "http://localhost?x",
+            "http://user@localhost",
+            "http://localhost http://evil.com",
+            "http://localhost, http://evil.com",
+            "://localhost",
+            "1http://localhost",
+            "ht tp://localhost",
+            "http://localhost#",
+            "http://localhost\n",
+            "http://*",
+        ] {
+            assert!(Origin::parse(written.as_bytes()).is_err(), "{written:?}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `Mcp-Method` and `Mcp-Name`: what a modern request says in its headers must be what it says in its body.
+//!
+//! Whoever is between client and server decides by the headers, and the server by the body. If they could differ, a request
+//! would be two: MCP 2026-07-28, basic/transports/streamable-http, "Server Validation".
+
+use super::header::{METHOD, NAME};
+use super::mirror::decode;
+use super::rejection::quoted;
+use super::{Headers, Rejection, Rule, single};
+use crate::json::{Json, Text};
+use crate::mcp::RequestParams;
+
+pub(super) fn check(
+    headers: &(impl Headers + ?Sized),
+    method: Text<'_>,
+    params: &RequestParams<'_>,
+) -> Result<(), Rejection> {
+    // A method has no other form than its own: it is compared as it stands.
+    let said = required(headers, METHOD, "Mcp-Method")?;
+    same("Mcp-Method", "method", said, &method.to_bytes())?;
+    let (whom, source) = match &*method.to_name() {
+        "tools/call" | "prompts/get" => (params.name, "params.name"),
+        "resources/read" => (params.uri, "params.uri"),
+        _ => return Ok(()),
+    };
+    let Some(whom) = whom.and_then(|whom: Json<'_>| Text::from_json(whom)) else {
+        // Nothing to repeat, so nothing may be said. That it is missing is for who serves the method to say.
+        return match single(headers, NAME) {
+            Ok(None) => Ok(()),
+            _ => Err(Rejection::new(
+                Rule::Mismatch,
+                format!("Mcp-Name repeats {source}, and the body has no such string"),
+            )),
+        };
+    };
+    let said = required(headers, NAME, "Mcp-Name")?;
+    let said = decode(said)
+        .map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
+    same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
+}
+
+fn required<'h>(
+    headers: &'h (impl Headers + ?Sized),
+    name: &str,
+    spelled: &str,
+) -> Result<&'h [u8], Rejection> {
+    match single(headers, name) {
+        Err(_) => {
+            Err(Rejection::new(Rule::BadHeader, format!("{spelled} stands more than once: send it once")))
+        }
+        Ok(None) => Err(Rejection::new(
+            Rule::MissingHeader,
+            format!("{spelled} is missing: repeat there what the body says"),
+        )),
+        Ok(Some(value)) => Ok(value),
+    }
+}
+
+fn same(header: &str, source: &str, said: &[u8], meant: &[u8]) -> Result<(), Rejection> {
+    if said == meant {
+        return Ok(());
+    }
+    let (said, meant) = (quoted(said), quoted(meant));
+    Err(Rejection::new(
+        Rule::Mismatch,
+        format!("{header} is {said} and {source} in the body is {meant}: send the same"),
+    ))
+}

@@ -1,0 +1,107 @@
+//! The first decision, before a body is read: method and headers -> what is wanted, or a refusal.
+
+use super::header::{LAST_EVENT_ID, SESSION_ID};
+use super::media::{self, Media};
+use super::rejection::quoted;
+use super::version::{Version, has_legacy, unsupported};
+use super::{Access, Headers, Rejection, Rule, single};
+use crate::mcp::Revision;
+
+/// What a request wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb<'h> {
+    /// To have the message in its body handled: [`plan`](super::plan()).
+    Post,
+    /// The stream of a session, or the rest of one that broke.
+    Get {
+        /// Which session.
+        session: &'h str,
+        /// The last event that was received, as it was written: see [`EventId`](super::EventId).
+        last_event_id: Option<&'h [u8]>,
+    },
+    /// To end a session.
+    Delete {
+        /// Which session.
+        session: &'h str,
+    },
+}
+
+/// Whether a request may go on, and as what.
+///
+/// | looked at, in this order | refused with |
+/// |---|---|
+/// | `Host` and `target`, `Origin`: [`Access::check`] | 403 |
+/// | the method: POST; GET and DELETE if a legacy revision is served | 405 |
+/// | POST: `Content-Type` | 415 |
+/// | POST: `Accept` for both media types; GET: for event streams | 406 |
+/// | GET, DELETE: `MCP-Protocol-Version`, absent or a legacy one that is served | 400, for a modern one 405 |
+/// | GET, DELETE: `Mcp-Session-Id` | 400 |
+pub fn admit<'h>(
+    method: &str,
+    target: Option<&[u8]>,
+    headers: &'h (impl Headers + ?Sized),
+    access: &Access,
+    supported: &[Revision],
+) -> Result<Verb<'h>, Rejection> {
+    access.check(target, headers)?;
+    match method {
+        "POST" => {
+            media::content_type(headers)?;
+            media::accept(headers, &[Media::Json, Media::Events])?;
+            Ok(Verb::Post)
+        }
+        "GET" if has_legacy(supported) => {
+            media::accept(headers, &[Media::Events])?;
+            let session = session(method, headers, supported)?;
+            let last = single(headers, LAST_EVENT_ID).map_err(|_| {
+                Rejection::new(Rule::Repeated, "Last-Event-ID stands more than once: send it once")
+            })?;
+            // The empty id is how the standard of event streams says that there was none.
+            Ok(Verb::Get { session, last_event_id: last.filter(|id| !id.is_empty()) })
+        }
+        "DELETE" if has_legacy(supported) => {
+            Ok(Verb::Delete { session: session(method, headers, supported)? })
+        }
+        _ => Err(not_allowed(method, supported)),
+    }
+}
+
+/// The session of a GET or DELETE, neither of which the modern era has.
+fn session<'h>(
+    method: &str,
+    headers: &'h (impl Headers + ?Sized),
+    supported: &[Revision],
+) -> Result<&'h str, Rejection> {
+    match Version::read(headers, supported)? {
+        Version::Absent | Version::Legacy(_) => {}
+        Version::Modern(_) => return Err(not_allowed(method, &[])),
+        Version::Unsupported(text) => return Err(unsupported(text, supported)),
+    }
+    session_id(headers)?.ok_or_else(|| no_session(method))
+}
+
+fn not_allowed(method: &str, supported: &[Revision]) -> Rejection {
+    let allow = if has_legacy(supported) { "GET, POST, DELETE" } else { "POST" };
+    let message = format!("Method {} is not allowed: use {allow}", quoted(method.as_bytes()));
+    Rejection { allow: Some(allow), ..Rejection::new(Rule::Method, message) }
+}
+
+pub(super) fn no_session(what: &str) -> Rejection {
+    let message = format!("{what} needs a session: send initialize, then repeat its Mcp-Session-Id");
+    Rejection::new(Rule::NoSession, message)
+}
+
+/// What `Mcp-Session-Id` holds: visible ASCII, by MCP 2025-11-25, basic/transports, "Session Management".
+pub(super) fn session_id(headers: &(impl Headers + ?Sized)) -> Result<Option<&str>, Rejection> {
+    let value = single(headers, SESSION_ID)
+        .map_err(|_| Rejection::new(Rule::Repeated, "Mcp-Session-Id stands more than once: send it once"))?;
+    let Some(value) = value else { return Ok(None) };
+    let is_visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
+    match std::str::from_utf8(value).ok().filter(|_| is_visible) {
+        Some(id) => Ok(Some(id)),
+        None => Err(Rejection::new(
+            Rule::BadSession,
+            "Mcp-Session-Id must be what the server has sent: visible ASCII",
+        )),
+    }
+}

@@ -1,0 +1,81 @@
+//! `MCP-Protocol-Version` -> which era a request is of.
+
+use super::header::PROTOCOL_VERSION;
+use super::rejection::quoted;
+use super::{Headers, Rejection, Rule, single};
+use crate::mcp::Revision;
+use crate::mcp::modern::BadMeta;
+
+/// What the header says, in view of what is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version<'h> {
+    /// Nothing.
+    Absent,
+    /// A modern revision that is served.
+    Modern(Revision),
+    /// A legacy revision that is served.
+    Legacy(Revision),
+    /// One that is not known, or not served.
+    Unsupported(&'h str),
+}
+
+impl<'h> Version<'h> {
+    pub(super) fn read(
+        headers: &'h (impl Headers + ?Sized),
+        supported: &[Revision],
+    ) -> Result<Self, Rejection> {
+        let rule = |modern, legacy| if has_modern(supported) { modern } else { legacy };
+        let value = single(headers, PROTOCOL_VERSION).map_err(|_| {
+            let rule = rule(Rule::BadHeader, Rule::Repeated);
+            Rejection::new(rule, "MCP-Protocol-Version stands more than once: send it once")
+        })?;
+        let Some(value) = value else { return Ok(Self::Absent) };
+        let text =
+            std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
+        let Some(text) = text else {
+            let rule = rule(Rule::BadHeader, Rule::UnknownVersion);
+            return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is no date", quoted(value))));
+        };
+        Ok(match Revision::parse(text).filter(|revision| supported.contains(revision)) {
+            Some(revision) if revision.is_modern() => Self::Modern(revision),
+            Some(revision) => Self::Legacy(revision),
+            None => Self::Unsupported(text),
+        })
+    }
+
+    /// As it is written.
+    pub(super) fn text(self) -> Option<&'h str> {
+        match self {
+            Self::Absent => None,
+            Self::Modern(revision) | Self::Legacy(revision) => Some(revision.as_str()),
+            Self::Unsupported(text) => Some(text),
+        }
+    }
+}
+
+pub(super) fn has_modern(supported: &[Revision]) -> bool {
+    supported.iter().any(|revision| revision.is_modern())
+}
+
+pub(super) fn has_legacy(supported: &[Revision]) -> bool {
+    supported.iter().any(|revision| !revision.is_modern())
+}
+
+/// The refusal of a revision that is not served, in the words of the newest era that is.
+pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection {
+    if has_modern(supported) {
+        let supported = supported.iter().copied().filter(|revision| revision.is_modern()).collect();
+        return Rejection::meta(&BadMeta::Unsupported { requested: requested.to_owned(), supported });
+    }
+    let served = list(supported);
+    let requested = quoted(requested.as_bytes());
+    Rejection::new(
+        Rule::UnknownVersion,
+        format!("MCP-Protocol-Version {requested} is not served: use one of {served}"),
+    )
+}
+
+/// The revisions, for a sentence.
+pub(super) fn list(supported: &[Revision]) -> String {
+    supported.iter().map(|revision| revision.as_str()).collect::<Vec<_>>().join(", ")
+}
