@@ -40,8 +40,16 @@ pub enum Rule {
     Forbidden,
     /// The body has more bytes than the limit.
     TooLong,
+    /// The body took longer to come than it may.
+    TooSlow,
+    /// The body ended before it was complete.
+    Broken,
     /// There is no room for it now.
     Busy,
+    /// There is nothing at the path.
+    Path,
+    /// The event after which a stream is to go on is not known, or what followed it no longer is.
+    EventGone,
     /// The body is no message.
     Body(rpc::Rule),
     /// A batch where none is allowed.
@@ -80,6 +88,8 @@ impl Rule {
             | Self::Response
             | Self::NoSession
             | Self::BadSession
+            | Self::Broken
+            | Self::EventGone
             | Self::Repeated
             | Self::UnknownVersion
             | Self::UnsupportedVersion
@@ -89,9 +99,10 @@ impl Rule {
             | Self::Mismatch => 400,
             Self::Unauthorized => 401,
             Self::Host | Self::Origin | Self::Forbidden => 403,
-            Self::SessionGone => 404,
+            Self::SessionGone | Self::Path => 404,
             Self::Method => 405,
             Self::Accept => 406,
+            Self::TooSlow => 408,
             Self::ContentType => 415,
             Self::Busy => 503,
         }
@@ -114,6 +125,10 @@ impl Rule {
             | Self::Unauthorized
             | Self::Forbidden
             | Self::TooLong
+            | Self::TooSlow
+            | Self::Broken
+            | Self::Path
+            | Self::EventGone
             | Self::Batch
             | Self::Response
             | Self::NoSession
@@ -135,7 +150,11 @@ impl Rule {
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::TooLong => "too-long",
+            Self::TooSlow => "too-slow",
+            Self::Broken => "broken",
             Self::Busy => "busy",
+            Self::Path => "path",
+            Self::EventGone => "event-gone",
             Self::Body(rule) => rule.name(),
             Self::Batch => "batch",
             Self::Response => "response",

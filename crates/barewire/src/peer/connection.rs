@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(super) grace: Duration,
     pub(crate) answer_unreadable: Option<bool>,
     pub(crate) log: Log,
-    pub(super) trace: Option<Arc<dyn Trace>>,
+    pub(crate) trace: Option<Arc<dyn Trace>>,
 }
 
 impl Settings {

@@ -1,6 +1,5 @@
 //! What a handler is given besides its parameters.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,7 +184,8 @@ impl Context {
     }
 
     /// Who sent it, as the carrier knows it.
-    pub(crate) fn caller<T: Any>(&self) -> Option<&T> {
+    #[cfg(feature = "http")]
+    pub(crate) fn caller<T: std::any::Any>(&self) -> Option<&T> {
         self.incoming.caller.as_deref()?.downcast_ref()
     }
 

@@ -120,6 +120,12 @@ impl Call {
         }
     }
 
+    /// Who called, if the server asks that: over HTTP, with [`Http::authenticate`](super::http::Http::authenticate).
+    #[cfg(feature = "http")]
+    pub fn principal(&self) -> Option<&super::http::Principal> {
+        self.0.context.caller()
+    }
+
     fn meta(&self) -> RequestMeta<'_> {
         let meta = self.0.meta.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
         meta.map(RequestMeta::read).unwrap_or_default()
@@ -287,7 +293,7 @@ impl Call {
     /// Seals what travels through the client.
     pub(super) fn seal(&self, plain: &[u8]) -> Result<String, Failure> {
         let inner = &*self.0;
-        let bound_to = inner.subject.binding(inner.context.method());
+        let bound_to = inner.subject.binding(&inner.context);
         inner
             .shared
             .sealer()?
@@ -322,7 +328,7 @@ fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
         Some(state) => {
             let state = Text::from_json(state).and_then(Text::to_str);
             let state = state.ok_or_else(|| invalid("requestState must be a string"))?;
-            let bound_to = subject.binding(context.method());
+            let bound_to = subject.binding(context);
             let opened = shared.sealer()?.open(&state, &bound_to, SystemTime::now());
             Some(opened.map_err(|_| invalid("state expired, start again"))?)
         }
@@ -330,10 +336,21 @@ fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
     Rounds::new(answers, kept.as_deref()).map_err(|_| invalid("state expired, start again"))
 }
 
+/// Who asks, if that is known: nobody else can go on with what they began.
+fn principal(context: &Context) -> Option<&str> {
+    #[cfg(feature = "http")]
+    return context.caller().map(super::http::Principal::name);
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = context;
+        None
+    }
+}
+
 impl Subject {
-    fn binding(&self, method: &str) -> Binding {
+    fn binding(&self, context: &Context) -> Binding {
         let arguments = self.arguments.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
-        Binding::new(method, &self.name, arguments, None)
+        Binding::new(context.method(), &self.name, arguments, principal(context))
     }
 }
 

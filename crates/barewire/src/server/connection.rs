@@ -1,6 +1,8 @@
 //! One connection of a server: what comes -> which era it is of, whether it may be served, and who serves it.
 
 use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::sync::OnceLock;
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::mcp::legacy::{Effect, Event, Policy};
@@ -24,6 +26,9 @@ use crate::peer::{BoxedWork, Context, Service};
 pub(super) struct Connected {
     shared: Arc<Shared>,
     legacy: Legacy,
+    /// Is told the revision that was agreed on.
+    #[cfg(feature = "http")]
+    agreed: Option<Arc<OnceLock<Revision>>>,
     /// The handshake is complete, and the client has not been promised yet to be told of changes.
     is_new: bool,
     /// What a legacy client has said of itself.
@@ -60,6 +65,8 @@ impl Connected {
         Self {
             shared,
             legacy: Legacy::default(),
+            #[cfg(feature = "http")]
+            agreed: None,
             is_new: false,
             session: None,
             listens: Arc::default(),
@@ -67,6 +74,13 @@ impl Connected {
             version,
             last: None,
         }
+    }
+
+    /// Tells the revision that is agreed on.
+    #[cfg(feature = "http")]
+    pub(super) fn telling(mut self, agreed: Arc<OnceLock<Revision>>) -> Self {
+        self.agreed = Some(agreed);
+        self
     }
 
     fn policy(shared: &Shared) -> Policy<'_> {
@@ -90,6 +104,10 @@ impl Connected {
         // What it has subscribed to before it introduced itself, where that is allowed, stays.
         let watch = self.session.take().map(|session| Arc::clone(&session.watch));
         self.session = Some(Arc::new(Session::new(Some(asked.client_info), asked.capabilities, watch)));
+        #[cfg(feature = "http")]
+        if let Some(agreed) = &self.agreed {
+            let _ = agreed.set(revision);
+        }
         let capabilities = self.shared.capabilities(&self.offer, revision);
         let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
         result.instructions.clone_from(&self.shared.settings.instructions);

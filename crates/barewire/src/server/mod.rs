@@ -34,6 +34,8 @@ mod completion;
 mod connection;
 mod described;
 mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 mod listen;
 mod methods;
 mod page;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+#[cfg(feature = "http")]
+use barewire_proto::http::HeaderParams;
 use barewire_proto::json::Json;
 use barewire_proto::mcp::{self, CallToolResult, Icon, Meta, Revision, ToolAnnotations};
 use barewire_proto::rpc::{Code, ErrorObject};
@@ -43,6 +45,9 @@ pub struct Tool {
     pub(super) definition: mcp::Tool,
     handler: Arc<dyn Start>,
     on_thread: bool,
+    /// Which of its arguments clients repeat in headers, once somebody has asked.
+    #[cfg(feature = "http")]
+    header_params: std::sync::OnceLock<Option<HeaderParams>>,
 }
 
 impl Tool {
@@ -83,7 +88,7 @@ impl Tool {
         definition.description = Some(description.into());
         definition.output_schema = H::Output::output_schema();
         let handler = Arc::new(Typed { handler, constraints, kind: std::marker::PhantomData });
-        Ok(Self { definition, handler, on_thread: false })
+        Ok(Self::of(definition, handler))
     }
 
     /// A tool whose definition is given, with its schemas as they are written there. The arguments are handed over as they
@@ -95,7 +100,7 @@ impl Tool {
         H::Output: IntoToolResult,
     {
         let handler = Arc::new(Raw { handler, check: None, kind: std::marker::PhantomData });
-        Self { definition, handler, on_thread: false }
+        Self::of(definition, handler)
     }
 
     /// The same, with arguments that are checked against the definition's input schema. References in it are only followed
@@ -110,7 +115,17 @@ impl Tool {
         let validator = schema::Validator::new(&definition.input_schema).map_err(BadEntry)?;
         let check: Check = Box::new(move |arguments| validator.check(arguments));
         let handler = Arc::new(Raw { handler, check: Some(check), kind: std::marker::PhantomData });
-        Ok(Self { definition, handler, on_thread: false })
+        Ok(Self::of(definition, handler))
+    }
+
+    fn of(definition: mcp::Tool, handler: Arc<dyn Start>) -> Self {
+        Self {
+            definition,
+            handler,
+            on_thread: false,
+            #[cfg(feature = "http")]
+            header_params: std::sync::OnceLock::new(),
+        }
     }
 
     described!(title icon meta);
@@ -135,6 +150,16 @@ impl Tool {
     pub fn blocking(mut self) -> Self {
         self.on_thread = true;
         self
+    }
+
+    /// Which of its arguments clients repeat in headers. If its annotations are wrong, clients do not call it.
+    #[cfg(feature = "http")]
+    pub(super) fn header_params(&self) -> Option<&HeaderParams> {
+        let read = || {
+            let schema = Json::parse(self.definition.input_schema.get().as_bytes()).ok()?;
+            HeaderParams::of(schema).ok().filter(|params| !params.is_empty())
+        };
+        self.header_params.get_or_init(read).as_ref()
     }
 
     /// The definition as a revision has it.

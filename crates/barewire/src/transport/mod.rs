@@ -25,6 +25,8 @@ pub use child::{Child, Process, ProcessReader, SpawnError, Stderr};
 pub use exit::Exit;
 pub use memory::{Memory, memory};
 pub use socket::Socket;
+#[cfg(feature = "http")]
+pub(crate) use socket::accept;
 #[cfg(unix)]
 pub use stdio::{Stdio, StdioReader, StdioWriter, stdio};
 

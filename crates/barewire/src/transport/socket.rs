@@ -41,7 +41,7 @@ impl<S> Socket<S> {
 
 /// Accepts until it succeeds. What fails is one connection, or all of them for a while; never the listener, which is
 /// ours and open.
-pub(super) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl FnMut() -> F) -> T {
+pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl FnMut() -> F) -> T {
     loop {
         match once().await {
             Ok(accepted) => return accepted,

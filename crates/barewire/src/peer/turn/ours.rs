@@ -4,8 +4,8 @@ use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{BatchId, CallId, Effect, Event};
 
 use super::{Caller, Running, Turn, Wants};
-use crate::peer::queue::{Ask, Command, Entry};
 use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::queue::{Ask, Command, Entry};
 use crate::peer::{CallError, Raw, Reason};
 
 impl<O: Outlet> Turn<O> {

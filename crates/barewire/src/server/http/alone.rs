@@ -81,8 +81,7 @@ pub(super) async fn serve(
     parsed: Parsed<'_>,
 ) -> Outcome {
     let settings = endpoint.alone();
-    let mut turn =
-        Turn::alone(settings, |room| Alone { waiting: VecDeque::new(), bytes: 0, room });
+    let mut turn = Turn::alone(settings, |room| Alone { waiting: VecDeque::new(), bytes: 0, room });
     turn.deliver(THE_ONE, caller, body, parsed);
     if turn.outlet().is_answered() {
         return answer(&mut turn);

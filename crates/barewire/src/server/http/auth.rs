@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use barewire_proto::http::Challenge;
+use barewire_proto::http::challenge::Bearer;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use subtle::{Choice, ConstantTimeEq};
 
@@ -98,7 +98,11 @@ impl Denied {
 
     /// It does not say who it is: 401.
     pub fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "authentication is required: send Authorization: Bearer <token>", None)
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "authentication is required: send Authorization: Bearer <token>",
+            None,
+        )
     }
 
     /// What it says of who it is does not hold: 401.
@@ -134,18 +138,17 @@ impl Denied {
         if !self.challenges.is_empty() {
             return self.challenges.clone();
         }
-        let mut challenge = Challenge::bearer();
-        if let Some(error) = self.error {
-            challenge = challenge.with("error", error).with("error_description", &self.what);
-        }
-        if !self.scopes.is_empty() {
-            challenge = challenge.with("scope", &self.scopes.join(" "));
-        }
-        if let Some(metadata) = metadata {
-            challenge = challenge.with("resource_metadata", metadata);
-        }
+        let scope = self.scopes.join(" ");
+        let challenge = Bearer {
+            error: self.error,
+            error_description: self.error.map(|_| self.what.as_str()),
+            scope: Some(scope.as_str()).filter(|scope| !scope.is_empty()),
+            resource_metadata: metadata,
+            ..Bearer::default()
+        };
         // What cannot stand in a header is not said; the status says enough.
-        HeaderValue::try_from(challenge.to_string()).into_iter().collect()
+        let value = challenge.value().unwrap_or_else(|_| "Bearer".to_owned());
+        HeaderValue::try_from(value).into_iter().collect()
     }
 }
 
@@ -207,7 +210,8 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
         return Err(Denied::invalid_token());
     }
     let value = value.as_bytes();
-    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {
+    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at))
+    else {
         return Ok(None);
     };
     let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");

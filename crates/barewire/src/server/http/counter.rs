@@ -33,11 +33,6 @@ impl Counter {
         self.now.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
         Some(Counted { now: Arc::clone(&self.now), weight })
     }
-
-    /// How much there is.
-    pub(super) fn now(&self) -> usize {
-        self.now.load(Ordering::Acquire)
-    }
 }
 
 impl Drop for Counted {

@@ -116,7 +116,11 @@ impl EventStore for MemoryEvents {
         kept.bytes += size;
         kept.events.push_back((id, message));
         // The newest is kept in any case: it may be the answer somebody waits for.
-        while inner.sessions.get(&name).is_some_and(|kept| kept.bytes > self.per_session && kept.events.len() > 1) {
+        while inner
+            .sessions
+            .get(&name)
+            .is_some_and(|kept| kept.bytes > self.per_session && kept.events.len() > 1)
+        {
             inner.evict(&name);
         }
         while inner.bytes > self.in_all {
@@ -124,7 +128,9 @@ impl EventStore for MemoryEvents {
             inner.evict(&oldest);
         }
         // What has gone by itself is still in there.
-        if inner.order.len() > 2 * inner.sessions.values().map(|kept| kept.events.len()).sum::<usize>() + SLACK {
+        if inner.order.len()
+            > 2 * inner.sessions.values().map(|kept| kept.events.len()).sum::<usize>() + SLACK
+        {
             let mut left: HashMap<Arc<str>, usize> =
                 inner.sessions.iter().map(|(name, kept)| (Arc::clone(name), kept.events.len())).collect();
             let mut order: VecDeque<Arc<str>> = VecDeque::new();

@@ -19,11 +19,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::HttpError;
 use super::body::Body;
 use super::patience::Patient;
 use super::service::{HttpService, Responding, refused};
 use super::sniff::{Begun, Spoken, sniff};
-use super::HttpError;
 use crate::Server;
 use crate::transport::{Parts, Transport, accept};
 

@@ -43,41 +43,44 @@ where
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
-    let read = poll_fn(|context| loop {
-        match body.as_mut().poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                let Ok(mut data) = frame.into_data() else { continue };
-                let so_far = first.as_ref().map_or(0, Bytes::len) + all.len();
-                if so_far + data.remaining() > limits.body {
-                    return Poll::Ready(Err(Rejection::too_long(limits.body)));
-                }
-                let data = data.copy_to_bytes(data.remaining());
-                match (&mut first, all.is_empty()) {
-                    (none @ None, true) => *none = Some(data),
-                    (some, _) => {
-                        // A body in several pieces is put together.
-                        if let Some(first) = some.take() {
-                            all.reserve(length.unwrap_or(0).max(first.len() + data.len()));
-                            all.extend_from_slice(&first);
+    let read = poll_fn(|context| {
+        loop {
+            match body.as_mut().poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(mut data) = frame.into_data() else { continue };
+                    let so_far = first.as_ref().map_or(0, Bytes::len) + all.len();
+                    if so_far + data.remaining() > limits.body {
+                        return Poll::Ready(Err(Rejection::too_long(limits.body)));
+                    }
+                    let data = data.copy_to_bytes(data.remaining());
+                    match (&mut first, all.is_empty()) {
+                        (none @ None, true) => *none = Some(data),
+                        (some, _) => {
+                            // A body in several pieces is put together.
+                            if let Some(first) = some.take() {
+                                all.reserve(length.unwrap_or(0).max(first.len() + data.len()));
+                                all.extend_from_slice(&first);
+                            }
+                            all.extend_from_slice(&data);
                         }
-                        all.extend_from_slice(&data);
+                    }
+                    if body.is_end_stream() {
+                        return Poll::Ready(Ok(()));
                     }
                 }
-                if body.is_end_stream() {
-                    return Poll::Ready(Ok(()));
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(error))) => {
+                    let why = format!("The body broke off: {error}");
+                    return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
                 }
-            }
-            Poll::Ready(None) => return Poll::Ready(Ok(())),
-            Poll::Ready(Some(Err(error))) => {
-                let why = format!("The body broke off: {error}");
-                return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
-            }
-            Poll::Pending => {
-                let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
-                return timer.as_mut().poll(context).map(|()| {
-                    let why = format!("The body did not come within {:?}", limits.body_timeout);
-                    Err(Rejection::new(Rule::TooSlow, why))
-                });
+                Poll::Pending => {
+                    let timer =
+                        timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
+                    return timer.as_mut().poll(context).map(|()| {
+                        let why = format!("The body did not come within {:?}", limits.body_timeout);
+                        Err(Rejection::new(Rule::TooSlow, why))
+                    });
+                }
             }
         }
     });

@@ -220,9 +220,9 @@ fn check_params(endpoint: &Endpoint, headers: &Of<'_>, parsed: &Parsed<'_>) -> R
 fn modern_status(error: Option<Code>) -> StatusCode {
     match error {
         Some(Code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION) => {
-            StatusCode::BAD_REQUEST
-        }
+        Some(
+            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION,
+        ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
@@ -266,7 +266,8 @@ fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
         Parsed::Invalid(_) => Ok(true),
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
-                let why = "The revision of this session has no batches: send each message in a request of its own";
+                let why =
+                    "The revision of this session has no batches: send each message in a request of its own";
                 return Err(refused(Rejection::new(Rule::Batch, why)));
             }
             Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
@@ -330,7 +331,10 @@ async fn stream(
 }
 
 fn full() -> Refused {
-    refused(Rejection::new(Rule::Busy, "There are as many streams as this server has room for: ask again later"))
+    refused(Rejection::new(
+        Rule::Busy,
+        "There are as many streams as this server has room for: ask again later",
+    ))
 }
 
 /// A response that says no.

@@ -76,10 +76,6 @@ impl Sessions {
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
 }
 
 impl Session {
@@ -89,11 +85,8 @@ impl Session {
         let mut random = [0; 24];
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
-        let kept = Kept {
-            session: Arc::clone(&id),
-            events: Arc::clone(&endpoint.events),
-            waiting: Arc::default(),
-        };
+        let kept =
+            Kept { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
         let (boxes, agreed) = (Mailboxes::new(kept), Arc::<OnceLock<Revision>>::default());
         let settings = endpoint.session(Arc::clone(&agreed));
         let exchanges = Exchanges::new(settings, |room| Sorter::new(Arc::clone(&boxes), room));
@@ -127,7 +120,12 @@ impl Session {
     }
 
     /// Handles a message. What comes of it is in the mailbox, if it expects something.
-    pub(super) fn post(&self, message: Bytes, caller: Option<AnyCaller>, expects: bool) -> Option<Arc<Mailbox>> {
+    pub(super) fn post(
+        &self,
+        message: Bytes,
+        caller: Option<AnyCaller>,
+        expects: bool,
+    ) -> Option<Arc<Mailbox>> {
         let number = self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = Exchange(number);
         let mailbox = expects.then(|| self.boxes.open(exchange));
@@ -198,10 +196,7 @@ impl Drop for Busy {
 }
 
 /// Waits for what a response is to be. If the client leaves meanwhile, its request goes on, and nobody is told.
-pub(super) async fn first(
-    mailbox: &Arc<Mailbox>,
-    endpoint: &Endpoint,
-) -> First {
+pub(super) async fn first(mailbox: &Arc<Mailbox>, endpoint: &Endpoint) -> First {
     struct Leaving<'a>(Option<&'a Mailbox>);
     impl Drop for Leaving<'_> {
         fn drop(&mut self) {
@@ -318,7 +313,8 @@ impl SessionEvents {
         match mailbox.poll_next(self.reader, context) {
             Poll::Ready(Next::Letters(letters)) => {
                 let mut out = Vec::new();
-                for letter in letters.into_iter().filter(|letter| letter.id.sequence > self.last) {
+                let last = self.last;
+                for letter in letters.into_iter().filter(|letter| letter.id.sequence > last) {
                     self.last = letter.id.sequence;
                     event(&mut out, Some(letter.id), &letter.message);
                 }
