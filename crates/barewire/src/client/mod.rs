@@ -31,6 +31,8 @@ mod call;
 mod defaults;
 mod era;
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 mod link;
 mod listen;
 mod methods;

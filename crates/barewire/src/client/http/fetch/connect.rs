@@ -1,0 +1,242 @@
+//! Where a URL leads -> a connection to there: name, TCP, proxy, TLS.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::vec;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Request, StatusCode, Uri};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::proxy::SocksV5;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tower_service::Service;
+
+use super::error::{FetchError, Unresolved};
+use super::proxy::{Kind, Proxies, Proxy};
+use super::tls::Tls;
+use super::url::Origin;
+
+/// Opens connections for the pool.
+#[derive(Clone)]
+pub(super) struct Connector {
+    tcp: HttpConnector<Resolver>,
+    tls: Arc<Tls>,
+    proxies: Arc<Proxies>,
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(tls: Tls, proxies: Arc<Proxies>, timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver);
+        // A message is written whole, so there is nothing to wait for that would go into the same packet.
+        tcp.set_nodelay(true);
+        // Each of a host's addresses gets its share of the time, so that one that is silent does not use it all.
+        tcp.set_connect_timeout(Some(timeout));
+        // A stream on which nothing comes for hours is told apart from one whose other end is gone.
+        tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.enforce_http(false);
+        Self { tcp, tls: Arc::new(tls), proxies, timeout }
+    }
+
+    async fn connect(self, uri: Uri) -> Result<TokioIo<Stream>, FetchError> {
+        let origin = Origin::of(&uri);
+        let stream = match self.proxies.to(&uri)? {
+            None => self.direct(uri, &origin).await?,
+            Some(proxy) => self.through(proxy, &origin).await?,
+        };
+        Ok(TokioIo::new(stream))
+    }
+
+    async fn direct(&self, uri: Uri, origin: &Origin) -> Result<Stream, FetchError> {
+        let tcp = self.tcp.clone().call(uri).await.map_err(|error| FetchError::of_tcp(origin, &error))?;
+        self.secured(tcp.into_inner(), origin).await
+    }
+
+    /// With TLS, if the destination has it.
+    async fn secured(&self, io: impl Io + 'static, origin: &Origin) -> Result<Stream, FetchError> {
+        Ok(if origin.secure() {
+            Stream::to_server(self.tls.connect(origin, io).await?)
+        } else {
+            Stream::to_server(io)
+        })
+    }
+
+    async fn through(&self, proxy: &Proxy, origin: &Origin) -> Result<Stream, FetchError> {
+        let failed = |why: String| FetchError::Proxy { proxy: proxy.name(), why };
+        match &proxy.kind {
+            Kind::Http { auth } => {
+                let at = Origin::of(&proxy.uri);
+                let tcp = self.tcp.clone().call(proxy.uri.clone()).await;
+                let tcp =
+                    tcp.map_err(|error| failed(FetchError::of_tcp(&at, &error).to_string()))?.into_inner();
+                let io: Box<dyn Io> = if at.secure() {
+                    Box::new(self.tls.connect(&at, tcp).await.map_err(|error| failed(error.to_string()))?)
+                } else {
+                    Box::new(tcp)
+                };
+                if origin.secure() {
+                    let tunnel = tunnel(io, &origin.authority(), auth.as_ref()).await.map_err(failed)?;
+                    self.secured(tunnel, origin).await
+                } else {
+                    Ok(Stream { io, whole_urls: true })
+                }
+            }
+            Kind::Socks { auth } => {
+                let mut socks = SocksV5::new(proxy.uri.clone(), self.tcp.clone());
+                if let Some((user, password)) = auth {
+                    socks = socks.with_auth(user.clone(), password.clone());
+                }
+                let uri =
+                    Uri::builder().scheme("http").authority(origin.authority()).path_and_query("/").build();
+                let uri = uri.map_err(|error| failed(error.to_string()))?;
+                let tcp = socks.call(uri).await.map_err(|error| {
+                    failed(format!("it did not connect to {}: {error}", origin.authority()))
+                })?;
+                self.secured(tcp.into_inner(), origin).await
+            }
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = FetchError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, FetchError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), FetchError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move {
+            let (origin, timeout) = (Origin::of(&uri).to_string(), connector.timeout);
+            let late =
+                |_| Err(FetchError::Connect { origin, why: format!("none came about within {timeout:?}") });
+            tokio::time::timeout(timeout, connector.connect(uri)).await.unwrap_or_else(late)
+        })
+    }
+}
+
+/// Has the proxy connect to `authority`; what comes out of it then is the server's.
+async fn tunnel(
+    io: Box<dyn Io>,
+    authority: &str,
+    auth: Option<&HeaderValue>,
+) -> Result<impl Io + 'static, String> {
+    let said = |error: hyper::Error| format!("it did not connect to {authority}: {error}");
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(super::MOST_HEAD)
+        .handshake(TokioIo::new(io))
+        .await
+        .map_err(said)?;
+    // Ends with the tunnel, or when `sender` is dropped.
+    tokio::spawn(connection.with_upgrades());
+    let mut request = Request::connect(authority).header(header::HOST, authority);
+    if let Some(auth) = auth {
+        request = request.header(header::PROXY_AUTHORIZATION, auth);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+    let answer = sender.send_request(request).await.map_err(said)?;
+    match answer.status() {
+        status if status.is_success() => Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(said)?)),
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(WANTS_CREDENTIALS.into()),
+        status => Err(format!("it refuses to connect to {authority}: {status}")),
+    }
+}
+
+/// What carries the bytes, whatever it is made of.
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection as the pool keeps it.
+pub(super) struct Stream {
+    io: Box<dyn Io>,
+    /// The other end is a proxy that reads the requests.
+    whole_urls: bool,
+}
+
+impl Stream {
+    fn to_server(io: impl Io + 'static) -> Self {
+        Self { io: Box::new(io), whole_urls: false }
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.whole_urls)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+/// The system's resolver, whose errors are told apart from those of connecting.
+#[derive(Clone)]
+struct Resolver;
+
+impl Service<Name> for Resolver {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = Unresolved;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unresolved>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved)?;
+            Ok(found.collect::<Vec<_>>().into_iter())
+        })
+    }
+}
+
+pub(super) const WANTS_CREDENTIALS: &str =
+    "it wants other credentials (407): put them into its URL, http://user:password@host:port";
+
+/// Half of the minute or two after which routers and firewalls forget a connection that is quiet.
+const KEEPALIVE: Duration = Duration::from_secs(45);

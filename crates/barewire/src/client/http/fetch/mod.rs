@@ -1,0 +1,249 @@
+//! A request -> an answer, over HTTP/1.1: redirects, proxies, TLS and credentials on the way.
+//!
+//! ```text
+//! send ─ token ─┬─ redirects ── pool ── connect: name, TCP, proxy, TLS
+//!     challenge ┘
+//! ```
+//!
+//! Nothing here knows what a message is. Nothing here waits longer than it is told to for the head of an answer; how long its
+//! body may take is the reader's to say.
+
+mod connect;
+mod error;
+mod headers;
+mod proxy;
+mod redirect;
+mod response;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod url;
+
+use std::env;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+pub use error::FetchError;
+pub use redirect::RedirectError;
+pub(crate) use response::Response;
+pub(crate) use url::Url;
+
+use super::credentials::{Answer, Challenge, OnChallenge, Secret, TokenProvider};
+use super::endpoint::{Endpoint, Proxy};
+use crate::Failure;
+use crate::peer::shown;
+use connect::Connector;
+use proxy::Proxies;
+use tls::Tls;
+use url::Origin;
+
+/// Sends requests to an endpoint. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub(crate) struct Fetch {
+    pool: Client<Connector, Full<Bytes>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    url: Url,
+    /// Whom credentials are for.
+    home: Origin,
+    custom: HeaderMap,
+    tokens: Option<Arc<dyn TokenProvider>>,
+    challenges: Option<Arc<dyn OnChallenge>>,
+    proxies: Arc<Proxies>,
+}
+
+/// What is asked, wherever it is sent.
+struct Asked<'a> {
+    method: &'a Method,
+    headers: &'a HeaderMap,
+    body: &'a Bytes,
+}
+
+impl Fetch {
+    /// Checks the endpoint's settings. Nothing is connected yet.
+    pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
+        let proxies = match &endpoint.proxy {
+            Proxy::Environment => Proxies::from_env(|name| env::var_os(name)),
+            Proxy::None => Proxies::none(),
+            Proxy::Url(url) => Proxies::all(url)?,
+        };
+        Self::with_proxies(endpoint, proxies)
+    }
+
+    fn with_proxies(endpoint: &Endpoint, proxies: Proxies) -> Result<Self, FetchError> {
+        let url = Url::parse(&endpoint.url)?;
+        let proxies = Arc::new(proxies);
+        let tls = Tls::trusting(&endpoint.roots)?;
+        let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
+        let pool = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http1_max_buf_size(MOST_HEAD)
+            .build(connector);
+        let shared = Shared {
+            home: url.origin(),
+            url,
+            custom: headers::custom(&endpoint.headers)?,
+            tokens: endpoint.tokens.clone(),
+            challenges: endpoint.challenges.clone(),
+            proxies,
+        };
+        Ok(Self { pool, shared: Arc::new(shared) })
+    }
+
+    /// Where the endpoint is.
+    pub(crate) fn url(&self) -> &Url {
+        &self.shared.url
+    }
+
+    /// Sends a request, and gives the answer when its head is there.
+    ///
+    /// `headers` are the protocol's; the endpoint's own and the token are added if `url` is of its origin. A server that wants
+    /// another token is asked once more if the endpoint has one, and `patience` then begins anew: it is for the server, not
+    /// for the user who logs in.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Bytes,
+        patience: Option<Duration>,
+    ) -> Result<Response, FetchError> {
+        let asked = Asked { method: &method, headers, body: &body };
+        let at_home = url.origin() == self.shared.home;
+        let token = match &self.shared.tokens {
+            Some(tokens) if at_home => tokens.token().await.map_err(|failure| no_token(&failure))?,
+            _ => None,
+        };
+        let response = self.within(patience, &asked, url, token.as_ref()).await?;
+        let challenged = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.at_home)
+        else {
+            return Ok(response);
+        };
+        let values = response.headers.get_all(header::WWW_AUTHENTICATE).iter();
+        let challenge = Challenge {
+            status: response.status,
+            www_authenticate: values.filter_map(|value| Some(value.to_str().ok()?.to_owned())).collect(),
+            url: response.url.uri().to_string(),
+            token,
+        };
+        match challenges.challenged(challenge).await.map_err(|failure| no_token(&failure))? {
+            Answer::GiveUp => Ok(response),
+            Answer::Retry(token) => {
+                drop(response);
+                self.within(patience, &asked, url, Some(&token)).await
+            }
+        }
+    }
+
+    async fn within(
+        &self,
+        patience: Option<Duration>,
+        asked: &Asked<'_>,
+        url: &Url,
+        token: Option<&Secret>,
+    ) -> Result<Response, FetchError> {
+        let following = self.follow(asked, url, token);
+        let Some(after) = patience else { return following.await };
+        let late = |_| Err(FetchError::TimedOut { origin: url.origin().to_string(), after });
+        tokio::time::timeout(after, following).await.unwrap_or_else(late)
+    }
+
+    /// Asks, and asks again where the answer says.
+    async fn follow(
+        &self,
+        asked: &Asked<'_>,
+        url: &Url,
+        token: Option<&Secret>,
+    ) -> Result<Response, FetchError> {
+        let mut at = url.clone();
+        let mut at_home = at.origin() == self.shared.home;
+        for followed in 0.. {
+            let request = self.request(asked, &at, at_home.then_some(token))?;
+            let answer = self.pool.request(request).await;
+            let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
+            let location = answer.headers().get(header::LOCATION);
+            let to = redirect::next(asked.method, answer.status(), location, &at, followed)
+                .map_err(|why| FetchError::Redirect { origin: at.origin().to_string(), why })?;
+            let Some(to) = to else {
+                self.readable(&answer, &at)?;
+                return Ok(Response::new(answer, at, at_home));
+            };
+            // Whoever was asked on the way may have chosen where it ends, so what has left does not come home.
+            at_home &= to.origin() == at.origin();
+            at = to;
+        }
+        unreachable!("redirects are bounded")
+    }
+
+    /// The request as it is sent to `at`; `credentials` are there if it is at home.
+    fn request(
+        &self,
+        asked: &Asked<'_>,
+        at: &Url,
+        credentials: Option<Option<&Secret>>,
+    ) -> Result<Request<Full<Bytes>>, FetchError> {
+        let mut headers = match credentials {
+            Some(_) => asked.headers.clone(),
+            None => headers::for_strangers(asked.headers),
+        };
+        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        if let Some(token) = credentials {
+            for name in self.shared.custom.keys() {
+                headers.remove(name);
+            }
+            headers.extend(self.shared.custom.iter().map(|(name, value)| (name.clone(), value.clone())));
+            if let Some(token) = token {
+                headers.insert(header::AUTHORIZATION, headers::bearer(token)?);
+            }
+        }
+        if let Some((name, value)) = self.shared.proxies.authorization(at.uri()) {
+            headers.insert(name, value);
+        }
+        let mut request = Request::new(Full::new(asked.body.clone()));
+        *request.method_mut() = asked.method.clone();
+        *request.uri_mut() = at.uri().clone();
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// Refuses what looks like an answer of the server and is none, or none that can be read.
+    fn readable<B>(&self, answer: &http::Response<B>, at: &Url) -> Result<(), FetchError> {
+        if answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            && let Some(proxy) = self.shared.proxies.to(at.uri())?
+        {
+            return Err(FetchError::Proxy { proxy: proxy.name(), why: connect::WANTS_CREDENTIALS.into() });
+        }
+        match answer.headers().get(header::CONTENT_ENCODING) {
+            Some(encoding) if encoding != "identity" => Err(FetchError::Answer {
+                origin: at.origin().to_string(),
+                why: "it is compressed (Content-Encoding), which was not asked for".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn no_token(failure: &Failure) -> FetchError {
+    let why = failure.log().map_or_else(|| failure.error("token").message, str::to_owned);
+    FetchError::Token(shown(&why))
+}
+
+/// A head may be so long, and a chunk of a body. Cookies and policies make kilobytes, and no more.
+const MOST_HEAD: usize = 64 * 1024;
+
+/// Node and uvicorn close a connection that was idle for 5 seconds. A request that meets that on its way is lost, and it
+/// cannot be sent again, because it might have arrived.
+const IDLE: Duration = Duration::from_secs(4);
+
+const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));

@@ -1,0 +1,275 @@
+//! Settings -> which proxy leads to a URL.
+//!
+//! The rules of the environment are curl's and Go's: the variable for the scheme before `ALL_PROXY`, `NO_PROXY` with names
+//! that mean their subdomains too, addresses, networks and `*`, and never for this machine itself.
+
+use std::ffi::OsString;
+
+use http::header::HeaderValue;
+use http::uri::Scheme;
+use http::{HeaderName, Uri, header};
+use hyper_util::client::proxy::matcher::Matcher;
+
+use super::super::credentials::Secret;
+use super::error::FetchError;
+use super::url::Origin;
+
+/// Which destinations are reached through which proxy.
+pub(super) struct Proxies {
+    /// A setting that cannot be used is an error for those who need it only.
+    http: Option<Result<Proxy, FetchError>>,
+    https: Option<Result<Proxy, FetchError>>,
+    /// Intercepts all but what is excepted.
+    excepted: Matcher,
+    /// Whether this machine is excepted.
+    spares_loopback: bool,
+}
+
+/// A proxy, and how it is spoken to.
+#[derive(Clone)]
+pub(super) struct Proxy {
+    pub(super) kind: Kind,
+    /// Scheme, host and port, without user and password.
+    pub(super) uri: Uri,
+}
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    /// HTTP, with or without TLS: it is given whole URLs, or asked to CONNECT.
+    Http { auth: Option<HeaderValue> },
+    /// SOCKS 5. The host's name is resolved by the proxy, because often only it can.
+    Socks { auth: Option<(String, String)> },
+}
+
+impl Proxies {
+    pub(super) fn none() -> Self {
+        Self::new(None, None, "", false)
+    }
+
+    /// This one for everything.
+    pub(super) fn all(url: &Secret) -> Result<Self, FetchError> {
+        let proxy = Proxy::parse("proxy", url.expose())?;
+        Ok(Self::new(Some(Ok(proxy.clone())), Some(Ok(proxy)), "", false))
+    }
+
+    /// What the environment says; `lookup` gives its variables.
+    pub(super) fn from_env(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        // The first that is there and not empty, in capitals or not.
+        let variable = |name: &str| {
+            let names = [name.to_owned(), name.to_ascii_lowercase()];
+            names.into_iter().find_map(|name| {
+                let value = lookup(&name).filter(|value| !value.is_empty())?;
+                Some((name, value))
+            })
+        };
+        let proxy = |name: &str| {
+            let (name, value) = variable(name)?;
+            Some(match value.to_str() {
+                Some(value) => Proxy::parse(&name, value.trim()),
+                None => Err(FetchError::ProxySetting { name, what: "is not text" }),
+            })
+        };
+        // In a CGI program HTTP_PROXY is the `Proxy` header of whoever sent the request.
+        let cgi = lookup("REQUEST_METHOD").is_some();
+        let http = if cgi { None } else { proxy("HTTP_PROXY") };
+        let no =
+            variable("NO_PROXY").map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::new(
+            http.or_else(|| proxy("ALL_PROXY")),
+            proxy("HTTPS_PROXY").or_else(|| proxy("ALL_PROXY")),
+            &no,
+            true,
+        )
+    }
+
+    fn new(
+        http: Option<Result<Proxy, FetchError>>,
+        https: Option<Result<Proxy, FetchError>>,
+        excepted: &str,
+        spares_loopback: bool,
+    ) -> Self {
+        // Whatever it intercepts with, only whether it does is asked for.
+        let excepted = Matcher::builder().all("http://proxy.invalid").no(excepted).build();
+        Self { http, https, excepted, spares_loopback }
+    }
+
+    /// The proxy that leads to a URI, if one does.
+    pub(super) fn to(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
+        let proxy = if uri.scheme() == Some(&Scheme::HTTPS) { &self.https } else { &self.http };
+        let spared = self.spares_loopback && Origin::of(uri).loopback();
+        if spared || self.excepted.intercept(uri).is_none() {
+            return Ok(None);
+        }
+        match proxy {
+            None => Ok(None),
+            Some(Ok(proxy)) => Ok(Some(proxy)),
+            Some(Err(error)) => Err(error.clone()),
+        }
+    }
+
+    /// What a request to a URI has to carry for the proxy, if that sees it.
+    pub(super) fn authorization(&self, uri: &Uri) -> Option<(HeaderName, HeaderValue)> {
+        match &self.to(uri).ok()??.kind {
+            Kind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
+                Some((header::PROXY_AUTHORIZATION, auth.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Proxy {
+    /// Reads the value of the setting `name`. Errors do not repeat it: there are passwords in it.
+    fn parse(name: &str, value: &str) -> Result<Self, FetchError> {
+        let bad = |what| FetchError::ProxySetting { name: name.to_owned(), what };
+        let any = Uri::from_static("http://host.invalid/");
+        let intercept = Matcher::builder().all(value).build().intercept(&any);
+        // A second `@` would be where a password is cut.
+        let whole = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        let intercept = intercept.filter(|intercept| whole(intercept.uri())).ok_or_else(|| {
+            bad("is no proxy's URL: it looks like http://user:password@host:3128, with what is special percent-encoded")
+        })?;
+        let uri = intercept.uri().clone();
+        let port = |usual| uri.port_u16().unwrap_or(usual);
+        let (kind, scheme, port) = match uri.scheme_str() {
+            Some("http") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
+            Some("https") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
+            Some("socks5" | "socks5h") => {
+                let auth =
+                    intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
+                // What connects to it knows two schemes only.
+                (Kind::Socks { auth }, Scheme::HTTP, port(1080))
+            }
+            _ => return Err(bad("is of a kind that is not spoken here: http, https and socks5 are")),
+        };
+        let authority = format!("{}:{port}", uri.host().unwrap_or_default());
+        let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build();
+        Ok(Self { kind, uri: uri.map_err(|_| bad("has no host"))? })
+    }
+
+    /// Its name in errors.
+    pub(super) fn name(&self) -> String {
+        match self.kind {
+            Kind::Http { .. } => Origin::of(&self.uri).to_string(),
+            Kind::Socks { .. } => format!("socks5://{}", Origin::of(&self.uri).authority()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
+        Proxies::from_env(|name| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    /// The proxy's name, `-` for none, or what is wrong with it.
+    fn to(proxies: &Proxies, url: &str) -> String {
+        match proxies.to(&url.parse().unwrap()) {
+            Ok(Some(proxy)) => proxy.name(),
+            Ok(None) => "-".into(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_scheme_has_its_variable_and_all_is_for_the_rest() {
+        let env = proxies(&[
+            ("HTTP_PROXY", "http://one:1"),
+            ("https_proxy", "https://two"),
+            ("ALL_PROXY", "three:3"),
+        ]);
+        assert_eq!(to(&env, "http://example.com/"), "http://one:1");
+        assert_eq!(to(&env, "https://example.com/"), "https://two");
+        let env = proxies(&[("all_proxy", "three:3")]);
+        assert_eq!(to(&env, "http://example.com/"), "http://three:3");
+        assert_eq!(to(&env, "https://example.com/"), "http://three:3");
+        let env = proxies(&[("ALL_PROXY", "socks5h://four")]);
+        assert_eq!(to(&env, "https://example.com/"), "socks5://four:1080");
+        assert_eq!(to(&proxies(&[]), "https://example.com/"), "-");
+        let env = proxies(&[("HTTP_PROXY", ""), ("http_proxy", "http://lower:1")]);
+        assert_eq!(to(&env, "http://example.com/"), "http://lower:1");
+    }
+
+    #[test]
+    fn no_proxy_means_names_with_subdomains_addresses_and_networks() {
+        let env = proxies(&[
+            ("HTTP_PROXY", "http://p"),
+            ("NO_PROXY", "example.com, .dots.org,10.0.0.0/8,[::2],::3"),
+        ]);
+        for spared in
+            ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"]
+        {
+            assert_eq!(to(&env, spared), "-", "{spared}");
+        }
+        for spared in ["http://10.1.2.3:8080/", "http://[::3]/"] {
+            assert_eq!(to(&env, spared), "-", "{spared}");
+        }
+        for not in
+            ["http://notexample.com", "http://example.com.evil.org", "http://11.0.0.1", "http://dots.com"]
+        {
+            assert_eq!(to(&env, not), "http://p", "{not}");
+        }
+        let env = proxies(&[("HTTP_PROXY", "http://p"), ("no_proxy", "*")]);
+        assert_eq!(to(&env, "http://example.com"), "-");
+    }
+
+    #[test]
+    fn this_machine_is_reached_without_the_environments_proxy() {
+        let env = proxies(&[("ALL_PROXY", "http://p")]);
+        for url in ["http://localhost:8808/mcp", "http://127.0.0.1/", "https://[::1]:1/"] {
+            assert_eq!(to(&env, url), "-", "{url}");
+        }
+        let explicit = Proxies::all(&"http://p".into()).unwrap();
+        assert_eq!(to(&explicit, "http://127.0.0.1/"), "http://p");
+    }
+
+    #[test]
+    fn in_a_cgi_program_http_proxy_is_a_header_of_somebody_else() {
+        let all = [("HTTP_PROXY", "http://evil"), ("HTTPS_PROXY", "http://good"), ("REQUEST_METHOD", "GET")];
+        let env = proxies(&all);
+        assert_eq!(to(&env, "http://example.com"), "-");
+        assert_eq!(to(&env, "https://example.com"), "http://good");
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_used_is_named_to_those_who_need_it_and_not_shown() {
+        for value in [
+            "http://u:hunter2@",
+            "socks4://u:hunter2@p",
+            "ftp://hunter2",
+            "http://u:hunter2@x:y@p",
+            "hunter2 ",
+        ] {
+            let env = proxies(&[("https_proxy", value), ("HTTP_PROXY", "http://p")]);
+            let error = to(&env, "https://example.com");
+            if value == "hunter2 " {
+                assert_eq!(error, "http://hunter2", "a host alone is a proxy");
+                continue;
+            }
+            assert!(error.contains("https_proxy") && !error.contains("hunter2"), "{value}: {error}");
+            assert_eq!(to(&env, "http://example.com"), "http://p");
+            assert_eq!(to(&env, "https://localhost"), "-");
+        }
+        let error = Proxies::all(&"http://u:hunter2@".into()).err().unwrap().to_string();
+        assert!(error.contains("proxy") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn credentials_are_for_the_proxy_and_percent_decoded() {
+        let env = proxies(&[
+            ("HTTP_PROXY", "http://us%65r:p%40ss@p:1"),
+            ("HTTPS_PROXY", "http://us%65r:p%40ss@p:1"),
+        ]);
+        let (name, value) = env.authorization(&Uri::from_static("http://example.com/")).unwrap();
+        assert_eq!((name.as_str(), value.to_str().unwrap()), ("proxy-authorization", "Basic dXNlcjpwQHNz"));
+        assert!(value.is_sensitive());
+        // In a tunnel the proxy does not see the request, so only its CONNECT has them.
+        assert!(env.authorization(&Uri::from_static("https://example.com/")).is_none());
+        assert_eq!(to(&env, "http://example.com"), "http://p:1");
+    }
+}

@@ -1,0 +1,289 @@
+//! The text of a URL -> where it leads, or why we do not go there.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+use http::uri::Scheme;
+
+use super::error::FetchError;
+
+/// An absolute `http` or `https` URL with a host, without a user, a password or a fragment.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Url(Uri);
+
+/// Scheme, host and port: what credentials belong to.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    secure: bool,
+    /// In lower case; an IPv6 address with its brackets.
+    host: String,
+    port: u16,
+}
+
+impl Url {
+    pub(crate) fn parse(text: &str) -> Result<Self, FetchError> {
+        Self::read(text).map_err(FetchError::Url)
+    }
+
+    /// The text's URL, or what is wrong with it. That never repeats the text: there are tokens in paths and queries.
+    fn read(text: &str) -> Result<Self, &'static str> {
+        if !text.is_ascii() {
+            return Err(
+                "has a character outside of ASCII: write the host as punycode and the rest percent-encoded",
+            );
+        }
+        // A fragment is never sent.
+        let text = text.split('#').next().unwrap_or_default();
+        if scheme(text).is_none() {
+            return Err("has no scheme: it begins with http:// or https://");
+        }
+        let uri: Uri = text.parse().map_err(|_| "is not a URL: it looks like https://example.com/mcp")?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err("is neither http nor https: there is nothing else that is spoken here");
+        }
+        let authority = uri.authority().ok_or("has no host")?;
+        if authority.as_str().contains('@') {
+            // What stands in a URL ends in logs, in process lists and in Referer headers.
+            return Err(
+                "has a user or a password in it: give a header or a bearer token instead, which is not shown",
+            );
+        }
+        let host = authority.host();
+        if host.is_empty() || host.contains('%') {
+            return Err("has no host that can be connected to");
+        }
+        let port = authority.as_str()[host.len()..].strip_prefix(':');
+        if port.is_some_and(|port| !matches!(port.parse::<u16>(), Ok(1..))) {
+            return Err("has no valid port: there are 1 to 65535");
+        }
+        Ok(Self(uri))
+    }
+
+    /// Where a reference leads from here (RFC 3986, section 5.2).
+    pub(super) fn join(&self, reference: &str) -> Result<Self, &'static str> {
+        let reference = reference.split('#').next().unwrap_or_default();
+        if scheme(reference).is_some() {
+            return Self::read(reference);
+        }
+        let scheme = self.0.scheme_str().unwrap_or("https");
+        if reference.starts_with("//") {
+            return Self::read(&format!("{scheme}:{reference}"));
+        }
+        let authority = self.0.authority().map_or("", |authority| authority.as_str());
+        let (path, query) = match reference.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (reference, None),
+        };
+        let (path, query) = match path {
+            "" => (self.0.path().to_owned(), query.or(self.0.query())),
+            path if path.starts_with('/') => (without_dots(path), query),
+            path => {
+                let here = self.0.path();
+                let folder = &here[..here.rfind('/').map_or(0, |slash| slash + 1)];
+                (without_dots(&format!("{folder}{path}")), query)
+            }
+        };
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        Self::read(&format!("{scheme}://{authority}{path}{query}"))
+    }
+
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.0
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin::of(&self.0)
+    }
+}
+
+impl Origin {
+    /// The origin of a URI that has a scheme and a host.
+    pub(super) fn of(uri: &Uri) -> Self {
+        let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        Self {
+            secure,
+            host: uri.host().unwrap_or_default().to_ascii_lowercase(),
+            port: uri.port_u16().unwrap_or(if secure { 443 } else { 80 }),
+        }
+    }
+
+    /// Whether TLS is spoken there.
+    pub(super) fn secure(&self) -> bool {
+        self.secure
+    }
+
+    /// The host, an IPv6 address without its brackets.
+    pub(super) fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Host and port, as CONNECT has them.
+    pub(super) fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Whether it is this machine, by its name alone.
+    pub(super) fn loopback(&self) -> bool {
+        let name = self.host.trim_end_matches('.');
+        name == "localhost"
+            || name.ends_with(".localhost")
+            // Connecting to the unspecified address reaches this machine as well.
+            || self.host().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
+    }
+}
+
+/// As a URL, without the port if it is the scheme's own.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, usual) = if self.secure { ("https", 443) } else { ("http", 80) };
+        write!(f, "{scheme}://{}", self.host)?;
+        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Shows the origin only: there are servers whose paths are secrets.
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/…", self.origin())
+    }
+}
+
+/// The scheme that a text begins with.
+fn scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let is_one = scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(rest);
+    is_one.then_some(scheme)
+}
+
+/// Takes `.` and `..` out of a path that begins with a slash.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+        // A folder stays one.
+        if last && matches!(segment, "." | "..") {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> &'static str {
+        Url::read(text).expect_err(text)
+    }
+
+    #[test]
+    fn what_is_no_url_of_ours_is_refused_with_its_reason() {
+        for (text, why) in [
+            ("", "no scheme"),
+            ("example.com/mcp", "no scheme"),
+            ("//example.com", "no scheme"),
+            ("localhost:8080/mcp", "not a URL"),
+            ("ftp://example.com/", "neither http nor https"),
+            ("file:///etc/passwd", "not a URL"),
+            ("http://", "not a URL"),
+            ("http:///mcp", "not a URL"),
+            ("http://user@example.com/", "a user or a password"),
+            ("http://user:pw@example.com/", "a user or a password"),
+            ("http://example.com:0/", "port"),
+            ("http://example.com:65536/", "port"),
+            ("http://example.com:/", "port"),
+            ("http://bücher.example/", "ASCII"),
+            ("http://example.com/a b", "not a URL"),
+            ("http://example.com/\r\nX: y", "not a URL"),
+        ] {
+            assert!(refused(text).contains(why), "{text:?}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let origin = |text: &str| Url::parse(text).unwrap().origin();
+        assert_eq!(origin("http://Example.com/a"), origin("http://example.com:80/b?c#d"));
+        assert_eq!(origin("https://example.com"), origin("https://example.com:443/"));
+        assert_ne!(origin("https://example.com"), origin("http://example.com"));
+        assert_ne!(origin("https://example.com"), origin("https://www.example.com"));
+        assert_ne!(origin("https://example.com"), origin("https://example.com:8443"));
+        assert_eq!(origin("http://[::1]:8808/x").to_string(), "http://[::1]:8808");
+        assert_eq!(origin("http://[::1]:8808/x").host(), "::1");
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        let loopback = |text: &str| Url::parse(text).unwrap().origin().loopback();
+        for text in [
+            "http://localhost:1",
+            "http://a.LOCALHOST/",
+            "http://127.9.9.9",
+            "http://[::1]",
+            "http://0.0.0.0:1",
+        ] {
+            assert!(loopback(text), "{text}");
+        }
+        assert!(loopback("http://[::ffff:127.0.0.1]/"));
+        for text in ["http://example.com", "http://10.0.0.1", "http://localhost.example.com"] {
+            assert!(!loopback(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn references_lead_where_the_standard_says() {
+        let base = Url::parse("http://a/b/c/d;p?q").unwrap();
+        // RFC 3986, section 5.4.1 and 5.4.2, without what is no http.
+        for (reference, leads) in [
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g/"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("g#s", "http://a/b/c/g"),
+            ("g?y#s", "http://a/b/c/g?y"),
+            (";x", "http://a/b/c/;x"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"),
+            ("g.", "http://a/b/c/g."),
+            ("./g/.", "http://a/b/c/g/"),
+            ("g/../h", "http://a/b/c/h"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("https://b/x", "https://b/x"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().uri().to_string(), leads, "{reference}");
+        }
+        assert!(base.join("javascript:alert(1)").is_err());
+        assert!(base.join("http://u:p@b/").is_err());
+    }
+
+    #[test]
+    fn what_is_shown_of_a_url_has_no_path() {
+        let url = Url::parse("https://example.com/secret?token=1").unwrap();
+        assert_eq!(format!("{url:?}"), "https://example.com/…");
+    }
+}
