@@ -1,5 +1,6 @@
-//! `barewire serve`: a small MCP server on stdio, to try clients against.
+//! `barewire serve`: a small MCP server on stdio or over HTTP, to try clients against.
 
+mod http;
 mod server;
 
 use barewire::proto::mcp::Revision;
@@ -7,11 +8,11 @@ use tokio::runtime::Builder;
 
 use crate::{Exit, Failure};
 
-/// Serve a small MCP server on stdin and stdout, to try clients against.
+/// Serve a small MCP server on stdin and stdout, or over HTTP, to try clients against.
 ///
 /// It speaks every revision from 2024-11-05 to 2026-07-28 and has a little of everything: tools that echo, add, sleep with
 /// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, and completion for it.
-/// It ends when its stdin does.
+/// On stdio it ends when its stdin does; over HTTP with Ctrl-C or SIGTERM.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -21,17 +22,21 @@ pub(crate) struct Args {
     /// Serve requests that come before the handshake is complete
     #[arg(long)]
     lenient: bool,
+    #[command(flatten)]
+    http: http::Args,
 }
 
 const EXAMPLES: &str = r#"Examples:
   barewire call tools -- barewire serve                         what it has
   barewire call echo text=hello -- barewire serve               something to try
   barewire call greet -- barewire serve --revision 2025-06-18   as one that knows only this
+  barewire serve --http 127.0.0.1:8808                          over HTTP, for whoever asks
+  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       only for who has the token in $TOKEN
 
 In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
 
-Exit codes: 0 the client has finished, 2 the connection broke."#;
+Exit codes: 0 the client has finished, 2 the connection broke or nothing could be served."#;
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut server = server::server();
@@ -40,6 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     if args.lenient {
         server = server.lenient();
+    }
+    if let Some(addr) = &args.http.http {
+        return http::run(&server, addr, &args.http);
     }
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
