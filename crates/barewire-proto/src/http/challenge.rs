@@ -142,6 +142,9 @@ impl<'a> Reader<'a> {
         self.commas();
         while !self.rest.is_empty() && found.len() < MOST {
             let scheme = self.token()?;
+            if !matches!(self.rest, [] | [b' ' | b'\t' | b',', ..]) {
+                return None;
+            }
             found.push(Challenge { scheme, token68: None, params: Vec::new() });
             let challenge = found.last_mut()?;
             if self.spaces() {
@@ -338,11 +341,11 @@ mod tests {
             (&[b"Bearer scope=\"a", b"Basic realm=x"], &["Bearer", r#"Basic realm="x""#]),
             (&[b"Bearer error=x, scope=\"a\\"], &[r#"Bearer error="x""#]),
             (&[b"Bearer error=x scope=y"], &[r#"Bearer error="x""#]),
-            (&[b"Bearer error=, scope=y"], &["Bearer"]),
+            (&[b"Bearer error=, scope=y"], &["Bearer error="]),
             (&[b"Bearer =x"], &["Bearer"]),
             (&[b"Bearer error=x, =y"], &[r#"Bearer error="x""#]),
             (&[b"\"Bearer\""], &[]),
-            (&[b"Bearer/1 error=x"], &["Bearer"]),
+            (&[b"Bearer/1 error=x"], &[]),
             (&[b"Bearer error=\"\xff\""], &["Bearer error=\"\u{fffd}\""]),
         ] {
             assert_eq!(

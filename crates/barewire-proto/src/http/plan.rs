@@ -34,8 +34,8 @@ pub enum Plan<'h> {
 ///
 /// | `MCP-Protocol-Version` | `_meta` | message | |
 /// |---|---|---|---|
-/// | absent | modern | any | [`Rule::MissingHeader`], -32020 |
-/// | differs from `_meta` | | any | [`Rule::Mismatch`], -32020 |
+/// | absent | modern | request, notification | [`Rule::MissingHeader`], -32020 |
+/// | differs from `_meta` | | request, notification | [`Rule::Mismatch`], -32020 |
 /// | not served | none, or the same | any | [`Rule::UnsupportedVersion`], -32022 |
 /// | modern | none, or incomplete | request | [`Rule::Meta`], -32602 |
 /// | modern | complete, the same | request | `Mcp-Method`, then `Mcp-Name` (-32020), then [`Plan::Modern`] |
@@ -47,7 +47,7 @@ pub enum Plan<'h> {
 /// | absent, legacy | none | `initialize` | [`Plan::Initialize`], whatever session it names |
 /// | absent, legacy | none | other, with a session | [`Plan::Session`] |
 /// | absent, legacy | none | other, without | [`Rule::NoSession`], -32600 |
-/// | absent, legacy | none | batch with `initialize`, or without a session | [`Rule::Batch`], -32600 |
+/// | absent, legacy | none | batch with `initialize` or a modern message, or without a session | [`Rule::Batch`], -32600 |
 ///
 /// Of a server without a legacy revision the last four are refused: with [`Rule::MissingHeader`], a response and a batch as
 /// above. To a server without a modern revision `_meta` says nothing, and a revision that is not served is
