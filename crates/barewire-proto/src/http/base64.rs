@@ -97,6 +97,10 @@ mod tests {
             "Zm9\n",
             "Zm!v",
             "Zh==",
+            "Zi==",
+            "Zk==",
+            "Zo==",
+            "Zm+=",
             "Zm9=",
             "Zm9vY\u{e9}=",
         ] {
