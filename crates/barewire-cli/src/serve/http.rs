@@ -12,7 +12,7 @@ use crate::{Exit, Failure};
 
 /// What there is to say about HTTP.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct HttpArgs {
     /// Serve over HTTP at this address, on the path /mcp, instead of stdin and stdout
     #[arg(long, value_name = "ADDR")]
     pub(super) http: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Args {
     every_framing: bool,
 }
 
-pub(super) fn run(offered: &Server, addr: &str, args: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(offered: &Server, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
     let mut http = offered.http().hosts(&args.host).origins(&args.origin);
     if let Some(name) = &args.bearer_env {
         http = http.authenticate(BearerTokens::new().token(token(name)?, Principal::new("bearer")));
@@ -45,7 +45,7 @@ pub(super) fn run(offered: &Server, addr: &str, args: &Args) -> Result<Exit, Fai
     served
 }
 
-async fn serve(offered: &Server, http: Http, addr: &str, args: &Args) -> Result<Exit, Failure> {
+async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
     let listener = http.bind(addr).await.map_err(|error| unbound(addr, &error))?;
     let signals = signal(SignalKind::interrupt()).and_then(|it| Ok((it, signal(SignalKind::terminate())?)));
     let (mut interrupt, mut terminate) =
@@ -65,7 +65,7 @@ async fn serve(offered: &Server, http: Http, addr: &str, args: &Args) -> Result<
 }
 
 /// What is listened on, and how a host gets there.
-fn say(listener: &Listener, args: &Args) -> io::Result<()> {
+fn say(listener: &Listener, args: &HttpArgs) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let url = listener.url();
     let reach = match listener.local_addr() {
@@ -81,13 +81,18 @@ fn say(listener: &Listener, args: &Args) -> io::Result<()> {
         None => (String::new(), format!(r#""url": "{url}""#)),
     };
     writeln!(stderr, "barewire: try it:   barewire call tools --url {url}{header}")?;
-    writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)
+    writeln!(
+        stderr,
+        r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#
+    )
 }
 
 fn token(name: &str) -> Result<String, Failure> {
     match std::env::var(name) {
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
-        Ok(_) => Err(Failure::new(format!("the environment variable {name} is empty: it should hold the token"))),
+        Ok(_) => {
+            Err(Failure::new(format!("the environment variable {name} is empty: it should hold the token")))
+        }
         Err(_) => Err(Failure::new(format!("there is no environment variable {name} with the token"))
             .hint(format!("export {name}=$(openssl rand -hex 32)"))),
     }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long)]
     lenient: bool,
     #[command(flatten)]
-    http: http::Args,
+    http: http::HttpArgs,
 }
 
 const EXAMPLES: &str = r#"Examples:
