@@ -1,0 +1,144 @@
+//! A server over HTTP, byte by byte over real sockets.
+
+#[path = "http_server/access.rs"]
+mod access;
+#[path = "http_server/auth.rs"]
+mod auth;
+mod emitted;
+#[path = "http_server/legacy.rs"]
+mod legacy;
+#[path = "http_server/listener.rs"]
+mod listener;
+#[path = "http_server/modern.rs"]
+mod modern;
+#[path = "http_server/resume.rs"]
+mod resume;
+#[path = "http_server/wire.rs"]
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use barewire::Server;
+use barewire::proto::mcp;
+use barewire::server::http::{Http, Limits, Stop};
+use barewire::server::{Call, Elicit, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wire::Wire;
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Ms {
+    ms: u64,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// How many handlers of `hold` are running.
+#[derive(Clone, Default)]
+struct Holding(Arc<AtomicUsize>);
+
+struct Held(Holding);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Holding {
+    fn now(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many are running.
+    async fn until(&self, count: usize) {
+        let wait = async {
+            while self.now() != count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(5), wait).await;
+        assert!(waited.is_ok(), "{} handlers are running, and not {count}", self.now());
+    }
+}
+
+/// A server with a tool for everything that is tested here.
+fn offered() -> (Server, Holding) {
+    let holding = Holding::default();
+    let held = holding.clone();
+    let hold = move |call: Call, Ms { ms }| {
+        let held = held.clone();
+        async move {
+            held.0.fetch_add(1, Ordering::SeqCst);
+            let _held = Held(held);
+            call.progress(1.0).await?;
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            call.progress(2.0).await?;
+            Ok::<_, barewire::peer::CallError>("held")
+        }
+    };
+    let ask = |call: Call| async move {
+        let Name { name } = call.ask("who", Elicit::form("Who are you?")).await?;
+        Ok::<_, barewire::server::AskError>(format!("Hello, {name}!"))
+    };
+    let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"size":{"type":"integer","x-mcp-header":"Size"}}}"#;
+    let schema = RawValue::from_string(schema.to_owned()).expect("JSON");
+    let mirrored = mcp::Tool::new("mirrored", schema);
+    let whoami = |call: Call| async move { call.principal().map_or("nobody", |it| it.name()).to_owned() };
+    let hang_up = |call: Call, Ms { ms }| async move {
+        call.hang_up(Duration::from_millis(ms));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        "back again"
+    };
+    let server = Server::new("test", "1")
+        .tool("echo", "Says it again", |Text { text }| async move { text })
+        .tool("hold", "Waits", hold)
+        .tool("ask", "Asks", ask)
+        .tool("whoami", "Who is it", whoami)
+        .tool("hang_up", "Hangs up", hang_up)
+        .with(Tool::unchecked(mirrored, |_: Box<RawValue>| async { "mirrored" }));
+    (server, holding)
+}
+
+/// A server that runs, and a way to it.
+struct Site {
+    url: String,
+    addr: std::net::SocketAddr,
+    stop: Stop,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Site {
+    async fn of(http: Http) -> Self {
+        let listener = http.log_to(std::io::sink()).bind("127.0.0.1:0").await.expect("bound");
+        let (addr, url, stop) = (listener.local_addr().expect("bound"), listener.url(), listener.stop());
+        Self { url, addr, stop, running: tokio::spawn(listener.run()) }
+    }
+
+    async fn new() -> (Self, Holding) {
+        let (server, holding) = offered();
+        (Self::of(server.http()).await, holding)
+    }
+
+    async fn with(limits: impl FnOnce(&mut Limits)) -> (Self, Holding) {
+        let (server, holding) = offered();
+        let mut set = Limits::default();
+        limits(&mut set);
+        (Self::of(server.http().limits(set)).await, holding)
+    }
+
+    async fn connect(&self) -> Wire {
+        Wire::to(self.addr).await
+    }
+}

@@ -1,0 +1,215 @@
+//! The legacy era: sessions, what belongs to them, and how they end.
+
+use std::time::Duration;
+
+use barewire::server::http::Limits;
+use serde_json::{Value, json};
+
+use crate::wire::{Events, call};
+use crate::{Site, offered};
+
+#[tokio::test]
+async fn a_session_begins_serves_and_ends() {
+    let (site, _) = Site::new().await;
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut wire = site.connect().await;
+        let session = wire.initialize(revision, json!({})).await;
+        let id = session.strip_prefix("Mcp-Session-Id: ").expect("the header");
+        assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
+        let version = format!("MCP-Protocol-Version: {revision}");
+        for headers in [&[session.as_str()][..], &[session.as_str(), version.as_str()]] {
+            let answer = wire.ask(headers, &call(1, "echo", json!({"text": "hi"}))).await;
+            assert_eq!(answer.json()["result"]["content"][0]["text"], "hi");
+        }
+        assert_eq!(wire.ask(&[], &call(2, "echo", json!({}))).await.refusal(), (400, -32600));
+        let unknown =
+            wire.ask(&[&session, "MCP-Protocol-Version: 1999-01-01"], &call(3, "echo", json!({}))).await;
+        assert_eq!(unknown.status(), 400);
+        assert_eq!(wire.delete(&session).await.status(), 200);
+        assert_eq!(wire.ask(&[&session], &call(4, "echo", json!({}))).await.refusal(), (404, -32600));
+        assert_eq!(wire.delete(&session).await.refusal(), (404, -32600));
+        wire.get(&[&session]).await;
+        assert_eq!(wire.answer().await.refusal(), (404, -32600));
+    }
+}
+
+#[tokio::test]
+async fn ids_and_subscriptions_are_a_sessions_own() {
+    let (site, holding) = Site::new().await;
+    let (mut one, mut two) = (site.connect().await, site.connect().await);
+    let (first, second) =
+        (one.initialize("2025-11-25", json!({})).await, two.initialize("2025-11-25", json!({})).await);
+    assert_ne!(first, second);
+    // The same id in flight in both.
+    one.post(&[&first], &call(1, "hold", json!({"ms": 300}))).await;
+    two.post(&[&second], &call(1, "hold", json!({"ms": 300}))).await;
+    holding.until(2).await;
+    let mut three = site.connect().await;
+    let twice = three.ask(&[&first], &call(1, "echo", json!({"text": "hi"}))).await;
+    assert_eq!(twice.refusal(), (200, -32600), "it is in flight in this session");
+    for wire in [&mut one, &mut two] {
+        assert_eq!(wire.answer().await.json()["result"]["content"][0]["text"], "held");
+    }
+}
+
+#[tokio::test]
+async fn questions_come_on_the_stream_of_the_call_and_are_answered_by_another_post() {
+    let (site, _) = Site::new().await;
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let mut wire = site.connect().await;
+        let session = wire.initialize(revision, json!({"elicitation": {}})).await;
+        let mut other = site.connect().await;
+        wire.post(&[&session], &call(5, "ask", json!({}))).await;
+        let mut events = Events::of(wire).await;
+        let first = events.next().await.expect("an event");
+        let question = if revision == "2025-11-25" {
+            assert_eq!((first.data.as_deref(), first.id.as_deref()), (Some(""), Some("3-0")), "it is primed");
+            assert!(first.retry.is_some());
+            events.message().await
+        } else {
+            assert_eq!(first.retry, None, "an older client knows no event without data");
+            first.json()
+        };
+        assert_eq!(question["method"], "elicitation/create");
+        let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+        let answer =
+            other.ask(&[&session], &json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).await;
+        assert_eq!((answer.status(), answer.body.as_str()), (202, ""));
+        let rest = events.rest().await;
+        assert_eq!(rest.len(), 1);
+        assert_eq!(rest[0]["result"]["content"][0]["text"], "Hello, Ada!");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
+    let (server, _) = offered();
+    let handle = server.handle();
+    let site = Site::of(server.http()).await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    // Before there is a stream: it waits.
+    handle.remove_tool("echo");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    wire.get(&[&session]).await;
+    let mut events = Events::of(wire).await;
+    let primed = events.next().await.expect("an event");
+    assert_eq!((primed.data.as_deref(), primed.id.as_deref()), (Some(""), Some("0-0")));
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    handle.remove_tool("hold");
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    // Whoever comes last has the stream; each message goes to one of them.
+    let mut wire = site.connect().await;
+    wire.get(&[&session]).await;
+    let mut second = Events::of(wire).await;
+    assert_eq!(second.next().await.expect("an event").id.as_deref(), Some("0-2"));
+    assert_eq!(events.next().await, None);
+    handle.remove_tool("ask");
+    assert_eq!(second.message().await["method"], "notifications/tools/list_changed");
+    // The session's end is the stream's.
+    site.connect().await.delete(&session).await;
+    assert_eq!(second.next().await, None);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
+    let (site, holding) = Site::new().await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    for token in [true, false] {
+        let mut leaving = site.connect().await;
+        let mut message = call(1, "hold", json!({"ms": 60_000}));
+        if token {
+            message["params"]["_meta"] = json!({"progressToken": 1});
+        }
+        leaving.post(&[&session], &message).await;
+        holding.until(1).await;
+        drop(leaving);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(holding.now(), 1, "it goes on");
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        assert_eq!(wire.ask(&[&session], &cancel).await.status(), 202);
+        holding.until(0).await;
+    }
+    // Of one that waits, the response ends without an answer.
+    let mut waiting = site.connect().await;
+    waiting.post(&[&session], &call(2, "hold", json!({"ms": 60_000}))).await;
+    holding.until(1).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
+    assert_eq!(wire.ask(&[&session], &cancel).await.status(), 202);
+    assert_eq!(Events::of(waiting).await.rest().await, Vec::<Value>::new());
+    holding.until(0).await;
+}
+
+#[tokio::test]
+async fn batches_are_answered_where_the_revision_has_them() {
+    let (site, _) = Site::new().await;
+    let mut wire = site.connect().await;
+    let batch = json!([
+        call(1, "echo", json!({"text": "one"})),
+        {"jsonrpc": "2.0", "method": "notifications/unknown"},
+        call(2, "hold", json!({"ms": 30})),
+        {"jsonrpc": "2.0", "id": 3},
+    ]);
+    let session = wire.initialize("2025-03-26", json!({})).await;
+    let answer = wire.ask(&[&session], &batch).await;
+    assert_eq!(answer.status(), 200);
+    let array = answer.json();
+    let array = array.as_array().expect("an array");
+    assert_eq!(array.len(), 3);
+    let of = |id: u64| array.iter().find(|it| it["id"] == id).expect("an answer");
+    assert_eq!(of(1)["result"]["content"][0]["text"], "one");
+    assert_eq!(of(2)["result"]["content"][0]["text"], "held");
+    assert_eq!(of(3)["error"]["code"], -32600);
+    let told = wire.ask(&[&session], &json!([{"jsonrpc": "2.0", "method": "notifications/unknown"}])).await;
+    assert_eq!((told.status(), told.body.as_str()), (202, ""));
+    let empty = wire.ask(&[&session], &json!([])).await;
+    assert_eq!(empty.refusal(), (400, -32600));
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let session = wire.initialize(revision, json!({})).await;
+        assert_eq!(wire.ask(&[&session], &batch).await.refusal(), (400, -32600), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_expire() {
+    let (server, holding) = offered();
+    let mut limits = Limits::default();
+    (limits.sessions, limits.session_idle) = (2, Duration::from_millis(300));
+    let site = Site::of(server.http().limits(limits)).await;
+    let mut wire = site.connect().await;
+    let idle = wire.initialize("2025-11-25", json!({})).await;
+    let busy = wire.initialize("2025-11-25", json!({})).await;
+    let mut caller = site.connect().await;
+    caller.post(&[&busy], &call(1, "hold", json!({"ms": 1000}))).await;
+    holding.until(1).await;
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let third = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let full = wire.ask(&[], &third).await;
+    assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");
+    assert_eq!(caller.answer().await.json()["result"]["content"][0]["text"], "held", "it was in use");
+    assert_eq!(wire.ask(&[], &third).await.status(), 200, "there is room again");
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_opens_no_session() {
+    let (site, _) = Site::with(|limits| limits.sessions = 1).await;
+    let mut wire = site.connect().await;
+    for _ in 0..3 {
+        let bad =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 7}});
+        let answer = wire.ask(&[], &bad).await;
+        assert_eq!((answer.refusal().1, answer.head.get("mcp-session-id")), (-32602, None));
+    }
+    wire.initialize("2025-11-25", json!({})).await;
+    // One that asks for the modern revision in the legacy way gets the newest of its era.
+    let (site, _) = Site::new().await;
+    let mut wire = site.connect().await;
+    let params = json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let answer =
+        wire.ask(&[], &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
+    assert_eq!(answer.json()["result"]["protocolVersion"], "2025-11-25");
+}

@@ -1,0 +1,207 @@
+//! The socket: what else is spoken on it, how much it takes, and how it ends.
+
+use std::time::{Duration, Instant};
+
+use barewire::server::http::{BearerTokens, HttpError};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::json;
+use tower_service::Service;
+
+use crate::wire::{ACCEPT, Events, call, modern};
+use crate::{Site, offered};
+
+#[tokio::test]
+async fn a_service_is_mounted_anywhere() {
+    let mut service = offered().0.http().service().expect("a service");
+    let (headers, message) = modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}}));
+    let mut request = Request::post("http://localhost/any/path").header("content-type", "application/json");
+    for header in headers.iter().map(String::as_str).chain([ACCEPT, "Host: localhost"]) {
+        let (name, value) = header.split_once(": ").expect("a header");
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(message.to_string()))).expect("a request");
+    let response = service.call(request).await.expect("a response");
+    assert_eq!(response.status(), 200);
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    assert!(std::str::from_utf8(&body).expect("UTF-8").contains("\"hi\""));
+}
+
+#[tokio::test]
+async fn a_body_is_taken_in_any_pieces_and_up_to_its_limit() {
+    let (site, _) = Site::with(|limits| limits.body = 1000).await;
+    let (headers, message) =
+        modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "pieces"}}));
+    let head = |more: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{ACCEPT}\r\n{}\r\n{more}\r\n\r\n",
+            headers.join("\r\n")
+        )
+    };
+    let message = message.to_string();
+    let mut wire = site.connect().await;
+    wire.send(head("Transfer-Encoding: chunked")).await;
+    for byte in message.as_bytes() {
+        wire.send([b"1\r\n", std::slice::from_ref(byte), b"\r\n"].concat()).await;
+    }
+    wire.send("0\r\n\r\n").await;
+    assert_eq!(wire.answer().await.json()["result"]["content"][0]["text"], "pieces");
+    let mut wire = site.connect().await;
+    for byte in (head(&format!("Content-Length: {}", message.len())) + &message).as_bytes() {
+        wire.send([*byte]).await;
+    }
+    assert_eq!(wire.answer().await.json()["result"]["content"][0]["text"], "pieces");
+    // Said to be too long, and not said to be.
+    let mut wire = site.connect().await;
+    wire.send(head("Content-Length: 1001")).await;
+    assert_eq!(wire.answer().await.refusal(), (413, -32600));
+    let mut wire = site.connect().await;
+    wire.send(head("Transfer-Encoding: chunked")).await;
+    wire.send(format!("1000\r\n{}\r\n0\r\n\r\n", "x".repeat(0x1000))).await;
+    assert_eq!(wire.answer().await.refusal(), (413, -32600));
+}
+
+#[tokio::test]
+async fn nobody_is_waited_for_for_ever() {
+    let (site, _) = Site::with(|limits| {
+        (limits.head_timeout, limits.body_timeout) = (Duration::from_millis(200), Duration::from_millis(200));
+    })
+    .await;
+    let mut head = site.connect().await;
+    head.send("POST /mcp HTTP/1.1\r\nHost: loc").await;
+    assert!(head.is_closed().await, "half a head");
+    let mut body = site.connect().await;
+    body.send(format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{ACCEPT}\r\nContent-Length: 10\r\n\r\n{{")).await;
+    assert_eq!(body.answer().await.refusal(), (408, -32600));
+    let mut nothing = site.connect().await;
+    assert!(nothing.is_closed().await, "no head at all");
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_and_the_connection_goes_on() {
+    let (site, _) = Site::new().await;
+    let mut wire = site.connect().await;
+    for (body, code) in [
+        ("{", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}", -32600),
+    ] {
+        wire.request("POST /mcp", &["Host: localhost", "Content-Type: application/json", ACCEPT], body).await;
+        let answer = wire.answer().await;
+        assert_eq!(answer.refusal(), (400, code), "{body}");
+        assert_eq!(answer.json().get("id"), None, "{body}");
+    }
+    wire.request("POST /elsewhere", &["Host: localhost", "Content-Type: application/json", ACCEPT], "{}")
+        .await;
+    assert_eq!(wire.answer().await.refusal(), (404, -32600));
+    let answer = wire.ask_modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).await;
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn one_socket_for_every_framing() {
+    let site = Site::of(offered().0.http().every_framing()).await;
+    let mut http = site.connect().await;
+    assert_eq!(http.ask_modern(1, "tools/list", json!({})).await.status(), 200);
+    let message = modern(5, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).1.to_string();
+    let mut lines = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
+    let mut counted = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    // A byte at a time: what is spoken is not told by how much comes at once.
+    for byte in format!("{message}\n").as_bytes() {
+        lines.write_all(&[*byte]).await.expect("sent");
+    }
+    let mut answer = String::new();
+    while !answer.ends_with('\n') {
+        let mut some = [0; 100];
+        let count = lines.read(&mut some).await.expect("read");
+        assert!(count > 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&some[..count]).expect("UTF-8"));
+    }
+    assert!(answer.contains("\"hi\"") && answer.starts_with("{\"jsonrpc\":\"2.0\",\"id\":5"), "{answer}");
+    counted
+        .write_all(format!("Content-Length: {}\r\n\r\n{message}", message.len()).as_bytes())
+        .await
+        .expect("sent");
+    let mut answer = String::new();
+    while !answer.contains("\"hi\"") {
+        let mut some = [0; 100];
+        let count = counted.read(&mut some).await.expect("read");
+        assert!(count > 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&some[..count]).expect("UTF-8"));
+    }
+    assert!(answer.starts_with("Content-Length: "), "{answer}");
+    let mut nonsense = site.connect().await;
+    nonsense.send("HELO there\r\n").await;
+    // Off, unless told: then only HTTP is.
+    let (site, _) = Site::new().await;
+    let mut off = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
+    off.write_all(format!("{message}\n").as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    let _ = off.read_to_string(&mut answer).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[tokio::test]
+async fn every_framing_is_not_for_others() {
+    let http = || offered().0.http().every_framing();
+    assert!(matches!(http().hosts(["a.example"]).bind("0.0.0.0:0").await, Err(HttpError::EveryFraming(_))));
+    let secured = http().authenticate(BearerTokens::new());
+    assert!(matches!(secured.bind("127.0.0.1:0").await, Err(HttpError::EveryFraming(_))));
+}
+
+#[tokio::test]
+async fn the_end_lets_what_is_under_way_finish() {
+    let (site, holding) = Site::new().await;
+    let mut legacy = site.connect().await;
+    let session = legacy.initialize("2025-11-25", json!({})).await;
+    let mut stream = site.connect().await;
+    stream.get(&[&session]).await;
+    let mut stream = Events::of(stream).await;
+    stream.next().await;
+    legacy.post(&[&session], &call(1, "hold", json!({"ms": 300}))).await;
+    let mut call = site.connect().await;
+    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 300}})).await;
+    let mut idle = site.connect().await;
+    assert_eq!(idle.ask_modern(1, "tools/list", json!({})).await.status(), 200);
+    holding.until(2).await;
+    let began = Instant::now();
+    site.stop.stop();
+    assert!(idle.is_closed().await);
+    assert_eq!(stream.next().await, None);
+    assert_eq!(legacy.answer().await.json()["result"]["content"][0]["text"], "held");
+    assert_eq!(call.answer().await.json()["result"]["content"][0]["text"], "held");
+    site.running.await.expect("it ends by itself");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(tokio::net::TcpStream::connect(site.addr).await.is_err());
+    // What takes longer than the grace is given up.
+    let (site, holding) = Site::with(|limits| limits.grace = Duration::from_millis(200)).await;
+    let mut call = site.connect().await;
+    call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
+    holding.until(1).await;
+    let began = Instant::now();
+    site.stop.stop();
+    assert!(call.is_closed().await);
+    site.running.await.expect("it ends by itself");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    holding.until(0).await;
+}
+
+#[tokio::test]
+async fn streams_are_bounded() {
+    let (site, holding) = Site::with(|limits| limits.streams = 1).await;
+    let mut first = site.connect().await;
+    first.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
+    holding.until(1).await;
+    let mut second = site.connect().await;
+    let full = second.ask_modern(1, "subscriptions/listen", json!({"notifications": {}})).await;
+    assert_eq!(full.refusal(), (503, -32603));
+    assert_eq!(second.ask_modern(1, "tools/list", json!({})).await.status(), 200, "what is quick is served");
+    drop(first);
+    holding.until(0).await;
+    second.post_modern(1, "subscriptions/listen", json!({"notifications": {}})).await;
+    Events::of(second).await.message().await;
+    assert!(site.url.ends_with("/mcp"));
+}

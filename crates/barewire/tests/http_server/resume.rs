@@ -1,0 +1,132 @@
+//! Streams that break and are taken up again.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::Site;
+use crate::wire::{Events, call};
+
+fn held(id: u64, ms: u64) -> serde_json::Value {
+    let mut message = call(id, "hold", json!({"ms": ms}));
+    message["params"]["_meta"] = json!({"progressToken": id});
+    message
+}
+
+#[tokio::test]
+async fn the_rest_of_a_broken_stream_is_sent_once() {
+    let (site, holding) = Site::new().await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    wire.post(&[&session], &held(1, 300)).await;
+    let mut events = Events::of(wire).await;
+    let primed = events.next().await.expect("an event").id.expect("an id");
+    let first = events.next().await.expect("an event");
+    assert_eq!(first.json()["params"]["progress"], 1.0);
+    drop(events);
+    assert_eq!(holding.now(), 1, "it goes on");
+    // While it is still running: what comes later comes too.
+    let resume = |from: String| {
+        let (site, session) = (&site, &session);
+        async move {
+            let mut wire = site.connect().await;
+            wire.get(&[session, &format!("Last-Event-ID: {from}")]).await;
+            Events::of(wire).await.rest().await
+        }
+    };
+    let rest = resume(primed.clone()).await;
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert_eq!(rest[0]["params"]["progress"], 1.0);
+    assert_eq!(rest[1]["params"]["progress"], 2.0);
+    assert_eq!(rest[2]["result"]["content"][0]["text"], "held");
+    // And when all is over.
+    let rest = resume(first.id.expect("an id")).await;
+    assert_eq!(rest.len(), 2);
+    assert_eq!(rest[1]["id"], 1);
+}
+
+#[tokio::test]
+async fn what_is_resumed_belongs_to_one_stream_of_one_session() {
+    let (site, _) = Site::new().await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    let other = wire.initialize("2025-11-25", json!({})).await;
+    let mut ids = Vec::new();
+    for id in 1..3 {
+        let mut wire = site.connect().await;
+        wire.post(&[&session], &held(id, 20)).await;
+        let mut events = Events::of(wire).await;
+        ids.push(events.next().await.expect("an event").id.expect("an id"));
+        let rest = events.rest().await;
+        assert_eq!(rest.last().expect("an answer")["id"], id);
+    }
+    let mut again = site.connect().await;
+    again.get(&[&session, &format!("Last-Event-ID: {}", ids[1])]).await;
+    let rest = Events::of(again).await.rest().await;
+    assert!(
+        rest.iter().all(|message| message["id"] == 2 || message["params"]["progressToken"] == 2),
+        "{rest:?}"
+    );
+    assert_eq!(rest.len(), 3);
+    for (session, id) in [
+        (&other, ids[0].as_str()),
+        (&session, "99-0"),
+        (&session, "1-99"),
+        (&session, "x"),
+        (&session, "1-0\t,2-0"),
+    ] {
+        let mut wire = site.connect().await;
+        wire.get(&[session, &format!("Last-Event-ID: {id}")]).await;
+        assert_eq!(wire.answer().await.refusal(), (400, -32600), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_is_called_again() {
+    let (site, _) = Site::new().await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    wire.post(&[&session], &call(4, "hang_up", json!({"ms": 120}))).await;
+    let mut events = Events::of(wire).await;
+    let primed = events.next().await.expect("an event").id.expect("an id");
+    let last = events.next().await.expect("an event");
+    assert_eq!((last.retry, last.data), (Some(120), None));
+    assert_eq!(events.next().await, None);
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    let mut wire = site.connect().await;
+    wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
+    let rest = Events::of(wire).await.rest().await;
+    assert_eq!(rest.len(), 1);
+    assert_eq!((&rest[0]["id"], &rest[0]["result"]["content"][0]["text"]), (&json!(4), &json!("back again")));
+    // An older client would not come back, so nobody hangs up on it.
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-06-18", json!({})).await;
+    let answer = wire.ask(&[&session], &call(4, "hang_up", json!({"ms": 120}))).await;
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "back again");
+}
+
+#[tokio::test]
+async fn the_stream_of_a_session_is_taken_up_where_it_broke() {
+    let (server, _) = crate::offered();
+    let handle = server.handle();
+    let site = Site::of(server.http()).await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    wire.get(&[&session]).await;
+    let mut events = Events::of(wire).await;
+    let primed = events.next().await.expect("an event").id.expect("an id");
+    drop(events);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    handle.remove_tool("echo");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut wire = site.connect().await;
+    wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
+    let mut events = Events::of(wire).await;
+    let news = events.next().await.expect("an event");
+    assert_eq!(
+        (news.id.as_deref(), news.json()["method"].as_str()),
+        (Some("0-1"), Some("notifications/tools/list_changed"))
+    );
+    handle.remove_tool("ask");
+    assert_eq!(events.next().await.expect("an event").id.as_deref(), Some("0-2"), "and none twice");
+}

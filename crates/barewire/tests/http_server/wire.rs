@@ -1,0 +1,297 @@
+//! HTTP/1.1 by hand: what is sent is sent as it is, and what comes is read as it comes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::emitted::Emitted;
+
+/// One connection.
+pub(crate) struct Wire {
+    stream: BufReader<TcpStream>,
+    emitted: Emitted,
+}
+
+/// The head of a response.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Head {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.get("content-type") == Some("text/event-stream")
+    }
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The status, and the code of the error.
+    pub(crate) fn refusal(&self) -> (u16, i64) {
+        (self.status(), self.json()["error"]["code"].as_i64().unwrap_or_default())
+    }
+}
+
+/// An event of a stream.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) retry: Option<u64>,
+    pub(crate) data: Option<String>,
+    pub(crate) comment: bool,
+}
+
+impl Event {
+    pub(crate) fn json(&self) -> Value {
+        let data = self.data.as_deref().unwrap_or_else(|| panic!("no data: {self:?}"));
+        serde_json::from_str(data).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+}
+
+impl Wire {
+    pub(crate) async fn to(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).await.expect("connected");
+        stream.set_nodelay(true).expect("set");
+        Self { stream: BufReader::new(stream), emitted: Emitted::of("http_server") }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.expect("sent");
+    }
+
+    /// A request with these lines between the first and the blank one.
+    pub(crate) async fn request(&mut self, first: &str, headers: &[&str], body: &str) {
+        let mut text = format!("{first} HTTP/1.1\r\n");
+        for header in headers {
+            text.push_str(header);
+            text.push_str("\r\n");
+        }
+        if !body.is_empty() {
+            text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        self.send(format!("{text}\r\n{body}")).await;
+    }
+
+    /// Posts a message as a good client does, with more headers.
+    pub(crate) async fn post(&mut self, headers: &[&str], message: &Value) {
+        let common = ["Host: localhost", "Content-Type: application/json", ACCEPT];
+        let headers: Vec<&str> = common.iter().chain(headers).copied().collect();
+        let body = message.to_string();
+        self.emitted.sent("client", &body);
+        self.request("POST /mcp", &headers, &body).await;
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = tokio::time::timeout(PATIENCE, self.stream.read_line(&mut line)).await;
+        read.expect("in time").expect("read");
+        line.truncate(line.trim_end_matches(['\r', '\n']).len());
+        line
+    }
+
+    /// The head of the next response.
+    pub(crate) async fn head(&mut self) -> Head {
+        let first = self.line().await;
+        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status: {first:?}"));
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().await;
+            match line.split_once(": ") {
+                Some((name, value)) => headers.push((name.to_lowercase(), value.to_owned())),
+                None if line.is_empty() => return Head { status, headers },
+                None => panic!("no header: {line:?}"),
+            }
+        }
+    }
+
+    /// The next chunk of a body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Option<String> {
+        let size = self.line().await;
+        let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no size: {size:?}"));
+        let mut data = vec![0; size];
+        let read = tokio::time::timeout(PATIENCE, self.stream.read_exact(&mut data)).await;
+        read.expect("in time").expect("read");
+        assert_eq!(self.line().await, "");
+        (size > 0).then(|| String::from_utf8(data).expect("UTF-8"))
+    }
+
+    /// The next response, which is no endless one.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let head = self.head().await;
+        let mut body = String::new();
+        if head.get("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.chunk().await {
+                body.push_str(&chunk);
+            }
+        } else {
+            let length = head.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            let mut data = vec![0; length];
+            let read = tokio::time::timeout(PATIENCE, self.stream.read_exact(&mut data)).await;
+            read.expect("in time").expect("read");
+            body = String::from_utf8(data).expect("UTF-8");
+            if !body.is_empty() {
+                self.emitted.sent("server", &body);
+            }
+        }
+        Answer { head, body }
+    }
+
+    pub(crate) async fn ask(&mut self, headers: &[&str], message: &Value) -> Answer {
+        self.post(headers, message).await;
+        self.answer().await
+    }
+
+    /// Whether the server has closed the connection, or does so soon.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        matches!(tokio::time::timeout(PATIENCE, self.stream.read(&mut byte)).await, Ok(Ok(0) | Err(_)))
+    }
+}
+
+/// The events of a response.
+pub(crate) struct Events {
+    pub(crate) wire: Wire,
+    rest: String,
+}
+
+impl Events {
+    /// Reads the head of the response first.
+    pub(crate) async fn of(mut wire: Wire) -> Self {
+        let head = wire.head().await;
+        assert!(head.status == 200 && head.is_stream(), "{head:?}");
+        assert_eq!(head.get("x-accel-buffering"), Some("no"));
+        Self { wire, rest: String::new() }
+    }
+
+    /// The next event or comment; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((text, rest)) = self.rest.split_once("\n\n") {
+                let mut event = Event::default();
+                for line in text.lines() {
+                    match line.split_once(": ").unwrap_or((line, "")) {
+                        ("id", id) => event.id = Some(id.to_owned()),
+                        ("retry", ms) => event.retry = Some(ms.parse().expect("a number")),
+                        ("data", data) => event.data = Some(data.to_owned()),
+                        ("", _) => event.comment = true,
+                        (name, _) => panic!("unknown field {name:?}"),
+                    }
+                }
+                if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
+                    self.wire.emitted.sent("server", data);
+                }
+                self.rest = rest.to_owned();
+                return Some(event);
+            }
+            let chunk = self.wire.chunk().await?;
+            self.rest.push_str(&chunk);
+        }
+    }
+
+    /// The next message.
+    pub(crate) async fn message(&mut self) -> Value {
+        loop {
+            let event = self.next().await.expect("a message");
+            if event.data.as_deref().is_some_and(|data| !data.is_empty()) {
+                return event.json();
+            }
+        }
+    }
+
+    /// All messages to the end.
+    pub(crate) async fn rest(mut self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        while let Some(event) = self.next().await {
+            if event.data.as_deref().is_some_and(|data| !data.is_empty()) {
+                messages.push(event.json());
+            }
+        }
+        messages
+    }
+}
+
+/// A modern request, and the headers that go with it.
+pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> (Vec<String>, Value) {
+    let mut headers = vec!["MCP-Protocol-Version: 2026-07-28".to_owned(), format!("Mcp-Method: {method}")];
+    if let Some(name) = params.get("name").or(params.get("uri")).and_then(Value::as_str) {
+        headers.push(format!("Mcp-Name: {name}"));
+    }
+    let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert(json!({}));
+    let meta = meta.as_object_mut().expect("an object");
+    meta.insert("io.modelcontextprotocol/protocolVersion".to_owned(), "2026-07-28".into());
+    meta.entry("io.modelcontextprotocol/clientCapabilities").or_insert(json!({}));
+    (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+impl Wire {
+    pub(crate) async fn post_modern(&mut self, id: u64, method: &str, params: Value) {
+        let (headers, message) = modern(id, method, params);
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        self.post(&headers, &message).await;
+    }
+
+    pub(crate) async fn ask_modern(&mut self, id: u64, method: &str, params: Value) -> Answer {
+        self.post_modern(id, method, params).await;
+        self.answer().await
+    }
+
+    /// Opens a session, and gives its header.
+    pub(crate) async fn initialize(&mut self, revision: &str, capabilities: Value) -> String {
+        let params = json!({
+            "protocolVersion": revision,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let answer = self.ask(&[], &message).await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.json()["result"]["protocolVersion"], revision);
+        let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
+        let told =
+            self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!((told.status(), told.body.as_str()), (202, ""));
+        session
+    }
+
+    pub(crate) async fn get(&mut self, headers: &[&str]) {
+        let common = ["Host: localhost", "Accept: text/event-stream"];
+        let headers: Vec<&str> = common.iter().chain(headers).copied().collect();
+        self.request("GET /mcp", &headers, "").await;
+    }
+
+    pub(crate) async fn delete(&mut self, session: &str) -> Answer {
+        self.request("DELETE /mcp", &["Host: localhost", session], "").await;
+        self.answer().await
+    }
+}
+
+pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+}
+
+pub(crate) const ACCEPT: &str = "Accept: application/json, text/event-stream";
+
+const PATIENCE: Duration = Duration::from_secs(10);
