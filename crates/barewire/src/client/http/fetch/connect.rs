@@ -119,10 +119,15 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connector = self.clone();
         Box::pin(async move {
-            let (origin, timeout) = (Origin::of(&uri).to_string(), connector.timeout);
-            let late =
-                |_| Err(FetchError::Connect { origin, why: format!("none came about within {timeout:?}") });
-            tokio::time::timeout(timeout, connector.connect(uri)).await.unwrap_or_else(late)
+            let timeout = connector.timeout;
+            let why = format!("none came about within {timeout:?}");
+            let late = match connector.proxies.to(&uri)? {
+                Some(proxy) => {
+                    FetchError::Proxy { proxy: proxy.name(), why: format!("of connections through it {why}") }
+                }
+                None => FetchError::Connect { origin: Origin::of(&uri).to_string(), why },
+            };
+            tokio::time::timeout(timeout, connector.connect(uri)).await.unwrap_or(Err(late))
         })
     }
 }

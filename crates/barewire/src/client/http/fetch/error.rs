@@ -175,7 +175,7 @@ impl FetchError {
         use rustls::CertificateError as Bad;
         let hint = match error {
             rustls::Error::InvalidMessage(_) => "; does that port want http:// instead?",
-            rustls::Error::InvalidCertificate(Bad::UnknownIssuer) => {
+            rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
                 "; if its authority is to be trusted, name a PEM file with it in SSL_CERT_FILE, or add it to the endpoint"
             }
             rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {

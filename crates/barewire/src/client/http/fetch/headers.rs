@@ -46,7 +46,7 @@ pub(super) fn for_strangers(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Set by the protocol, or by HTTP for one connection.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -57,6 +57,8 @@ const OURS: [&str; 14] = [
     "host",
     "keep-alive",
     "last-event-id",
+    // In a tunnel it would go to the server. A proxy's credentials are part of its URL.
+    "proxy-authorization",
     "te",
     "trailer",
     "transfer-encoding",
@@ -82,6 +84,7 @@ mod tests {
             ("", "hunter2"),
             ("Content-Length", "hunter2"),
             ("Host", "hunter2"),
+            ("Proxy-Authorization", "hunter2"),
             ("Transfer-Encoding", "hunter2"),
             ("Mcp-Session-Id", "hunter2"),
             ("MCP-Protocol-Version", "hunter2"),

@@ -207,6 +207,9 @@ impl Fetch {
                 headers.insert(header::AUTHORIZATION, headers::bearer(token)?);
             }
         }
+        if let Some(session) = headers.get_mut("mcp-session-id") {
+            session.set_sensitive(true);
+        }
         if let Some((name, value)) = self.shared.proxies.authorization(at.uri()) {
             headers.insert(name, value);
         }
