@@ -70,3 +70,8 @@ struct Servers;
 #[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../../../docs/clients.md")]
 struct Clients;
+
+/// And in what there is to say about HTTP.
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../../docs/transports.md")]
+struct Transports;

@@ -16,7 +16,15 @@ pub(super) struct Registry {
     version: AtomicU64,
     /// Somebody can change it.
     is_open: AtomicBool,
-    watchers: Mutex<Vec<Weak<Watch>>>,
+    watchers: Mutex<Watchers>,
+}
+
+/// Who is told.
+#[derive(Default)]
+struct Watchers {
+    all: Vec<Weak<Watch>>,
+    /// When there are so many, those that are gone are taken out.
+    clean_at: usize,
 }
 
 /// What is offered at one moment.
@@ -88,12 +96,16 @@ impl Registry {
     /// Tells this one too from now on, as long as it is there.
     pub(super) fn watch(&self, watch: &Arc<Watch>) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.retain(|watch| watch.strong_count() > 0);
-        watchers.push(Arc::downgrade(watch));
+        // Not each time: with thousands of clients that come and go it would be most of what is done.
+        if watchers.all.len() >= watchers.clean_at {
+            watchers.all.retain(|watch| watch.strong_count() > 0);
+            watchers.clean_at = 2 * watchers.all.len() + SOME;
+        }
+        watchers.all.push(Arc::downgrade(watch));
     }
 
     fn tell(&self, tell: impl Fn(&Watch)) {
-        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
         watchers.iter().filter_map(Weak::upgrade).for_each(|watch| tell(&watch));
     }
 }
@@ -159,3 +171,6 @@ impl fmt::Debug for Registry {
         f.debug_struct("Registry").field("version", &self.version()).finish_non_exhaustive()
     }
 }
+
+/// So many are not worth cleaning up.
+const SOME: usize = 16;
