@@ -24,6 +24,10 @@ impl Media {
 
     /// Which of them the value of a `Content-Type` is, if it is one. JSON in another charset than UTF-8 is none.
     pub fn parse(value: &[u8]) -> Option<Self> {
+        // As nearly everybody writes it.
+        if value == Self::Json.as_str().as_bytes() {
+            return Some(Self::Json);
+        }
         let range = Range::parse(value)?;
         let found = [Self::Json, Self::Events].into_iter().find(|media| range.names(*media))?;
         let charset =
@@ -50,6 +54,10 @@ pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Reje
 /// Without `Accept` everything is: RFC 9110, section 12.5.1. MCP has clients send one, but refusing what HTTP allows would only
 /// hit people who try a server by hand, and they read JSON as well as event streams.
 pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Result<(), Rejection> {
+    let mut values = headers.values("accept");
+    if values.next() == Some(USUAL) && values.next().is_none() {
+        return Ok(());
+    }
     let mut listed = false;
     // For each of ours, the most specific range that names it and its weight; zero means no.
     let mut best = [(0, 0); 2];
@@ -74,6 +82,9 @@ pub(super) fn accept(headers: &(impl Headers + ?Sized), media: &[Media]) -> Resu
         }
     }
 }
+
+/// What nearly all clients send.
+const USUAL: &[u8] = b"application/json, text/event-stream";
 
 /// `type/subtype; parameters`, all in lower case.
 struct Range {

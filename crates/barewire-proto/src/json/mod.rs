@@ -203,6 +203,12 @@ impl<'a> Text<'a> {
         unescape(self.inner())
     }
 
+    /// Which of these it spells, escapes or not.
+    #[inline]
+    pub(crate) fn find<T: Copy>(self, known: &[(&[u8], T)]) -> Option<T> {
+        name(self.inner(), known)
+    }
+
     /// The bytes between the quotes.
     fn inner(self) -> &'a [u8] {
         &self.raw[1..self.raw.len() - 1]

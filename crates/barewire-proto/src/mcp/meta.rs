@@ -53,18 +53,18 @@ impl<'a> RequestParams<'a> {
         let mut read = Self::default();
         let Some(params) = params else { return read };
         for member in params.json().members() {
-            let place = match &*member.name.to_name() {
-                "name" => &mut read.name,
-                "uri" => &mut read.uri,
-                "arguments" => &mut read.arguments,
-                "cursor" => &mut read.cursor,
-                "inputResponses" => &mut read.input_responses,
-                "requestState" => &mut read.request_state,
-                "_meta" => {
+            let Some(known) = member.name.find(PARAMS) else { continue };
+            let place = match known {
+                Param::Name => &mut read.name,
+                Param::Uri => &mut read.uri,
+                Param::Arguments => &mut read.arguments,
+                Param::Cursor => &mut read.cursor,
+                Param::InputResponses => &mut read.input_responses,
+                Param::RequestState => &mut read.request_state,
+                Param::Meta => {
                     read.meta = RequestMeta::read(member.value);
                     continue;
                 }
-                _ => continue,
             };
             *place = Some(member.value);
         }
@@ -99,18 +99,60 @@ impl<'a> RequestMeta<'a> {
     pub fn read(meta: Json<'a>) -> Self {
         let mut read = Self { json: Some(meta), ..Self::default() };
         for member in meta.members() {
-            let place = match &*member.name.to_name() {
-                key::PROTOCOL_VERSION => &mut read.protocol_version,
-                key::CLIENT_INFO => &mut read.client_info,
-                key::CLIENT_CAPABILITIES => &mut read.client_capabilities,
-                key::LOG_LEVEL => &mut read.log_level,
-                key::TRACEPARENT => &mut read.traceparent,
-                key::TRACESTATE => &mut read.tracestate,
-                key::BAGGAGE => &mut read.baggage,
-                _ => continue,
+            let Some(known) = member.name.find(META) else { continue };
+            let place = match known {
+                Key::ProtocolVersion => &mut read.protocol_version,
+                Key::ClientInfo => &mut read.client_info,
+                Key::ClientCapabilities => &mut read.client_capabilities,
+                Key::LogLevel => &mut read.log_level,
+                Key::Traceparent => &mut read.traceparent,
+                Key::Tracestate => &mut read.tracestate,
+                Key::Baggage => &mut read.baggage,
             };
             *place = Some(member.value);
         }
         read
     }
 }
+
+#[derive(Clone, Copy)]
+enum Param {
+    Name,
+    Uri,
+    Arguments,
+    Cursor,
+    InputResponses,
+    RequestState,
+    Meta,
+}
+
+#[derive(Clone, Copy)]
+enum Key {
+    ProtocolVersion,
+    ClientInfo,
+    ClientCapabilities,
+    LogLevel,
+    Traceparent,
+    Tracestate,
+    Baggage,
+}
+
+// As bytes, because names are compared as they stand before anybody asks what their escapes mean.
+const PARAMS: &[(&[u8], Param)] = &[
+    (b"name", Param::Name),
+    (b"uri", Param::Uri),
+    (b"arguments", Param::Arguments),
+    (b"cursor", Param::Cursor),
+    (b"inputResponses", Param::InputResponses),
+    (b"requestState", Param::RequestState),
+    (b"_meta", Param::Meta),
+];
+const META: &[(&[u8], Key)] = &[
+    (key::PROTOCOL_VERSION.as_bytes(), Key::ProtocolVersion),
+    (key::CLIENT_INFO.as_bytes(), Key::ClientInfo),
+    (key::CLIENT_CAPABILITIES.as_bytes(), Key::ClientCapabilities),
+    (key::LOG_LEVEL.as_bytes(), Key::LogLevel),
+    (key::TRACEPARENT.as_bytes(), Key::Traceparent),
+    (key::TRACESTATE.as_bytes(), Key::Tracestate),
+    (key::BAGGAGE.as_bytes(), Key::Baggage),
+];

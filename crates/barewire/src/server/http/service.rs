@@ -7,8 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use barewire_proto::http::{EventId, Headers, Plan, Rejection, Rule, Verb, admit, header as mcp, plan};
-use barewire_proto::json::Text;
+use barewire_proto::http::{
+    EventId, Headers, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single,
+};
 use barewire_proto::mcp::{RequestParams, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed, parse};
 use bytes::Bytes;
@@ -203,13 +204,13 @@ fn check_params(endpoint: &Endpoint, headers: &Of<'_>, parsed: &Parsed<'_>) -> R
     if request.method != "tools/call" {
         return Ok(());
     }
-    let params = RequestParams::read(request.params);
-    let Some(name) = params.name.and_then(Text::from_json).and_then(Text::to_str) else { return Ok(()) };
+    // It says what the body says: that has been checked.
+    let name = single(headers, mcp::NAME).ok().flatten().and_then(|name| mirror::decode(name).ok());
     let offer = endpoint.shared.registry.offer();
-    let Some(tool) = offer.tools.find(&name) else { return Ok(()) };
-    match tool.header_params() {
+    let known = name.and_then(|name| offer.tools.find(&name)?.header_params());
+    match known {
         Some(known) => known
-            .check(params.arguments, headers)
+            .check(RequestParams::read(request.params).arguments, headers)
             .map_err(|rejection| refused(rejection.answering(&request.id))),
         None => Ok(()),
     }
