@@ -165,6 +165,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
     /// Ends at once: handlers are stopped, and all who wait are told.
     pub(crate) fn end(&self, reason: Reason) {
         self.put(Input::Do(Box::new(move |turn| drop(turn.finish(reason, None)))));
+        // The driver holds what the connection was made of.
+        self.queue.wake();
     }
 
     /// Begins nothing new, and tells handlers that would go on for ever.
@@ -244,6 +246,10 @@ impl<O: Outlet + 'static> Exchanges<O> {
     ) -> Poll<()> {
         loop {
             self.work();
+            // First, so that what others change while we look wakes us.
+            if self.queue.poll(context).is_ready() && !self.is_over() {
+                continue;
+            }
             if self.is_over() {
                 return Poll::Ready(());
             }
@@ -261,9 +267,6 @@ impl<O: Outlet + 'static> Exchanges<O> {
                     return Poll::Ready(());
                 }
                 due = Some(due.map_or(end, |due| due.min(end)));
-            }
-            if self.queue.poll(context).is_ready() {
-                continue;
             }
             let Some(at) = due else { return Poll::Pending };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
