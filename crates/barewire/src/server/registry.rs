@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use super::watch::Watch;
 use super::{Prompt, Resource, Template, Tool};
@@ -19,12 +19,12 @@ pub(super) struct Registry {
     watchers: Mutex<Watchers>,
 }
 
-/// Who is told.
+/// Who is told of changes, by number.
 #[derive(Default)]
 struct Watchers {
-    all: Vec<Weak<Watch>>,
-    /// When there are so many, those that are gone are taken out.
-    clean_at: usize,
+    /// Each takes itself out when it is dropped, so that nothing is left of it here.
+    all: BTreeMap<u64, Weak<Watch>>,
+    last: u64,
 }
 
 /// What is offered at one moment.
@@ -94,19 +94,28 @@ impl Registry {
     }
 
     /// Tells this one too from now on, as long as it is there.
-    pub(super) fn watch(&self, watch: &Arc<Watch>) {
-        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not each time: with thousands of clients that come and go it would be most of what is done.
-        if watchers.all.len() >= watchers.clean_at {
-            watchers.all.retain(|watch| watch.strong_count() > 0);
-            watchers.clean_at = 2 * watchers.all.len() + SOME;
+    pub(super) fn watch(self: &Arc<Self>, watch: &Arc<Watch>) {
+        let mut watchers = self.watchers();
+        let number = watchers.last + 1;
+        if watch.is_watching(self, number) {
+            watchers.last = number;
+            watchers.all.insert(number, Arc::downgrade(watch));
         }
-        watchers.all.push(Arc::downgrade(watch));
+    }
+
+    /// Tells this one no longer.
+    pub(super) fn unwatch(&self, number: u64) {
+        self.watchers().all.remove(&number);
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, Watchers> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, tell: impl Fn(&Watch)) {
-        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
-        watchers.iter().filter_map(Weak::upgrade).for_each(|watch| tell(&watch));
+        // Not while they are locked: the last one to hold a watch may be us, and then it takes itself out.
+        let watchers: Vec<_> = self.watchers().all.values().filter_map(Weak::upgrade).collect();
+        watchers.iter().for_each(|watch| tell(watch));
     }
 }
 
@@ -171,6 +180,3 @@ impl fmt::Debug for Registry {
         f.debug_struct("Registry").field("version", &self.version()).finish_non_exhaustive()
     }
 }
-
-/// So many are not worth cleaning up.
-const SOME: usize = 16;

@@ -4,18 +4,20 @@
 //! once of a hundred changes, and costs no more memory than what it asked to be told of.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use barewire_proto::mcp::SubscriptionFilter;
 use tokio::sync::Notify;
 
-use super::registry::Kind;
+use super::registry::{Kind, Registry};
 
 /// What one client, or one listen of it, wants to be told and has not been told yet.
 #[derive(Debug)]
 pub(super) struct Watch {
     inner: Mutex<Inner>,
     told: Notify,
+    /// Who tells it, and as which of all that are told.
+    told_by: OnceLock<(Weak<Registry>, u64)>,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,13 @@ pub(super) struct News {
 impl Watch {
     /// Watches for what `wants` says.
     pub(super) fn new(wants: SubscriptionFilter) -> Self {
-        Self { inner: Mutex::new(Inner { wants, news: News::default() }), told: Notify::new() }
+        let inner = Inner { wants, news: News::default() };
+        Self { inner: Mutex::new(inner), told: Notify::new(), told_by: OnceLock::new() }
+    }
+
+    /// Is told by this from now on; `false` if it is told already.
+    pub(super) fn is_watching(&self, registry: &Arc<Registry>, number: u64) -> bool {
+        self.told_by.set((Arc::downgrade(registry), number)).is_ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -95,6 +103,16 @@ impl Watch {
                 return news;
             }
             self.told.notified().await;
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some((registry, number)) = self.told_by.take()
+            && let Some(registry) = registry.upgrade()
+        {
+            registry.unwatch(number);
         }
     }
 }
