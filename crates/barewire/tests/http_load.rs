@@ -1,0 +1,130 @@
+//! A server over HTTP under load, and with clients that stall, vanish, dribble or lie: what each is told, and what is left of
+//! it afterwards. Clients are written by hand on sockets, so that they can do what no library would.
+//!
+//! The same at full length, in some minutes:
+//!
+//! ```text
+//! cargo test --release -p barewire --features http --test http_load -- --ignored --nocapture --test-threads=1
+//! ```
+#![cfg(all(target_os = "linux", feature = "http"))]
+
+#[path = "http_load/injection.rs"]
+mod injection;
+#[path = "http_load/process.rs"]
+mod process;
+#[path = "http_load/requests.rs"]
+mod requests;
+#[path = "http_load/sessions.rs"]
+mod sessions;
+#[path = "http_load/shutdown.rs"]
+mod shutdown;
+#[path = "http_load/slow.rs"]
+mod slow;
+#[path = "http_load/stall.rs"]
+mod stall;
+#[path = "http_load/streams.rs"]
+mod streams;
+#[path = "http_load/unique.rs"]
+mod unique;
+#[path = "http_load/vanish.rs"]
+mod vanish;
+#[path = "http_load/wire.rs"]
+mod wire;
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use barewire::Server;
+use barewire::server::Handle;
+use barewire::server::http::{Limits, Stop};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// A server at a port of its own.
+struct Served {
+    addr: SocketAddr,
+    /// What changes its offer.
+    handle: Handle,
+    stop: Stop,
+    running: JoinHandle<()>,
+}
+
+impl Served {
+    async fn start(server: Server, limits: Limits) -> Self {
+        let handle = server.handle();
+        let http = server.http().limits(limits).log_to(io::sink());
+        let listener = http.bind("127.0.0.1:0").await.expect("a port");
+        let (addr, stop) = (listener.local_addr().expect("it listens"), listener.stop());
+        Self { addr, handle, stop, running: tokio::spawn(listener.run()) }
+    }
+
+    /// It goes on to answer: a request of a client that does nothing wrong is served at once.
+    async fn is_alive(&self) {
+        let answer =
+            soon("an echo", wire::Wire::call(self.addr, 7, "echo", r#"{"text":"still there"}"#)).await;
+        assert_eq!(answer, "still there");
+    }
+
+    /// Stops it, and waits for its end.
+    async fn end(self) {
+        self.stop.stop();
+        soon("the end", self.running).await.expect("no panic");
+    }
+}
+
+/// What most tools here are given.
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+/// A server with the tool `echo`.
+fn echo() -> Server {
+    Server::new("load", "1").tool("echo", "Says it back", |Text { text }| async move { text })
+}
+
+/// Default limits, but for these.
+fn limits(set: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    set(&mut limits);
+    limits
+}
+
+fn threads() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Nothing that is waited for here takes longer, however busy the machine is: it hangs.
+async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    within(Duration::from_secs(20), what, future).await
+}
+
+async fn within<F: Future>(time: Duration, what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(time, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("not within {time:?}: {what}"),
+    }
+}
+
+/// Waits until it is so.
+async fn until(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    within(time, what, async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// What was found, for whoever runs the long versions.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "{what}");
+}

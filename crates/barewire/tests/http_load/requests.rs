@@ -1,0 +1,70 @@
+//! Requests as bytes, in both eras.
+
+/// A modern request. What has a name says it in a header too.
+pub(super) fn modern(id: u64, method: &str, name: Option<&str>, params: &str) -> Vec<u8> {
+    let meta = format!(
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientInfo":{{"name":"load","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}"#
+    );
+    let name_member = name.map(|name| format!(r#","name":"{name}""#)).unwrap_or_default();
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{name_member}{params}}}}}"#
+    );
+    let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    post(&format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{name}"), &body)
+}
+
+/// A modern call of a tool.
+pub(super) fn call(id: u64, tool: &str, arguments: &str) -> Vec<u8> {
+    modern(id, "tools/call", Some(tool), &format!(r#","arguments":{arguments}"#))
+}
+
+/// A modern request to be told when the list of tools changes.
+pub(super) fn listen(id: u64) -> Vec<u8> {
+    modern(id, "subscriptions/listen", None, r#","notifications":{"toolsListChanged":true}"#)
+}
+
+pub(super) fn initialize() -> Vec<u8> {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"load","version":"1"}}}}}}"#
+    );
+    post("", &body)
+}
+
+pub(super) fn initialized(session: &str) -> Vec<u8> {
+    in_session(session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+}
+
+/// A call of a tool in a session.
+pub(super) fn session_call(session: &str, id: u64, tool: &str, arguments: &str) -> Vec<u8> {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{"progressToken":{id}}},"name":"{tool}","arguments":{arguments}}}}}"#
+    );
+    in_session(session, &body)
+}
+
+pub(super) fn in_session(session: &str, body: &str) -> Vec<u8> {
+    post(&format!("MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n"), body)
+}
+
+pub(super) fn post(headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST {HEAD}Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// The stream of a session, or the rest of one behind an event.
+pub(super) fn get(session: &str, last_event_id: Option<&str>) -> Vec<u8> {
+    let last = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    format!("GET {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n{last}\r\n")
+        .into_bytes()
+}
+
+pub(super) fn delete(session: &str) -> Vec<u8> {
+    format!("DELETE {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n\r\n").into_bytes()
+}
+
+/// What every request says, behind its method.
+pub(super) const HEAD: &str =
+    "/mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n";
+const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-11-25";

@@ -1,0 +1,170 @@
+//! The end in the middle of everything: streams end with what they have to say, calls finish, and it takes a bounded time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use barewire::Server;
+use barewire::server::{Call, Progress};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::wire::{Wire, text};
+use super::{Served, Text, echo, limits, requests, say, soon, threads, until};
+
+#[test]
+fn what_is_under_way_is_finished() {
+    threads().block_on(run(5));
+}
+
+#[test]
+#[ignore = "long: 5,000 connections"]
+fn five_thousand_connections_are_finished() {
+    super::process::allow_files(11_000);
+    threads().block_on(run(1_000));
+}
+
+#[test]
+fn what_does_not_finish_is_given_up() {
+    threads().block_on(stuck());
+}
+
+/// A server whose tools take a while; `telling` says something first. And how many calls have begun.
+fn server(time: Duration) -> (Server, Arc<AtomicUsize>) {
+    let begun: Arc<AtomicUsize> = Arc::default();
+    let (slow, telling) = (Arc::clone(&begun), Arc::clone(&begun));
+    let server = echo()
+        .tool("slow", "Takes a while", move |Text { text }| {
+            slow.fetch_add(1, Ordering::SeqCst);
+            async move {
+                tokio::time::sleep(time).await;
+                text
+            }
+        })
+        .tool("telling", "Says something, and takes a while", move |call: Call, Text { text }| {
+            let telling = Arc::clone(&telling);
+            async move {
+                call.progress(Progress::new(1.0)).await.expect("the client is there");
+                telling.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(time).await;
+                text
+            }
+        });
+    (server, begun)
+}
+
+async fn run(each: u64) {
+    // Long enough that all have begun before the first is done.
+    let time = Duration::from_millis(700 + 2 * each);
+    let (server, begun) = server(time);
+    let limits = limits(|limits| limits.grace = Duration::from_secs(30));
+    let served = Served::start(server, limits).await;
+    let addr = served.addr;
+    let mut listens = Vec::new();
+    let mut unasked = Vec::new();
+    let mut sessions = Vec::new();
+    for id in 0..each {
+        let mut listen = Wire::connect(addr).await;
+        listen.send(&requests::listen(id)).await.expect("it is taken");
+        listen.head().await.expect("a stream");
+        listen.event().await.expect("a stream").expect("an acknowledgement");
+        listens.push(tokio::spawn(async move { (id, rest(listen).await) }));
+        let mut wire = Wire::connect(addr).await;
+        let session = wire.initialize().await;
+        wire.send(&requests::get(&session, None)).await.expect("it is taken");
+        wire.head().await.expect("a stream");
+        unasked.push(tokio::spawn(rest(wire)));
+        sessions.push(session);
+    }
+    let idle = Wire::connect(addr).await;
+    let mut calls: Vec<JoinHandle<(u64, String)>> = Vec::new();
+    for (id, session) in (0..).zip(sessions) {
+        calls.push(tokio::spawn(call(addr, id, requests::call(id, "slow", &argument(id)))));
+        calls.push(tokio::spawn(call(addr, id, requests::call(id, "telling", &argument(id)))));
+        let in_session = |tool| requests::session_call(&session, id, tool, &argument(id));
+        calls.push(tokio::spawn(call(addr, id, in_session("slow"))));
+        calls.push(tokio::spawn(call(addr, id + each, {
+            requests::session_call(&session, id + each, "telling", &argument(id + each))
+        })));
+    }
+    until(Duration::from_secs(20), "all calls have begun", || begun.load(Ordering::SeqCst) == calls.len())
+        .await;
+    let stopped = Instant::now();
+    served.stop.stop();
+    // Nobody new.
+    let refused = async { while TcpStream::connect(addr).await.is_ok() {} };
+    soon("refused connections", refused).await;
+    for listen in listens {
+        let (id, messages) = soon("the end of a listen", listen).await.expect("it ends in order");
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert_eq!(
+            (messages[0]["id"].as_u64(), &messages[0]["result"]["resultType"]),
+            (Some(id), &"complete".into())
+        );
+    }
+    let streams = stopped.elapsed();
+    for stream in unasked {
+        let messages = soon("the end of a stream", stream).await.expect("it ends in order");
+        assert!(messages.is_empty(), "{messages:?}");
+    }
+    assert_eq!(soon("the end of an idle connection", idle.rest()).await, b"");
+    for call in calls {
+        let (id, text) = soon("the answer to a call", call).await.expect("it is answered");
+        assert_eq!(text, format!("of {id}"));
+    }
+    soon("the end", served.running).await.expect("no panic");
+    let all = stopped.elapsed();
+    say(&format!("shutdown: {each} listens over after {streams:?}, {} calls after {all:?}", 4 * each));
+    assert!(all < time + Duration::from_secs(5), "{all:?}");
+}
+
+/// What never ends is ended.
+async fn stuck() {
+    let (server, begun) = server(Duration::from_secs(3600));
+    let grace = Duration::from_millis(500);
+    let served = Served::start(server, limits(|limits| limits.grace = grace)).await;
+    let mut wires = Vec::new();
+    for tool in ["slow", "telling"] {
+        let mut wire = Wire::connect(served.addr).await;
+        wire.send(&requests::call(1, tool, &argument(1))).await.expect("it is taken");
+        wires.push(wire);
+        let mut wire = Wire::connect(served.addr).await;
+        let session = wire.initialize().await;
+        wire.send(&requests::session_call(&session, 1, tool, &argument(1))).await.expect("it is taken");
+        wires.push(wire);
+    }
+    // And one that has sent half of a request.
+    let mut half = Wire::connect(served.addr).await;
+    half.send(b"POST /mcp HTTP/1.1\r\nHost: localh").await.expect("it is taken");
+    wires.push(half);
+    until(Duration::from_secs(10), "all calls have begun", || begun.load(Ordering::SeqCst) == 4).await;
+    let stopped = Instant::now();
+    served.stop.stop();
+    soon("the end", served.running).await.expect("no panic");
+    assert!(stopped.elapsed() < grace + Duration::from_secs(2), "{:?}", stopped.elapsed());
+    for wire in wires {
+        soon("a closed connection", wire.rest()).await;
+    }
+}
+
+fn argument(id: u64) -> String {
+    format!(r#"{{"text":"of {id}"}}"#)
+}
+
+/// A call on a connection of its own.
+async fn call(addr: SocketAddr, id: u64, request: Vec<u8>) -> (u64, String) {
+    let mut wire = Wire::connect(addr).await;
+    wire.send(&request).await.expect("it is taken");
+    (id, text(&wire.answer().await, id))
+}
+
+/// All messages that still come, until the stream ends as a stream should.
+async fn rest(mut wire: Wire) -> Vec<Value> {
+    let mut messages = Vec::new();
+    while let Some(event) = wire.event().await.expect("it ends in order") {
+        messages.push(event.message);
+    }
+    messages
+}

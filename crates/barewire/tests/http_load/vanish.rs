@@ -1,0 +1,194 @@
+//! Clients that vanish. In the modern era their handlers are dropped; in the legacy era they go on, and what they say can be
+//! fetched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use barewire::Server;
+use barewire::server::{Call, Progress};
+use tokio::sync::watch;
+
+use super::wire::{Wire, text};
+use super::{Served, Text, echo, limits, requests, say, soon, threads, until};
+
+#[test]
+fn modern_handlers_are_dropped() {
+    threads().block_on(modern(40));
+}
+
+#[test]
+fn legacy_handlers_go_on_and_their_answers_are_fetched() {
+    threads().block_on(legacy(40));
+}
+
+#[test]
+#[ignore = "long: 2,000 clients"]
+fn two_thousand_modern_handlers_are_dropped() {
+    super::process::allow_files(5_000);
+    threads().block_on(modern(2_000));
+}
+
+#[test]
+#[ignore = "long: 2,000 clients"]
+fn two_thousand_legacy_handlers_go_on() {
+    super::process::allow_files(5_000);
+    threads().block_on(legacy(2_000));
+}
+
+/// How many handlers have begun, are in progress, and have been finished.
+#[derive(Default)]
+struct Counts {
+    begun: AtomicUsize,
+    running: AtomicUsize,
+    finished: AtomicUsize,
+}
+
+/// Counts one that runs, until it is dropped.
+struct Runs(Arc<Counts>);
+
+impl Runs {
+    fn begin(counts: &Arc<Counts>) -> Self {
+        counts.begun.fetch_add(1, Ordering::SeqCst);
+        counts.running.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(counts))
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Handlers that wait for the gate to open: `mute` says nothing before, `telling` reports progress.
+fn server(counts: &Arc<Counts>, gate: &watch::Receiver<bool>) -> Server {
+    let waits = || {
+        let (counts, gate) = (Arc::clone(counts), gate.clone());
+        move || (Runs::begin(&counts), Arc::clone(&counts), gate.clone())
+    };
+    let (mute, telling) = (waits(), waits());
+    echo()
+        .tool("mute", "Waits", move |Text { text }| {
+            let (runs, counts, mut gate) = mute();
+            async move {
+                let _runs = runs;
+                gate.wait_for(|open| *open).await.expect("the test holds the gate");
+                counts.finished.fetch_add(1, Ordering::SeqCst);
+                text
+            }
+        })
+        .tool("telling", "Says so, and waits", move |call: Call, Text { text }| {
+            let (runs, counts, mut gate) = telling();
+            async move {
+                let _runs = runs;
+                call.progress(Progress::new(1.0)).await.expect("the client is there");
+                gate.wait_for(|open| *open).await.expect("the test holds the gate");
+                // Nobody may be there to hear it.
+                let _ = call.progress(Progress::new(2.0)).await;
+                counts.finished.fetch_add(1, Ordering::SeqCst);
+                text
+            }
+        })
+}
+
+async fn modern(count: usize) {
+    let counts = Arc::new(Counts::default());
+    let (_gate, closed) = watch::channel(false);
+    // As many as there are, so that it shows if one of them is not given back.
+    let served = Served::start(server(&counts, &closed), limits(|limits| limits.streams = count)).await;
+    for round in 1..=2 {
+        let mut wires = Vec::new();
+        for number in 0..count {
+            let id = u64::try_from(number).expect("a count");
+            let mut wire = Wire::connect(served.addr).await;
+            match number % 3 {
+                // Not even a status has come.
+                0 => wire.send(&requests::call(id, "mute", r#"{"text":""}"#)).await.expect("it is taken"),
+                1 => {
+                    wire.send(&requests::call(id, "telling", r#"{"text":""}"#)).await.expect("it is taken");
+                    wire.head().await.expect("a stream");
+                    let event = soon("progress", wire.event()).await.expect("a stream").expect("no end");
+                    assert_eq!(event.message["method"], "notifications/progress");
+                }
+                _ => {
+                    wire.send(&requests::listen(id)).await.expect("it is taken");
+                    wire.head().await.expect("a stream");
+                    soon("an acknowledgement", wire.event()).await.expect("a stream").expect("no end");
+                }
+            }
+            wires.push(wire);
+        }
+        let calls = (0..count).filter(|number| number % 3 < 2).count();
+        until(Duration::from_secs(10), "all have begun", || {
+            counts.begun.load(Ordering::SeqCst) == round * calls
+        })
+        .await;
+        assert_eq!(counts.running.load(Ordering::SeqCst), calls);
+        let mut one_more = Wire::connect(served.addr).await;
+        let (head, _) = one_more.ask(&requests::listen(1)).await;
+        assert_eq!(head.status, 503, "there are as many streams as there may be");
+        drop(wires);
+        let begun = Instant::now();
+        // A second, and what a busy machine takes to close so many.
+        let time =
+            Duration::from_secs(1) + Duration::from_micros(u64::try_from(count).expect("a count") * 500);
+        until(time, "all handlers are dropped", || counts.running.load(Ordering::SeqCst) == 0).await;
+        say(&format!("{calls} handlers dropped {:?} after their clients vanished", begun.elapsed()));
+    }
+    assert_eq!(counts.finished.load(Ordering::SeqCst), 0);
+    served.is_alive().await;
+    served.end().await;
+}
+
+async fn legacy(count: usize) {
+    let counts = Arc::new(Counts::default());
+    let (gate, closed) = watch::channel(false);
+    let served = Served::start(server(&counts, &closed), limits(|_| {})).await;
+    let mut left = Vec::new();
+    for number in 0..count {
+        let id = u64::try_from(number).expect("a count");
+        let mut wire = Wire::connect(served.addr).await;
+        let session = wire.initialize().await;
+        let arguments = format!(r#"{{"text":"of {number}"}}"#);
+        let tool = if number % 4 == 0 { "mute" } else { "telling" };
+        wire.send(&requests::session_call(&session, id, tool, &arguments)).await.expect("it is taken");
+        if tool == "telling" {
+            wire.head().await.expect("a stream");
+            let event = soon("progress", wire.event()).await.expect("a stream").expect("no end");
+            assert_eq!(event.message["method"], "notifications/progress");
+            left.push((id, session, event.id.expect("events of sessions have ids")));
+        } else {
+            until(Duration::from_secs(10), "it has begun", || {
+                counts.begun.load(Ordering::SeqCst) == number + 1
+            })
+            .await;
+        }
+    }
+    // The wires are gone. Nothing is cancelled by that, however long one waits.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(counts.running.load(Ordering::SeqCst), count);
+    gate.send_replace(true);
+    until(Duration::from_secs(10), "all have finished", || counts.finished.load(Ordering::SeqCst) == count)
+        .await;
+    for (id, session, last) in &left {
+        // Twice, because the connection may break again.
+        for _ in 0..2 {
+            let mut wire = Wire::connect(served.addr).await;
+            wire.send(&requests::get(session, Some(last))).await.expect("it is taken");
+            let head = wire.head().await.expect("a stream");
+            assert_eq!(head.status, 200);
+            let mut messages = Vec::new();
+            while let Some(event) = soon("the rest", wire.event()).await.expect("a stream") {
+                assert_ne!(event.id.as_deref(), Some(last.as_str()), "it is known already");
+                messages.push(event.message);
+            }
+            let answer = messages.pop().expect("the answer");
+            assert_eq!(text(&answer, *id), format!("of {id}"));
+            assert_eq!(messages.len(), 1, "{messages:?}");
+            assert_eq!(messages[0]["params"]["progress"].as_f64(), Some(2.0));
+        }
+    }
+    say(&format!("{} answers fetched after their clients vanished", left.len()));
+    served.end().await;
+}
