@@ -112,6 +112,20 @@ impl<T: Transport> Connection<T> {
         self
     }
 
+    /// The same, to where others log.
+    #[cfg(feature = "http")]
+    pub(crate) fn log(mut self, log: Log) -> Self {
+        self.settings.log = log;
+        self
+    }
+
+    /// Passes trace context as others do.
+    #[cfg(feature = "http")]
+    pub(crate) fn traced(mut self, trace: Option<Arc<dyn Trace>>) -> Self {
+        self.settings.trace = trace;
+        self
+    }
+
     /// Passes trace context in and out.
     #[must_use]
     pub fn trace(mut self, trace: impl Trace) -> Self {

@@ -34,13 +34,19 @@ pub(crate) struct Delivery {
 
 /// A connection whose messages come and go in exchanges.
 pub(crate) struct Exchanges<O> {
-    turn: Mutex<Turn<O>>,
-    /// What is to be done by whoever has the turn.
+    state: Mutex<State<O>>,
+    /// What is to be done by whoever has the state.
     inbox: Mutex<VecDeque<Input<O>>>,
-    /// When a call of ours runs out of time, as the driver knows it.
+    /// When the driver has to look at the time next. Only changed by whoever has the state.
     due: Mutex<Option<Instant>>,
     queue: Arc<Queue>,
     grace: Duration,
+}
+
+struct State<O> {
+    turn: Turn<O>,
+    /// What is not finished by then is given up.
+    ends: Option<Instant>,
 }
 
 enum Input<O> {
@@ -105,11 +111,13 @@ impl<O: Outlet> Turn<O> {
                 self.refuse(&request, Refusal::Busy, self.exchange.into());
             }
             Parsed::Batch(batch) => {
+                let (group, place) = self.open_group();
                 for element in batch.elements() {
                     if let Ok(Message::Request(request)) = element {
-                        self.refuse(&request, Refusal::Busy, self.exchange.into());
+                        self.refuse(&request, Refusal::Busy, place);
                     }
                 }
+                self.close_entry(group);
             }
             _ => self.report("dropped a notification: too many wait to be handled"),
         }
@@ -144,7 +152,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         let grace = settings.grace;
         let turn = Turn::alone(settings, outlet);
         let queue = Arc::clone(&turn.queue);
-        Self { turn: Mutex::new(turn), inbox: Mutex::default(), due: Mutex::default(), queue, grace }
+        let state = Mutex::new(State { turn, ends: None });
+        Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
     }
 
     /// The other side. The connection shuts down when the last one is dropped.
@@ -164,9 +173,10 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     /// Ends at once: handlers are stopped, and all who wait are told.
     pub(crate) fn end(&self, reason: Reason) {
-        self.put(Input::Do(Box::new(move |turn| drop(turn.finish(reason, None)))));
-        // The driver holds what the connection was made of.
-        self.queue.wake();
+        self.put(Input::Do(Box::new(move |turn| {
+            turn.give_up();
+            drop(turn.finish(reason, None));
+        })));
     }
 
     /// Begins nothing new, and tells handlers that would go on for ever.
@@ -179,6 +189,11 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.queue.closed().is_some()
     }
 
+    /// There may be room for what could not be begun.
+    pub(crate) fn has_room(&self) {
+        self.queue.wake();
+    }
+
     fn put(&self, input: Input<O>) {
         self.inbox().push_back(input);
         self.work();
@@ -188,93 +203,104 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what there is to do, unless somebody else is at it: they look again before they go.
-    fn work(&self) {
+    fn due(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what there is to do. `false` if somebody else is at it: they look again before they go.
+    fn work(&self) -> bool {
         loop {
-            let mut turn = match self.turn.try_lock() {
-                Ok(turn) => turn,
-                Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
+            let mut state = match self.state.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(state)) => state.into_inner(),
+                Err(TryLockError::WouldBlock) => return false,
             };
-            if self.queue.closed().is_none() {
-                turn.take_commands();
-                turn.start_waiting();
+            let all = self.some(&mut state);
+            let due = self.see_to_the_end(&mut state);
+            let changed = std::mem::replace(&mut *self.due(), due) != due;
+            drop(state);
+            // Not before, so that the driver finds the state free.
+            if changed || !all {
+                self.queue.wake();
             }
-            loop {
-                let Some(input) = self.inbox().pop_front() else { break };
-                match input {
-                    Input::Message(_) if self.queue.closed().is_some() => {}
-                    Input::Message(Delivery { exchange, caller, message }) => {
-                        let parsed = parse(&message, turn.limits.depth);
-                        turn.deliver(exchange, caller, &message, parsed);
-                    }
-                    Input::Do(run) => run(&mut turn),
-                }
-            }
-            self.note_due(&turn);
-            drop(turn);
-            let is_done = self.inbox().is_empty() && (self.queue.is_empty() || self.is_over());
-            if is_done {
-                return;
+            // The driver goes on with the rest, so that nobody works for others for ever.
+            if !all || (self.inbox().is_empty() && (self.queue.is_empty() || self.is_over())) {
+                return true;
             }
         }
     }
 
-    /// Tells the driver when it has to look at the time next.
-    fn note_due(&self, turn: &Turn<O>) {
-        let next = turn.session.next_deadline().map(|at| turn.at(at));
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        // It also begins the end, and sees that all is done.
-        let ends = turn.wants == Wants::Shutdown && (turn.closing.is_none() || turn.is_done());
-        if std::mem::replace(&mut *due, next) != next || ends {
-            self.queue.wake();
+    /// Does some of it; `true` if that was all.
+    fn some(&self, state: &mut State<O>) -> bool {
+        let turn = &mut state.turn;
+        if !self.is_over() {
+            turn.take_commands();
+            turn.start_waiting();
         }
+        for _ in 0..SOME {
+            let Some(input) = self.inbox().pop_front() else { return true };
+            match input {
+                Input::Message(Delivery { exchange, .. }) if self.is_over() => turn.output.over(exchange),
+                Input::Message(Delivery { exchange, caller, message }) => {
+                    let parsed = parse(&message, turn.limits.depth);
+                    turn.deliver(exchange, caller, &message, parsed);
+                }
+                Input::Do(run) => run(turn),
+            }
+        }
+        false
+    }
+
+    /// Ends what is to end, and says when to look again.
+    fn see_to_the_end(&self, state: &mut State<O>) -> Option<Instant> {
+        if self.is_over() {
+            return None;
+        }
+        let State { turn, ends } = state;
+        let call = turn.session.next_deadline().map(|at| turn.at(at));
+        if turn.wants != Wants::Shutdown {
+            return call;
+        }
+        let end = *ends.get_or_insert_with(|| {
+            turn.begin_end();
+            later(Instant::now(), self.grace)
+        });
+        if turn.is_done() || Instant::now() >= end {
+            turn.finish(Reason::Shutdown, None);
+            return None;
+        }
+        Some(call.map_or(end, |call| call.min(end)))
     }
 
     /// Does what time and handlers bring about, until the connection is over.
     pub(crate) async fn drive(&self) -> Closed {
-        let (mut timer, mut ends): (Option<Pin<Box<Sleep>>>, _) = (None, None);
-        poll_fn(|context| self.poll(context, &mut timer, &mut ends)).await;
+        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        poll_fn(|context| self.poll(context, &mut timer)).await;
         self.queue.ended().await
     }
 
-    fn poll(
-        &self,
-        context: &mut Context<'_>,
-        timer: &mut Option<Pin<Box<Sleep>>>,
-        ends: &mut Option<Instant>,
-    ) -> Poll<()> {
+    fn poll(&self, context: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<()> {
         loop {
-            self.work();
             // First, so that what others change while we look wakes us.
-            if self.queue.poll(context).is_ready() && !self.is_over() {
-                continue;
-            }
+            self.queue.register(context);
+            let looked = self.work();
             if self.is_over() {
                 return Poll::Ready(());
             }
-            let grace = self.grace;
-            let mut due = *self.due.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Ok(mut turn) = self.turn.try_lock()
-                && turn.wants == Wants::Shutdown
-            {
-                let end = *ends.get_or_insert_with(|| {
-                    turn.begin_end();
-                    later(Instant::now(), grace)
-                });
-                if turn.is_done() || Instant::now() >= end {
-                    turn.finish(Reason::Shutdown, None);
-                    return Poll::Ready(());
-                }
-                due = Some(due.map_or(end, |due| due.min(end)));
-            }
-            let Some(at) = due else { return Poll::Pending };
+            let due = *self.due();
+            // Whoever is at it wakes us if there is something left for us.
+            let Some(at) = due.filter(|_| looked) else { return Poll::Pending };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
             }
             std::task::ready!(timer.as_mut().poll(context));
+            // Until somebody has seen to it, it is not due again.
+            *self.due() = None;
             self.put(Input::Do(Box::new(Turn::tick)));
         }
     }
 }
+
+/// So many messages are handled before others on this thread have their turn.
+const SOME: usize = 32;

@@ -66,5 +66,5 @@ pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::Service;
 #[cfg(feature = "http")]
-pub(crate) use turn::{AnyCaller, Turn};
+pub(crate) use turn::{AnyCaller, Turn, later};
 pub(crate) use work::{BoxedWork, Typed, Work};

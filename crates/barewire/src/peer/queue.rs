@@ -162,6 +162,15 @@ impl Queue {
         }
     }
 
+    /// Wakes this one for whatever is put in from now on.
+    #[cfg(feature = "http")]
+    pub(super) fn register(&self, context: &mut Context<'_>) {
+        match &mut self.lock().driver {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+
     /// Takes all there is, in exchange for an empty list.
     pub(super) fn take(&self, commands: &mut Vec<Command>) {
         let mut inner = self.lock();
@@ -230,8 +239,12 @@ impl Queue {
         let mut inner = self.lock();
         inner.over = true;
         inner.bytes = 0;
-        let left = mem::take(&mut inner.commands);
+        let (left, driver) = (mem::take(&mut inner.commands), inner.driver.take());
         drop(inner);
+        // It may not be the driver who closes it.
+        if let Some(driver) = driver {
+            driver.wake();
+        }
         self.room.close();
         self.begin_end();
         self.ended.notify_waiters();

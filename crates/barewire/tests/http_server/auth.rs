@@ -52,7 +52,7 @@ async fn who_may_not_is_told_what_is_missing() {
         for part in parts {
             assert!(challenge.contains(part), "{challenge}");
         }
-        assert!(!answer.body.contains("token\":"), "{}", answer.body);
+        assert!(!answer.body.contains("eve-token") && !answer.body.contains("wrong"), "{}", answer.body);
     }
     // Where to get a token is told to everybody, unless the host is wrong.
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
@@ -87,8 +87,6 @@ async fn a_session_is_nobody_elses() {
 
 #[tokio::test]
 async fn what_was_asked_of_one_is_not_answered_by_another() {
-    let site = Site::of(offered().0.http().authenticate(tokens())).await;
-    let mut wire = site.connect().await;
     let capable = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
     let ask = async |wire: &mut crate::wire::Wire, token: &str, more: serde_json::Value| {
         let mut params = json!({"name": "ask_twice", "_meta": capable});
@@ -97,16 +95,15 @@ async fn what_was_asked_of_one_is_not_answered_by_another() {
         let headers: Vec<&str> = headers.iter().map(String::as_str).chain([token]).collect();
         wire.ask(&headers, &message).await.json()
     };
-    // The tool is added here: it asks twice, so that there is state after the first answer.
+    // It asks twice, so that there is state after the first answer.
     let (server, _) = offered();
     let server = server.tool("ask_twice", "Asks twice", |call: barewire::server::Call| async move {
         let crate::Name { name: one } = call.ask("one", barewire::server::Elicit::form("One?")).await?;
         let crate::Name { name: two } = call.ask("two", barewire::server::Elicit::form("Two?")).await?;
         Ok::<_, barewire::server::AskError>(format!("{one}{two}"))
     });
-    drop(site);
     let site = Site::of(server.http().authenticate(tokens())).await;
-    wire = site.connect().await;
+    let mut wire = site.connect().await;
     let answer = |key: &str| json!({"inputResponses": {key: {"action": "accept", "content": {"name": key}}}});
     let second = ask(&mut wire, ADA, answer("one")).await;
     assert_eq!(second["result"]["resultType"], "input_required");

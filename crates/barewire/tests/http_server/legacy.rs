@@ -34,7 +34,7 @@ async fn a_session_begins_serves_and_ends() {
 }
 
 #[tokio::test]
-async fn ids_and_subscriptions_are_a_sessions_own() {
+async fn ids_are_a_sessions_own() {
     let (site, holding) = Site::new().await;
     let (mut one, mut two) = (site.connect().await, site.connect().await);
     let (first, second) =
@@ -46,7 +46,8 @@ async fn ids_and_subscriptions_are_a_sessions_own() {
     holding.until(2).await;
     let mut three = site.connect().await;
     let twice = three.ask(&[&first], &call(1, "echo", json!({"text": "hi"}))).await;
-    assert_eq!(twice.refusal(), (200, -32600), "it is in flight in this session");
+    assert_eq!(twice.refusal(), (400, -32600), "it is in flight in this session");
+    assert_eq!(twice.json().get("id"), None, "under it the other one is answered");
     for wire in [&mut one, &mut two] {
         assert_eq!(wire.answer().await.json()["result"]["content"][0]["text"], "held");
     }
@@ -192,6 +193,55 @@ async fn sessions_are_bounded_and_expire() {
     assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");
     assert_eq!(caller.answer().await.json()["result"]["content"][0]["text"], "held", "it was in use");
     assert_eq!(wire.ask(&[], &third).await.status(), 200, "there is room again");
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_answers_what_is_in_flight() {
+    let (site, holding) = Site::with(|limits| limits.sessions = 1).await;
+    for round in 0..20 {
+        let mut wire = site.connect().await;
+        let session = wire.initialize("2025-11-25", json!({})).await;
+        let (mut waiting, mut streaming) = (site.connect().await, site.connect().await);
+        waiting.post(&[&session], &call(1, "hold", json!({"ms": 60_000}))).await;
+        let mut message = call(2, "hold", json!({"ms": 60_000}));
+        message["params"]["_meta"] = json!({"progressToken": 2});
+        streaming.post(&[&session], &message).await;
+        let mut streaming = Events::of(streaming).await;
+        assert_eq!(streaming.message().await["params"]["progress"], 1.0);
+        holding.until(2).await;
+        assert_eq!(wire.delete(&session).await.status(), 200, "{round}");
+        holding.until(0).await;
+        let answer = waiting.answer().await;
+        assert_eq!((answer.refusal(), &answer.json()["id"]), ((200, -32603), &json!(1)));
+        let rest = streaming.rest().await;
+        assert_eq!((rest.len(), &rest[0]["id"], &rest[0]["error"]["code"]), (1, &json!(2), &json!(-32603)));
+    }
+}
+
+/// Many connections of one session, on several threads: what one thread is at is left for it, and nothing is forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_connections_of_one_session_are_all_answered() {
+    let (site, _) = Site::new().await;
+    let session = site.connect().await.initialize("2025-11-25", json!({})).await;
+    let mut clients = Vec::new();
+    for client in 0..16u64 {
+        let (mut wire, session) = (site.connect().await, session.clone());
+        clients.push(tokio::spawn(async move {
+            for round in 0..100 {
+                let id = client * 1000 + round;
+                // Every other one waits, and becomes a task.
+                let (tool, arguments) = match round % 2 {
+                    0 => ("echo", json!({"text": id.to_string()})),
+                    _ => ("hold", json!({"ms": 0})),
+                };
+                let answer = wire.ask(&[&session], &call(id, tool, arguments)).await;
+                assert_eq!((answer.status(), &answer.json()["id"]), (200, &json!(id)));
+            }
+        }));
+    }
+    for client in clients {
+        client.await.expect("all are answered");
+    }
 }
 
 #[tokio::test]

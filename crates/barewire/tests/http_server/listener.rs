@@ -134,7 +134,8 @@ async fn one_socket_for_every_framing() {
     }
     assert!(answer.starts_with("Content-Length: "), "{answer}");
     let mut nonsense = site.connect().await;
-    nonsense.send("HELO there\r\n").await;
+    nonsense.send("helo there\r\n").await;
+    assert!(nonsense.is_closed().await);
     // Off, unless told: then only HTTP is.
     let (site, _) = Site::new().await;
     let mut off = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
@@ -190,17 +191,27 @@ async fn the_end_lets_what_is_under_way_finish() {
 }
 
 #[tokio::test]
-async fn streams_are_bounded() {
-    let (site, holding) = Site::with(|limits| limits.streams = 1).await;
+async fn what_is_under_way_is_bounded() {
+    let (site, holding) = Site::with(|limits| limits.exchanges = 2).await;
+    // A request of the legacy era counts until it is answered, also without its client.
+    let mut legacy = site.connect().await;
+    let session = legacy.initialize("2025-11-25", json!({})).await;
+    legacy.post(&[&session], &call(1, "hold", json!({"ms": 60_000}))).await;
+    holding.until(1).await;
+    drop(legacy);
     let mut first = site.connect().await;
     first.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
-    holding.until(1).await;
+    holding.until(2).await;
     let mut second = site.connect().await;
-    let full = second.ask_modern(1, "subscriptions/listen", json!({"notifications": {}})).await;
-    assert_eq!(full.refusal(), (503, -32603));
-    assert_eq!(second.ask_modern(1, "tools/list", json!({})).await.status(), 200, "what is quick is served");
+    for method in ["subscriptions/listen", "tools/list"] {
+        let full = second.ask_modern(1, method, json!({"notifications": {}})).await;
+        assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")), "{method}");
+    }
     drop(first);
+    holding.until(1).await;
+    assert_eq!(second.delete(&session).await.status(), 200);
     holding.until(0).await;
+    assert_eq!(second.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     second.post_modern(1, "subscriptions/listen", json!({"notifications": {}})).await;
     Events::of(second).await.message().await;
     assert!(site.url.ends_with("/mcp"));

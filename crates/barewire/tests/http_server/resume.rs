@@ -82,6 +82,30 @@ async fn what_is_resumed_belongs_to_one_stream_of_one_session() {
 }
 
 #[tokio::test]
+async fn a_resumption_that_is_refused_disturbs_nobody() {
+    let (server, holding) = crate::offered();
+    let handle = server.handle();
+    let site = Site::of(server.http()).await;
+    let mut wire = site.connect().await;
+    let session = wire.initialize("2025-11-25", json!({})).await;
+    let mut pending = site.connect().await;
+    pending.post(&[&session], &call(7, "hold", json!({"ms": 300}))).await;
+    holding.until(1).await;
+    wire.get(&[&session]).await;
+    let mut events = Events::of(wire).await;
+    events.next().await;
+    // Never sent, of a call that is no stream, and of one that never was.
+    for id in ["0-99", "3-0", "3-1", "9-0"] {
+        let mut wire = site.connect().await;
+        wire.get(&[&session, &format!("Last-Event-ID: {id}")]).await;
+        assert_eq!(wire.answer().await.refusal(), (400, -32600), "{id}");
+    }
+    handle.remove_tool("echo");
+    assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
+    assert_eq!(pending.answer().await.json()["result"]["content"][0]["text"], "held");
+}
+
+#[tokio::test]
 async fn a_server_that_hangs_up_is_called_again() {
     let (site, _) = Site::new().await;
     let mut wire = site.connect().await;

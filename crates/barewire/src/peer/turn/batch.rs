@@ -39,10 +39,7 @@ impl<O: Outlet> Turn<O> {
             self.held = Some(Held::new(frame, true));
             return;
         }
-        self.last_group += 1;
-        let (group, exchange) = (self.last_group, self.exchange);
-        self.groups.insert(group, Group { array: Vec::new(), open: 1, exchange, answered: Vec::new() });
-        let place = Place { exchange, group: Some(group) };
+        let (group, place) = self.open_group();
         self.session.step(Event::StartOfBatch);
         let mut logged = false;
         for (element, bytes) in batch.elements().zip(batch.texts()) {
@@ -68,6 +65,14 @@ impl<O: Outlet> Turn<O> {
             self.settle(call, Err(CallError::Missing));
         }
         self.close_entry(group);
+    }
+
+    /// Begins an array of answers. It is complete when [`Self::close_entry`] has been told so once for the array itself.
+    pub(in crate::peer) fn open_group(&mut self) -> (u64, Place) {
+        self.last_group += 1;
+        let (group, exchange) = (self.last_group, self.exchange);
+        self.groups.insert(group, Group { array: Vec::new(), open: 1, exchange, answered: Vec::new() });
+        (group, Place { exchange, group: Some(group) })
     }
 
     fn element(&mut self, request: Request<'_>, text: &[u8], group: u64) {
@@ -106,7 +111,7 @@ impl<O: Outlet> Turn<O> {
 
     /// One of the answers to a batch is there, or will not come. With the last of them the array goes out, unless it is
     /// empty: nobody in it waited for an answer.
-    pub(super) fn close_entry(&mut self, number: u64) {
+    pub(in crate::peer) fn close_entry(&mut self, number: u64) {
         let Some(group) = self.groups.get_mut(&number) else { return };
         group.open -= 1;
         if group.open > 0 {

@@ -180,6 +180,7 @@ impl<O: Outlet> Turn<O> {
                 self.start(Job { ticket, request, bytes, place, deferred: true });
             }
         }
+        (self.exchange, self.caller) = (Exchange::NONE, None);
         while self.notifications.task.is_none()
             && let Some(frame) = self.notifications.waiting.pop_front()
         {

@@ -306,7 +306,7 @@ impl Lane {
 }
 
 /// `time` after `from`. What no clock can hold is as good as never.
-pub(super) fn later(from: Instant, time: Duration) -> Instant {
+pub(crate) fn later(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or_else(|| from + FAR)
 }
 

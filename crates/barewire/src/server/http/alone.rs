@@ -22,8 +22,6 @@ pub(super) enum Outcome {
     /// Its answer, and the error's code if it is one.
     Answer(Bytes, Option<Code>),
     Events(AloneEvents),
-    /// There are too many streams already.
-    Full,
 }
 
 /// The messages that belong to one request.
@@ -73,12 +71,13 @@ impl Alone {
     }
 }
 
-/// Serves a request.
+/// Serves a request, which counts as long as it is under way.
 pub(super) async fn serve(
     endpoint: &Arc<Endpoint>,
     caller: Option<AnyCaller>,
     body: &[u8],
     parsed: Parsed<'_>,
+    counted: Counted,
 ) -> Outcome {
     let settings = endpoint.alone();
     let mut turn = Turn::alone(settings, |room| Alone { waiting: VecDeque::new(), bytes: 0, room });
@@ -86,8 +85,6 @@ pub(super) async fn serve(
     if turn.outlet().is_answered() {
         return answer(&mut turn);
     }
-    // It takes long: from now on it counts.
-    let Some(counted) = endpoint.streams.enter() else { return Outcome::Full };
     let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
     let mut closing = endpoint.closing.wait();
     let comment = poll_fn(|context| {

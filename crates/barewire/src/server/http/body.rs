@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::alone::AloneEvents;
 use super::session::SessionEvents;
+use crate::peer::later;
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -94,12 +95,12 @@ pub(super) struct KeepAlive {
 
 impl KeepAlive {
     pub(super) fn new(every: Duration) -> Self {
-        Self { every, timer: Box::pin(tokio::time::sleep(every)) }
+        Self { every, timer: Box::pin(tokio::time::sleep_until(later(Instant::now(), every))) }
     }
 
     /// Something was sent.
     pub(super) fn reset(&mut self) {
-        self.timer.as_mut().reset(Instant::now() + self.every);
+        self.timer.as_mut().reset(later(Instant::now(), self.every));
     }
 
     /// A comment, when it is time for one.

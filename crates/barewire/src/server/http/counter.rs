@@ -28,10 +28,23 @@ impl Counter {
     }
 
     /// So much more, if there may be so much.
-    pub(super) fn weigh(&self, weight: usize) -> Option<Counted> {
+    fn weigh(&self, weight: usize) -> Option<Counted> {
         let add = |now: usize| now.checked_add(weight).filter(|sum| *sum <= self.most);
         self.now.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
         Some(Counted { now: Arc::clone(&self.now), weight })
+    }
+}
+
+impl Counter {
+    /// As much as this in all, if there may be so much more.
+    pub(super) fn grow(&self, counted: &mut Option<Counted>, weight: usize) -> bool {
+        let has = counted.as_ref().map_or(0, |counted| counted.weight);
+        let Some(mut more) = self.weigh(weight.saturating_sub(has)) else { return false };
+        match counted {
+            Some(counted) => counted.weight += std::mem::take(&mut more.weight),
+            none => *none = Some(more),
+        }
+        true
     }
 }
 

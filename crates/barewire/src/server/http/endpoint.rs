@@ -29,7 +29,8 @@ pub(super) struct Endpoint {
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
     pub(super) session_count: Counter,
-    pub(super) streams: Counter,
+    /// Requests under way, and open streams.
+    pub(super) exchanges: Counter,
     /// Bytes of bodies that are being read or served.
     pub(super) bodies: Counter,
     pub(super) closing: Close,

@@ -39,6 +39,7 @@ struct Inner {
     sessions: HashMap<Arc<str>, Kept>,
     /// Whose event is the next to go if there are too many, oldest first.
     order: VecDeque<Arc<str>>,
+    events: usize,
     bytes: usize,
 }
 
@@ -46,8 +47,6 @@ struct Inner {
 struct Kept {
     events: VecDeque<(EventId, Bytes)>,
     bytes: usize,
-    /// Up to where events are gone: of which stream, and which was the last.
-    gone: HashMap<u64, u64>,
 }
 
 impl MemoryEvents {
@@ -63,14 +62,15 @@ impl MemoryEvents {
     fn read(&self, session: &str, id: EventId) -> Option<Vec<(EventId, Bytes)>> {
         let inner = self.lock();
         let kept = inner.sessions.get(session)?;
-        if kept.gone.get(&id.stream).is_some_and(|gone| *gone > id.sequence) {
-            return None;
-        }
-        let of_stream = || kept.events.iter().filter(|(known, _)| known.stream == id.stream);
-        // What was never sent is not known, and neither is what comes after it.
-        let is_known = kept.gone.get(&id.stream) == Some(&id.sequence)
-            || of_stream().any(|(known, _)| known.sequence >= id.sequence);
-        is_known.then(|| of_stream().filter(|(known, _)| known.sequence > id.sequence).cloned().collect())
+        let mut of_stream = kept.events.iter().filter(|(known, _)| known.stream == id.stream);
+        let after: Vec<(EventId, Bytes)> =
+            of_stream.clone().filter(|(known, _)| known.sequence > id.sequence).cloned().collect();
+        // The numbers of a stream have no holes: if one is missing, it is gone.
+        let is_whole = match after.first() {
+            Some((first, _)) => first.sequence == id.sequence + 1,
+            None => of_stream.next_back().is_some_and(|(last, _)| last.sequence == id.sequence),
+        };
+        is_whole.then_some(after)
     }
 }
 
@@ -85,15 +85,13 @@ impl Inner {
     /// Lets go of the oldest event of a session.
     fn evict(&mut self, session: &Arc<str>) {
         let Some(kept) = self.sessions.get_mut(session) else { return };
-        let Some((id, message)) = kept.events.pop_front() else { return };
+        let Some((_, message)) = kept.events.pop_front() else { return };
         let size = message.len() + OVERHEAD;
         kept.bytes -= size;
         self.bytes -= size;
-        kept.gone.insert(id.stream, id.sequence);
-        if kept.gone.len() > MOST_STREAMS
-            && let Some(oldest) = kept.gone.keys().copied().filter(|stream| *stream != 0).min()
-        {
-            kept.gone.remove(&oldest);
+        self.events -= 1;
+        if kept.events.is_empty() {
+            self.sessions.remove(session);
         }
     }
 }
@@ -109,8 +107,11 @@ impl EventStore for MemoryEvents {
                 name
             }
         };
+        // What is short may be part of something longer, which would be kept with it.
+        let message = if message.len() < SHORT { Bytes::copy_from_slice(&message) } else { message };
         let size = message.len() + OVERHEAD;
         inner.bytes += size;
+        inner.events += 1;
         inner.order.push_back(Arc::clone(&name));
         let kept = inner.sessions.entry(Arc::clone(&name)).or_default();
         kept.bytes += size;
@@ -128,9 +129,7 @@ impl EventStore for MemoryEvents {
             inner.evict(&oldest);
         }
         // What has gone by itself is still in there.
-        if inner.order.len()
-            > 2 * inner.sessions.values().map(|kept| kept.events.len()).sum::<usize>() + SLACK
-        {
+        if inner.order.len() > 2 * inner.events + SLACK {
             let mut left: HashMap<Arc<str>, usize> =
                 inner.sessions.iter().map(|(name, kept)| (Arc::clone(name), kept.events.len())).collect();
             let mut order: VecDeque<Arc<str>> = VecDeque::new();
@@ -152,6 +151,7 @@ impl EventStore for MemoryEvents {
         let mut inner = self.lock();
         if let Some(kept) = inner.sessions.remove(session) {
             inner.bytes -= kept.bytes;
+            inner.events -= kept.events.len();
         }
         if inner.sessions.is_empty() {
             *inner = Inner::default();
@@ -172,8 +172,8 @@ impl fmt::Debug for MemoryEvents {
 /// What an event takes beside its bytes.
 const OVERHEAD: usize = 64;
 
-/// Of so many streams of a session it is remembered that events are gone.
-const MOST_STREAMS: usize = 256;
+/// So long a message is that is copied when it is kept.
+const SHORT: usize = 1024;
 
 /// So many names of events that are gone may be in the list before it is cleaned.
 const SLACK: usize = 1024;

@@ -14,8 +14,9 @@ pub struct Limits {
     pub sessions: usize,
     /// How long a session may be unused.
     pub session_idle: Duration,
-    /// Responses at once that are streams, or take long.
-    pub streams: usize,
+    /// Requests under way at once, and open streams. A request of the legacy era counts until it is answered, also if its
+    /// client has left.
+    pub exchanges: usize,
     /// Bytes of a body.
     pub body: usize,
     /// Bytes of long bodies at once, together.
@@ -46,7 +47,7 @@ impl Default for Limits {
             connections: 16 * 1024,
             sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
-            streams: 10_000,
+            exchanges: 16 * 1024,
             body: 4 * 1024 * 1024,
             bodies: 128 * 1024 * 1024,
             head: 32 * 1024,

@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::HttpError;
 use super::body::Body;
+use super::endpoint::Endpoint;
 use super::patience::Patient;
 use super::service::{HttpService, Responding, refused};
 use super::sniff::{Begun, Spoken, sniff};
@@ -83,8 +84,11 @@ impl Listener {
     pub async fn run(self) {
         let Self { tcp, router, framed, stop } = self;
         let endpoint = Arc::clone(&router.service.0);
-        let room = Arc::new(Semaphore::new(endpoint.limits.connections));
+        let most = endpoint.limits.connections.min(MOST_CONNECTIONS);
+        let room = Arc::new(Semaphore::new(most));
         let mut told = stop.subscribe();
+        // Also if nobody waits for the end in order.
+        let _ended = Ended { endpoint: Arc::clone(&endpoint), stop: stop.clone() };
         loop {
             let next = async {
                 let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
@@ -96,13 +100,12 @@ impl Listener {
         }
         drop(tcp);
         endpoint.close();
-        let most = u32::try_from(endpoint.limits.connections).unwrap_or(u32::MAX);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
         // Each connection holds one of them.
         let all_done = async {
             let _ = room.acquire_many(most).await;
         };
-        let _ = tokio::time::timeout(endpoint.limits.grace + SLACK, all_done).await;
-        endpoint.abandon();
+        let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SLACK), all_done).await;
     }
 
     /// The same, until `stop` is ready.
@@ -124,6 +127,20 @@ impl Listener {
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listener").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// Ends what a listener that runs no longer has left.
+struct Ended {
+    endpoint: Arc<Endpoint>,
+    stop: watch::Sender<bool>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.endpoint.close();
+        self.endpoint.abandon();
     }
 }
 
@@ -151,15 +168,20 @@ async fn serve(
     }
     let Some(server) = framed else { return serve_http(stream, router, stop).await };
     let endpoint = Arc::clone(&router.service.0);
-    let sniffed = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream)).await;
-    match sniffed {
-        Ok(Ok(Some((Spoken::Http, first)))) => serve_http(Begun::new(first, stream), router, stop).await,
-        Ok(Ok(Some((Spoken::Framed(framing), first)))) => {
+    let mut stop = stop;
+    let first = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream));
+    match until(first, stop.wait_for(|stop| *stop)).await {
+        Some(Ok(Ok(Some((Spoken::Http, first))))) => {
+            serve_http(Begun::new(first, stream), router, stop).await;
+        }
+        Some(Ok(Ok(Some((Spoken::Framed(framing), first))))) => {
             let (reader, writer) = stream.into_split();
             let parts = Framed(Parts { framing, ..Parts::new(Begun::new(first, reader), writer) });
-            let connection = server.connection(parts).limits(endpoint.limits.engine.clone());
-            let (peer, running) = connection.open();
-            let mut stop = stop;
+            let mut limits = endpoint.limits.engine.clone();
+            limits.frame = endpoint.limits.body;
+            limits.idle_timeout = Some(endpoint.limits.session_idle);
+            let connection = server.connection(parts).limits(limits).log(endpoint.log.clone());
+            let (peer, running) = connection.traced(endpoint.trace.clone()).open();
             let shutdown = async {
                 let _ = stop.wait_for(|stop| *stop).await;
                 peer.shutdown().await;
@@ -248,6 +270,9 @@ impl hyper::service::Service<Request<Incoming>> for Router {
         response
     }
 }
+
+/// So many tokio can count.
+const MOST_CONNECTIONS: usize = 1 << 20;
 
 /// hyper needs so much.
 const SMALLEST_HEAD: usize = 8 * 1024;

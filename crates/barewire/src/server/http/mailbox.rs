@@ -19,6 +19,7 @@ use barewire_proto::http::EventId;
 use bytes::Bytes;
 
 use super::EventStore;
+use super::counter::Counted;
 use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
 
 /// A message that waits to be taken.
@@ -59,6 +60,8 @@ struct Inner {
     /// The connection is to be closed, and the client to come back after this time.
     hang_up: Option<Duration>,
     waker: Option<Waker>,
+    /// Counts as under way until nothing follows.
+    counted: Option<Counted>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,9 +92,9 @@ pub(super) enum Next {
 }
 
 impl Mailbox {
-    pub(super) fn new(stream: u64, kept: Kept) -> Arc<Self> {
+    fn new(stream: u64, kept: Kept, counted: Option<Counted>) -> Arc<Self> {
         let phase = if stream == UNASKED { Phase::Streaming } else { Phase::Pending };
-        Arc::new(Self { stream, kept, inner: Mutex::new(Inner { phase, ..Inner::default() }) })
+        Arc::new(Self { stream, kept, inner: Mutex::new(Inner { phase, counted, ..Inner::default() }) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -107,7 +110,9 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.last += 1;
         let id = EventId { stream: self.stream, sequence: inner.last };
-        inner.is_over |= matches!(sent, Sent::Answer(_));
+        if matches!(sent, Sent::Answer(_)) {
+            (inner.is_over, inner.counted) = (true, None);
+        }
         if inner.phase == Phase::Streaming {
             self.kept.events.keep(&self.kept.session, id, message.clone());
         }
@@ -145,7 +150,7 @@ impl Mailbox {
     /// Nothing more is put in.
     pub(super) fn finish(&self) {
         let mut inner = self.lock();
-        inner.is_over = true;
+        (inner.is_over, inner.counted) = (true, None);
         wake(inner);
     }
 
@@ -202,6 +207,11 @@ impl Mailbox {
     /// Which stream it is.
     pub(super) fn number(&self) -> u64 {
         self.stream
+    }
+
+    /// Whether it is a stream, and something can have been taken.
+    pub(super) fn is_stream(&self) -> bool {
+        self.lock().phase == Phase::Streaming
     }
 
     /// The number of the last message that somebody has taken, or could have.
@@ -271,7 +281,7 @@ pub(super) struct Mailboxes {
 
 impl Mailboxes {
     pub(super) fn new(kept: Kept) -> Arc<Self> {
-        Arc::new(Self { open: Mutex::default(), unasked: Mailbox::new(UNASKED, kept.clone()), kept })
+        Arc::new(Self { open: Mutex::default(), unasked: Mailbox::new(UNASKED, kept.clone(), None), kept })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Mailbox>>> {
@@ -279,10 +289,15 @@ impl Mailboxes {
     }
 
     /// One for another exchange.
-    pub(super) fn open(&self, exchange: Exchange) -> Arc<Mailbox> {
-        let mailbox = Mailbox::new(exchange.0, self.kept.clone());
+    pub(super) fn open(&self, exchange: Exchange, counted: Counted) -> Arc<Mailbox> {
+        let mailbox = Mailbox::new(exchange.0, self.kept.clone(), Some(counted));
         self.lock().insert(exchange.0, Arc::clone(&mailbox));
         mailbox
+    }
+
+    /// Nobody will come back for anything.
+    pub(super) fn forget(&self) {
+        self.kept.events.forget(&self.kept.session);
     }
 
     /// That of a stream, if something may still come on it.
@@ -319,6 +334,10 @@ impl Outlet for Sorter {
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         let mut message = Vec::with_capacity(USUAL);
         let sent = write(&mut message);
+        if message.starts_with(NULL_ID) {
+            // Over HTTP there is no id where none can be said.
+            message.splice(..NULL_ID.len(), UNNAMED.iter().copied());
+        }
         let is_answer = matches!(sent, Sent::Answer(_));
         let asked = match is_answer {
             true => self.boxes.lock().remove(&exchange.0),
@@ -360,6 +379,10 @@ impl Outlet for Sorter {
         }
     }
 }
+
+/// How an error begins whose request had no id that could be used: on a stream of bytes, and over HTTP.
+const NULL_ID: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":"#;
+pub(super) const UNNAMED: &[u8] = br#"{"jsonrpc":"2.0","error":"#;
 
 /// The stream of what belongs to no request.
 pub(super) const UNASKED: u64 = 0;

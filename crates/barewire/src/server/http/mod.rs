@@ -235,7 +235,7 @@ impl Http {
             events: self.events,
             sessions: Sessions::default(),
             session_count: Counter::new(limits.sessions),
-            streams: Counter::new(limits.streams),
+            exchanges: Counter::new(limits.exchanges),
             bodies: Counter::new(limits.bodies),
             limits,
             closing: Close::new(),

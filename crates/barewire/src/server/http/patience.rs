@@ -9,6 +9,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use crate::peer::later;
+
 /// Ends with an error when nothing of what is written has been taken for so long.
 pub(super) struct Patient<S> {
     stream: S,
@@ -28,7 +30,7 @@ impl<S> Patient<S> {
             self.timer = None;
             return polled;
         }
-        let until = Instant::now() + self.patience;
+        let until = later(Instant::now(), self.patience);
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         timer.as_mut().poll(context).map(|()| {
             let what = format!("the client has read nothing for {:?}", self.patience);

@@ -28,17 +28,8 @@ where
     if length.is_some_and(|length| length > limits.body) {
         return Err(Rejection::too_long(limits.body));
     }
-    // What is small is not worth counting; what is not said to be may be as long as anything may.
-    let weight = length.unwrap_or(limits.body);
-    let counted = if weight > SMALL {
-        let Some(counted) = endpoint.bodies.weigh(weight) else {
-            let why = "This server has no room for another long body now: ask again later";
-            return Err(Rejection::new(Rule::Busy, why));
-        };
-        Some(counted)
-    } else {
-        None
-    };
+    // What is announced costs nothing: only what has come counts, unless it is short.
+    let mut counted = None;
     // Only what does not come at once needs a clock.
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let mut first: Option<Bytes> = None;
@@ -52,13 +43,17 @@ where
                     if so_far + data.remaining() > limits.body {
                         return Poll::Ready(Err(Rejection::too_long(limits.body)));
                     }
+                    let long = so_far + data.remaining();
+                    if long > SHORT && !endpoint.bodies.grow(&mut counted, long.next_multiple_of(SHORT)) {
+                        let why = "This server has no room for another long body now: ask again later";
+                        return Poll::Ready(Err(Rejection::new(Rule::Busy, why)));
+                    }
                     let data = data.copy_to_bytes(data.remaining());
                     match (&mut first, all.is_empty()) {
                         (none @ None, true) => *none = Some(data),
                         (some, _) => {
                             // A body in several pieces is put together.
                             if let Some(first) = some.take() {
-                                all.reserve(length.unwrap_or(0).max(first.len() + data.len()));
                                 all.extend_from_slice(&first);
                             }
                             all.extend_from_slice(&data);
@@ -89,5 +84,5 @@ where
     Ok(Received { bytes, _counted: counted })
 }
 
-/// So long a body is that fits into one packet of a network, or a few.
-const SMALL: usize = 64 * 1024;
+/// So long a body is that is not worth counting: hardly more than its connection takes.
+const SHORT: usize = 64 * 1024;

@@ -18,8 +18,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 
 use super::alone::{self, Outcome};
 use super::body::Body;
+use super::counter::Counted;
 use super::endpoint::Endpoint;
-use super::mailbox::{First, Letter};
+use super::mailbox::{self, First, Letter};
 use super::session::{self, Session, SessionEvents};
 use super::{Asked, Denied, Principal, receive};
 use crate::peer::AnyCaller;
@@ -46,6 +47,14 @@ impl HttpService {
             let body = std::pin::pin!(body);
             Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refused| *refused))
         })
+    }
+}
+
+impl HttpService {
+    /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
+    /// A [`Listener`](super::Listener) does this by itself.
+    pub fn close(&self) {
+        self.0.close();
     }
 }
 
@@ -116,7 +125,6 @@ where
         Verb::Delete { session } => {
             let session = find(endpoint, session, principal.as_deref())?;
             endpoint.sessions.end(&session);
-            endpoint.events.forget(&session.id);
             Ok(status(StatusCode::OK))
         }
     }
@@ -179,21 +187,24 @@ where
         refused(rejection)
     })?;
     let caller = principal.clone().map(|principal| principal as AnyCaller);
+    // Before anything is begun, so that whoever is told to ask again can do so without harm.
+    let counted = endpoint.exchanges.enter().ok_or_else(full)?;
     match plan {
         Plan::Modern(_) => {
             check_params(endpoint, headers, &parsed)?;
-            match alone::serve(endpoint, caller, &received.bytes, parsed).await {
+            match alone::serve(endpoint, caller, &received.bytes, parsed, counted).await {
                 Outcome::Answer(message, code) => Ok(json(modern_status(code), message)),
                 Outcome::Events(events) => Ok(event_stream(Body::alone(events))),
-                Outcome::Full => Err(full()),
             }
         }
         Plan::Accepted => Ok(status(StatusCode::ACCEPTED)),
-        Plan::Initialize => initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller).await,
+        Plan::Initialize => {
+            initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller, counted).await
+        }
         Plan::Session { id, .. } => {
             let session = find(endpoint, id, principal.as_deref())?;
-            let expects = expects(&parsed, &session)?;
-            in_session(endpoint, &session, received.bytes.clone(), caller, expects).await
+            let counted = expects(&parsed, &session)?.then_some(counted);
+            in_session(endpoint, &session, received.bytes.clone(), caller, counted).await
         }
     }
 }
@@ -238,12 +249,13 @@ async fn initialize(
     body: Bytes,
     principal: Option<&Principal>,
     caller: Option<AnyCaller>,
+    counted: Counted,
 ) -> Result<Response<Body>, Refused> {
     let Some(session) = Session::new(endpoint, principal) else {
         let why = "There are as many sessions as this server has room for: end those that are not needed with DELETE";
         return Err(refused(Rejection::new(Rule::Busy, why)));
     };
-    let answer = match session.post(body, caller, true) {
+    let answer = match session.post(body, caller, Some(counted)) {
         Some(mailbox) => session::first(&mailbox, endpoint).await,
         None => unreachable!("it expects an answer"),
     };
@@ -281,22 +293,21 @@ async fn in_session(
     session: &Arc<Session>,
     body: Bytes,
     caller: Option<AnyCaller>,
-    expects: bool,
+    expected: Option<Counted>,
 ) -> Result<Response<Body>, Refused> {
     let _busy = session.enter();
-    let Some(mailbox) = session.post(body, caller, expects) else { return Ok(status(StatusCode::ACCEPTED)) };
+    let Some(mailbox) = session.post(body, caller, expected) else { return Ok(status(StatusCode::ACCEPTED)) };
     match session::first(&mailbox, endpoint).await {
-        First::Answer(letter) => Ok(json(StatusCode::OK, letter.message)),
-        First::Stream(reader) => match endpoint.streams.enter() {
-            Some(counted) => {
-                let events = SessionEvents::begin(mailbox, reader, session, endpoint, counted);
-                Ok(event_stream(Body::session(events)))
-            }
-            None => {
-                mailbox.leave(Some(reader));
-                Err(full())
-            }
-        },
+        First::Answer(Letter { message, .. }) => {
+            // An answer under no id is to a request that could not be entered under its own.
+            let is_of_request = !message.starts_with(mailbox::UNNAMED);
+            let status = if is_of_request { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+            Ok(json(status, message))
+        }
+        First::Stream(reader) => {
+            let events = SessionEvents::begin(mailbox, reader, session, endpoint, None);
+            Ok(event_stream(Body::session(events)))
+        }
     }
 }
 
@@ -306,11 +317,9 @@ async fn stream(
     session: &Arc<Session>,
     last_event_id: Option<&[u8]>,
 ) -> Result<Response<Body>, Refused> {
-    let counted = endpoint.streams.enter().ok_or_else(full)?;
+    let counted = Some(endpoint.exchanges.enter().ok_or_else(full)?);
     let Some(last) = last_event_id else {
-        let Some(mailbox) = session.stream(super::mailbox::UNASKED) else {
-            unreachable!("a session has a stream for what nobody asked for")
-        };
+        let mailbox = session.unasked();
         let reader = mailbox.open();
         let events = SessionEvents::begin(mailbox, reader, session, endpoint, counted);
         return Ok(event_stream(Body::session(events)));
@@ -320,22 +329,28 @@ async fn stream(
         refused(Rejection::new(Rule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
-    let mailbox = session.stream(id.stream);
-    let taken = mailbox.as_ref().map(|mailbox| mailbox.last_taken());
-    let events = SessionEvents::resume(mailbox, id, session, endpoint, counted);
-    match endpoint.events.after(&session.id, id).await {
-        Some(again) => Ok(event_stream(Body::session(events.again(again)))),
+    // Before the stream is taken over, which may be read by somebody else.
+    let before = endpoint.events.after(&session.id, id).await;
+    let mailbox = session.stream(id.stream).filter(|mailbox| mailbox.is_stream());
+    let mut again = match (before, &mailbox) {
+        (Some(before), _) => before,
         // Nothing followed, so that nothing need be kept.
-        None if taken == Some(id.sequence) => Ok(event_stream(Body::session(events))),
-        None => Err(unknown()),
+        (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
+        (None, _) => return Err(unknown()),
+    };
+    let last = again.last().map_or(id, |(last, _)| *last);
+    let is_open = mailbox.is_some();
+    let events = SessionEvents::resume(mailbox, id, session, endpoint, counted);
+    if is_open {
+        // What came in between. From now on it comes on this stream.
+        again.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
     }
+    Ok(event_stream(Body::session(events.again(again))))
 }
 
 fn full() -> Refused {
-    refused(Rejection::new(
-        Rule::Busy,
-        "There are as many streams as this server has room for: ask again later",
-    ))
+    let why = "As many requests are under way as this server has room for: ask again later";
+    refused(Rejection::new(Rule::Busy, why))
 }
 
 /// A response that says no.

@@ -20,7 +20,7 @@ use super::body::{KeepAlive, event};
 use super::counter::Counted;
 use super::endpoint::Endpoint;
 use super::mailbox::{First, Kept, Mailbox, Mailboxes, Next, Sorter, UNASKED};
-use crate::peer::{AnyCaller, Delivery, Exchange, Exchanges, Reason};
+use crate::peer::{AnyCaller, Delivery, Exchange, Exchanges, Reason, later};
 
 /// All sessions of a server.
 #[derive(Default)]
@@ -124,13 +124,18 @@ impl Session {
         &self,
         message: Bytes,
         caller: Option<AnyCaller>,
-        expects: bool,
+        expected: Option<Counted>,
     ) -> Option<Arc<Mailbox>> {
         let number = self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = Exchange(number);
-        let mailbox = expects.then(|| self.boxes.open(exchange));
+        let mailbox = expected.map(|counted| self.boxes.open(exchange, counted));
         self.exchanges.deliver(Delivery { exchange, caller, message });
         mailbox
+    }
+
+    /// The stream for what belongs to no request.
+    pub(super) fn unasked(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.boxes.unasked)
     }
 
     /// The stream that an event belongs to, if something may still come on it.
@@ -164,13 +169,11 @@ impl Session {
         let Some(idle) = endpoint.upgrade().map(|endpoint| endpoint.limits.session_idle) else { return };
         let expires = async {
             loop {
-                let at = self.used() + idle;
-                tokio::time::sleep_until(at).await;
-                if !self.is_busy() && self.used() + idle <= Instant::now() {
-                    return;
-                }
+                tokio::time::sleep_until(later(self.used(), idle)).await;
                 if self.is_busy() {
                     tokio::time::sleep(idle).await;
+                } else if later(self.used(), idle) <= Instant::now() {
+                    return;
                 }
             }
         };
@@ -182,9 +185,15 @@ impl Session {
         .await;
         if let Some(endpoint) = endpoint.upgrade() {
             endpoint.sessions.remove(&self.id);
-            endpoint.events.forget(&self.id);
         }
         self.end();
+    }
+}
+
+impl Drop for Session {
+    /// Not before: whoever still answers something in it may have something to keep.
+    fn drop(&mut self) {
+        self.boxes.forget();
     }
 }
 
@@ -230,8 +239,9 @@ pub(super) struct SessionEvents {
     /// All that there was has been sent, and the connection is closed.
     is_over: bool,
     keep_alive: KeepAlive,
-    _busy: Busy,
-    _counted: Counted,
+    busy: Busy,
+    /// What belongs to no request counts as long as it is open.
+    _counted: Option<Counted>,
 }
 
 impl SessionEvents {
@@ -241,7 +251,7 @@ impl SessionEvents {
         reader: u64,
         session: &Arc<Session>,
         endpoint: &Endpoint,
-        counted: Counted,
+        counted: Option<Counted>,
     ) -> Self {
         let primes = session.revision().is_some_and(Revision::has_polling);
         let first = primes.then(|| {
@@ -261,7 +271,7 @@ impl SessionEvents {
         last: EventId,
         session: &Arc<Session>,
         endpoint: &Endpoint,
-        counted: Counted,
+        counted: Option<Counted>,
     ) -> Self {
         let reader = mailbox.as_ref().map_or(0, |mailbox| mailbox.open());
         let mut events = Self::new(mailbox, reader, None, session, endpoint, counted);
@@ -281,7 +291,7 @@ impl SessionEvents {
         first: Option<Bytes>,
         session: &Arc<Session>,
         endpoint: &Endpoint,
-        counted: Counted,
+        counted: Option<Counted>,
     ) -> Self {
         Self {
             mailbox,
@@ -291,7 +301,7 @@ impl SessionEvents {
             first,
             is_over: false,
             keep_alive: KeepAlive::new(endpoint.limits.keep_alive),
-            _busy: session.enter(),
+            busy: session.enter(),
             _counted: counted,
         }
     }
@@ -319,6 +329,7 @@ impl SessionEvents {
                     event(&mut out, Some(letter.id), &letter.message);
                 }
                 self.keep_alive.reset();
+                self.busy.0.exchanges.has_room();
                 if out.is_empty() {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
