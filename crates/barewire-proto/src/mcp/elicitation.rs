@@ -29,6 +29,13 @@ pub struct ElicitForm {
     pub meta: Option<Meta>,
 }
 
+impl ElicitForm {
+    /// A form for values of this schema.
+    pub fn new(message: impl Into<String>, requested_schema: Box<RawValue>) -> Self {
+        Self { message: message.into(), requested_schema, meta: None }
+    }
+}
+
 /// A page to open.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(tag = "mode", rename = "url", rename_all = "camelCase")]
@@ -48,7 +55,7 @@ pub struct ElicitUrl {
 impl ElicitParams {
     /// A form for values of this schema.
     pub fn form(message: impl Into<String>, requested_schema: Box<RawValue>) -> Self {
-        Self::Form(ElicitForm { message: message.into(), requested_schema, meta: None })
+        Self::Form(ElicitForm::new(message, requested_schema))
     }
 
     /// A page to open.

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 use barewire_proto::json::Json;
 use barewire_proto::mcp::{
-    ClientCapabilities, ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction,
-    ElicitResult, ListRootsResult, Revision, Root,
+    ClientCapabilities, ClientCapability, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
+    ElicitResult, ListRootsResult, Object, Revision, Root,
 };
 use barewire_proto::rpc::ErrorObject;
 use schemars::JsonSchema;
@@ -19,8 +19,8 @@ use super::seal;
 use crate::peer::CallError;
 use crate::schema::{self, Constraints, Form, form_of};
 
-/// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`Visit`], [`CreateMessageParams`] to ask the
-/// model, [`Roots`].
+/// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`ElicitForm`] with a schema of your own,
+/// [`Visit`], [`CreateMessageParams`] to ask the model, [`Roots`].
 pub trait Question: sealed::Asked {}
 
 impl<Q: sealed::Asked> Question for Q {}
@@ -114,7 +114,6 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Params<'a> {
-            // The only mode there was has no name.
             #[serde(skip_serializing_if = "Option::is_none")]
             mode: Option<&'static str>,
             message: &'a str,
@@ -124,8 +123,7 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
         if several && !revision.has_url_elicitation() {
             return Err(AskError::Misuse(format!("a form of {revision} holds no choice of several")));
         }
-        let mode = revision.has_url_elicitation().then_some("form");
-        raw(&Params { mode, message: &self.message, requested_schema })
+        raw(&Params { mode: mode(revision), message: &self.message, requested_schema })
     }
 
     fn needs(&self) -> ClientCapability {
@@ -142,6 +140,45 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
         let constraints = Constraints::of::<T>().map_err(AskError::Misuse)?;
         schema::read(content, &constraints).map_err(|bad| AskError::Unreadable(bad.to_string()))
     }
+}
+
+/// A form whose schema is written by hand. The answer is the values, as they came: nothing but the handler checks them.
+impl sealed::Asked for ElicitForm {
+    type Answer = Object;
+
+    fn method(&self) -> &'static str {
+        ELICIT
+    }
+
+    fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
+        raw(&WithMode { mode: mode(revision), params: self })
+    }
+
+    fn needs(&self) -> ClientCapability {
+        ClientCapability::ElicitationForm
+    }
+
+    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+        revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
+    }
+
+    fn read(&self, answer: &RawValue) -> Result<Object, AskError> {
+        Ok(elicited(answer)?.content.unwrap_or_default())
+    }
+}
+
+/// The params of a form, with what tells it from a page.
+#[derive(Serialize)]
+struct WithMode<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    #[serde(flatten)]
+    params: T,
+}
+
+/// The only mode there was has no name.
+fn mode(revision: Revision) -> Option<&'static str> {
+    revision.has_url_elicitation().then_some("form")
 }
 
 /// A page for the user to visit. The answer says only that they are willing to; what they do there does not come this way.
