@@ -1,0 +1,44 @@
+//! The server that the official conformance suite is run against: one of everything that a server can offer, under the names
+//! that the suite looks for. `interop/conformance/run` runs it.
+//!
+//! ```text
+//! conformance-server                       on stdin and stdout
+//! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the address is printed on stderr
+//! ```
+//!
+//! `tools` answer by themselves, `questions` ask the client first, `changes` change what is offered; then there are `prompts`
+//! and `resources`. Every handler is written once, and serves both eras of the protocol over either carrier.
+
+mod changes;
+mod prompts;
+mod questions;
+mod resources;
+mod rounds;
+mod tools;
+
+use barewire::Server;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        None => server().serve_stdio().await?,
+        #[cfg(feature = "http")]
+        Some("--http") => {
+            let address = arguments.next().ok_or("--http needs an address, as 127.0.0.1:8808")?;
+            server().serve_http(address).await?;
+        }
+        Some(other) => return Err(format!("{other} is nothing that this server is told").into()),
+    }
+    Ok(())
+}
+
+/// All that is offered.
+fn server() -> Server {
+    let server = Server::new("conformance-server", env!("CARGO_PKG_VERSION"))
+        .title("What the conformance suite looks for")
+        .instructions("Every tool says which scenario it is for.");
+    let server = questions::add(tools::add(server));
+    let server = prompts::add(resources::add(rounds::add(server)));
+    changes::add(server)
+}

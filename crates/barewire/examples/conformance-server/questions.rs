@@ -1,0 +1,132 @@
+//! Tools that ask the user or the model behind the client, and say what came of it.
+
+use barewire::Server;
+use barewire::proto::mcp::{CreateMessageParams, ElicitForm, SamplingMessage};
+use barewire::server::{AskError, Call, Elicit, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+pub(crate) fn add(server: Server) -> Server {
+    server
+        .tool("test_sampling", "Puts a prompt to the model", sample)
+        .tool("test_elicitation", "Asks the user for a name and an address", contact)
+        .tool("test_elicitation_sep1034_defaults", "Asks with a form that is filled in", defaults)
+        .tool("test_elicitation_sep1330_enums", "Asks for choices of every kind", choices)
+        .tool("test_missing_capability", "Needs a client with a model", |call: Call| async move {
+            ask_model(&call, "answer", "Anything", 10).await
+        })
+        .tool("test_streaming_elicitation", "Asks the user while it streams", |call: Call| async move {
+            call.progress(1.0).await?;
+            let answer = call.ask("contact", Elicit::<Contact>::form("Who is there?")).await;
+            call.progress(2.0).await?;
+            said("User response", answer)
+        })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sample {
+    /// What to ask the model
+    prompt: String,
+}
+
+async fn sample(call: Call, Sample { prompt }: Sample) -> Result<String, ToolError> {
+    Ok(format!("LLM response: {}", ask_model(&call, "answer", prompt, 100).await?))
+}
+
+/// Asks the model, and gives the text that it answers with. A client that has declared none is told what it would have to.
+pub(crate) async fn ask_model(
+    call: &Call,
+    key: &str,
+    prompt: impl Into<String>,
+    max_tokens: u64,
+) -> Result<String, ToolError> {
+    let messages = vec![SamplingMessage::user(prompt.into())];
+    let answer = call.ask(key, CreateMessageParams::new(messages, max_tokens)).await?;
+    let texts = answer.content.iter().filter_map(|content| content.as_text());
+    Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Message {
+    /// What the user is told
+    message: String,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Contact {
+    /// User's response
+    username: String,
+    /// User's email address
+    email: String,
+}
+
+async fn contact(call: Call, Message { message }: Message) -> Result<String, ToolError> {
+    said("User response", call.ask("contact", Elicit::<Contact>::form(message)).await)
+}
+
+/// What a form says of a default, and what stands for a field that the user leaves out.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Profile {
+    name: String,
+    age: u8,
+    score: f64,
+    status: Status,
+    verified: bool,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Active,
+    Inactive,
+    Pending,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { name: "John Doe".to_owned(), age: 30, score: 95.5, status: Status::Active, verified: true }
+    }
+}
+
+async fn defaults(call: Call) -> Result<String, ToolError> {
+    said("Elicitation completed", call.ask("profile", Elicit::<Profile>::form("Please check this")).await)
+}
+
+/// A form whose schema is written by hand, because types say choices in one way only.
+async fn choices(call: Call) -> Result<String, ToolError> {
+    let titled = json!([
+        { "const": "value1", "title": "First Option" },
+        { "const": "value2", "title": "Second Option" },
+        { "const": "value3", "title": "Third Option" },
+    ]);
+    let options = json!(["option1", "option2", "option3"]);
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "untitledSingle": { "type": "string", "enum": options },
+            "titledSingle": { "type": "string", "oneOf": titled },
+            "legacyEnum": {
+                "type": "string",
+                "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["Option One", "Option Two", "Option Three"],
+            },
+            "untitledMulti": { "type": "array", "items": { "type": "string", "enum": options } },
+            "titledMulti": { "type": "array", "items": { "anyOf": titled } },
+        },
+    });
+    let form = ElicitForm::new("Please choose", to_raw_value(&schema)?);
+    said("Elicitation completed", call.ask("choices", form).await)
+}
+
+/// What the user did. That they said no, or nothing, is an answer as well; that nobody could be asked is none.
+fn said(what: &str, answer: Result<impl Serialize, AskError>) -> Result<String, ToolError> {
+    match answer {
+        Ok(values) => Ok(format!("{what}: action=accept, content={}", serde_json::to_string(&values)?)),
+        Err(AskError::Declined) => Ok(format!("{what}: action=decline")),
+        Err(AskError::Cancelled) => Ok(format!("{what}: action=cancel")),
+        Err(error) => Err(error.into()),
+    }
+}
