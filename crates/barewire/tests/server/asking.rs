@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use barewire::proto::mcp::ElicitForm;
 use barewire::server::{Call, Elicit, Resource, Tool, ToolError};
 use barewire::{Failure, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{Alive, Name, Wire, modern, read, until};
 
@@ -32,6 +34,36 @@ async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
     let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
     let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses}))).await;
     assert_eq!(answer["result"]["content"][0]["text"], "Ada");
+}
+
+#[tokio::test]
+async fn a_form_by_hand_goes_out_and_comes_back_as_it_is() {
+    const SCHEMA: &str =
+        r#"{"type":"object","properties":{"size":{"oneOf":[{"const":"s","title":"Small"}]}}}"#;
+    let ask = |call: Call| async move {
+        let schema = RawValue::from_string(SCHEMA.to_owned())?;
+        let answer = call.ask("size", ElicitForm::new("Which?", schema)).await;
+        Ok::<_, ToolError>(match answer {
+            Ok(values) => serde_json::to_string(&values)?,
+            Err(error) => error.to_string(),
+        })
+    };
+    let server = Server::new("test", "1").tool("ask", "Asks", ask);
+    let mut wire = Wire::to(&server);
+    let answer = wire.ask(modern(1, "ask", json!({}))).await;
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let asked = json!({"mode": "form", "message": "Which?", "requestedSchema": schema});
+    assert_eq!(answer["result"]["inputRequests"]["size"]["params"], asked);
+    for (response, said) in [
+        (json!({"action": "accept", "content": {"size": "s", "more": 1}}), r#"{"more":1,"size":"s"}"#),
+        (json!({"action": "accept"}), "{}"),
+        (json!({"action": "decline"}), "the user declined to answer"),
+    ] {
+        let answer = wire.ask(modern(2, "ask", json!({"inputResponses": {"size": response}}))).await;
+        assert_eq!(answer["result"]["content"][0]["text"], said, "{response}");
+    }
+    let answer = wire.ask(modern(3, "ask", json!({"inputResponses": {"size": ["accept"]}}))).await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "asked again");
 }
 
 #[tokio::test]
