@@ -3,11 +3,16 @@
 //!
 //! ```text
 //! conformance-server                       on stdin and stdout
-//! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the address is printed on stderr
+//! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the URL is printed on stderr
 //! ```
 //!
 //! `tools` answer by themselves, `questions` ask the client first, `changes` change what is offered; then there are `prompts`
 //! and `resources`. Every handler is written once, and serves both eras of the protocol over either carrier.
+
+#![cfg_attr(
+    feature = "http",
+    allow(clippy::print_stderr, reason = "somebody wants to know where it listens")
+)]
 
 mod changes;
 mod prompts;
@@ -26,7 +31,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         #[cfg(feature = "http")]
         Some("--http") => {
             let address = arguments.next().ok_or("--http needs an address, as 127.0.0.1:8808")?;
-            server().serve_http(address).await?;
+            let listener = server().http().bind(address).await?;
+            eprintln!("{}", listener.url());
+            listener.run().await;
         }
         Some(other) => return Err(format!("{other} is nothing that this server is told").into()),
     }
