@@ -65,10 +65,11 @@ async fn come_far(call: Call) -> Result<&'static str, ToolError> {
     Ok("Tool with progress executed")
 }
 
-async fn reconnect(_call: Call) -> Result<&'static str, ToolError> {
-    // _call.hang_up(STEP).await?;
+/// Nothing is lost: the answer waits for the client. A carrier that has no streams to end goes on as if nothing were said.
+async fn reconnect(call: Call) -> &'static str {
+    call.hang_up(STEP);
     tokio::time::sleep(2 * STEP).await;
-    Ok("Reconnection test completed successfully")
+    "Reconnection test completed successfully"
 }
 
 #[derive(Deserialize, JsonSchema)]
