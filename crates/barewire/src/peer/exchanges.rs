@@ -51,8 +51,10 @@ struct State<O> {
 
 enum Input<O> {
     Message(Delivery),
-    Do(Box<dyn FnOnce(&mut Turn<O>) + Send>),
+    Do(Wish<O>),
 }
+
+type Wish<O> = Box<dyn FnOnce(&mut Turn<O>) + Send>;
 
 /// The room that there is for what we send by ourselves.
 #[derive(Debug, Clone)]

@@ -21,7 +21,7 @@ use crate::peer::{AnyCaller, Exchange, Outlet, Permits, Room, Sent, Turn};
 pub(super) enum Outcome {
     /// Its answer, and the error's code if it is one.
     Answer(Bytes, Option<Code>),
-    Events(AloneEvents),
+    Events(Box<AloneEvents>),
 }
 
 /// The messages that belong to one request.
@@ -104,7 +104,8 @@ pub(super) async fn serve(
     if turn.outlet().is_answered() {
         return answer(&mut turn);
     }
-    Outcome::Events(AloneEvents { turn: Some(turn), first: comment, keep_alive, closing, _counted: counted })
+    let events = AloneEvents { turn: Some(turn), first: comment, keep_alive, closing, _counted: counted };
+    Outcome::Events(Box::new(events))
 }
 
 fn answer(turn: &mut Turn<Alone>) -> Outcome {

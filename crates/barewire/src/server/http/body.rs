@@ -35,8 +35,8 @@ impl Body {
         Self(Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
     }
 
-    pub(super) fn alone(events: AloneEvents) -> Self {
-        Self(Kind::Alone(Box::new(events)))
+    pub(super) fn alone(events: Box<AloneEvents>) -> Self {
+        Self(Kind::Alone(events))
     }
 
     pub(super) fn session(events: SessionEvents) -> Self {

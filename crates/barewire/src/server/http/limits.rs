@@ -41,8 +41,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let mut engine = peer::Limits::default();
-        engine.output = 1024 * 1024;
+        let engine = peer::Limits { output: 1024 * 1024, ..peer::Limits::default() };
         Self {
             connections: 16 * 1024,
             sessions: 10_000,

@@ -140,10 +140,10 @@ impl Mailbox {
     /// The message that was put in last holds these until it is taken.
     fn hold(&self, permits: Permits) {
         let mut inner = self.lock();
-        if inner.reader.is_some() || inner.phase == Phase::Pending {
-            if let Some(letter) = inner.waiting.back_mut() {
-                letter.permits = Some(permits);
-            }
+        if (inner.reader.is_some() || inner.phase == Phase::Pending)
+            && let Some(letter) = inner.waiting.back_mut()
+        {
+            letter.permits = Some(permits);
         }
     }
 
