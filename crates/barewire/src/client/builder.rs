@@ -13,6 +13,8 @@ use serde::Serialize;
 
 use super::answers::{Answers, handler, object};
 use super::era::Opening;
+#[cfg(feature = "http")]
+use super::http::{Endpoint, fetch::Fetch};
 use super::link::{Sink, Source};
 use super::restart::Restart;
 use super::{Client, ClientError};
@@ -158,7 +160,7 @@ impl Builder {
     }
 
     /// Waits this long for the answer to the question which era a server is of, instead of 2 seconds. Legacy servers need
-    /// not answer it.
+    /// not answer it. One at a URL answers everything, and has as long as for any call.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe_timeout = timeout;
         self
@@ -188,7 +190,8 @@ impl Builder {
         self
     }
 
-    /// Starts the server again when it has ended. Only for one that [`Self::spawn`] has started.
+    /// Starts the server again when it has ended. Only for one that [`Self::spawn`] has started; one at a URL is connected to
+    /// again in any case, and this says when and how often.
     ///
     /// Calls that are in flight fail, because nobody knows what came of them; what is called after that is sent to the new
     /// one. Log level, subscriptions and listens are taken up again.
@@ -213,6 +216,16 @@ impl Builder {
     /// Connects to a server over this.
     pub async fn over(self, transport: impl Transport) -> Result<Client, ClientError> {
         self.connect(Source::once(transport)).await
+    }
+
+    /// Connects to a server at a URL: the URL, or an [`Endpoint`] that says more. Which era and which transport it is of is
+    /// found out.
+    ///
+    /// When a session is over, another is opened, and what was asked in vain is asked again, once.
+    #[cfg(feature = "http")]
+    pub async fn http(self, endpoint: impl Into<Endpoint>) -> Result<Client, ClientError> {
+        let fetch = Fetch::new(&endpoint.into())?;
+        self.connect(Source::Http(fetch)).await
     }
 
     async fn connect(self, source: Source) -> Result<Client, ClientError> {

@@ -167,8 +167,15 @@ impl<R: FromResult> IntoFuture for Call<R> {
                 return Err(ClientError::Params(wrong));
             }
             let link = client.0.allowed(&method).await?;
-            let asking = Asking { shared: &client.0, link, method: &method, params, options };
-            let result = rounds::run(&asking).await?;
+            let mut asking = Asking { shared: &client.0, link, method: &method, params, options };
+            let result = match rounds::run(&asking).await {
+                // Nothing has come of it, so it can be asked again; but if that session is over too, it is not the session.
+                Err(error) if error.is_session_gone() => {
+                    asking.link = client.0.allowed(&method).await?;
+                    rounds::run(&asking).await?
+                }
+                result => result?,
+            };
             read(&method, result)
         })
     }

@@ -43,14 +43,17 @@ pub(super) enum Opening {
 pub(super) struct Introduction<'a> {
     pub(super) info: &'a Implementation,
     pub(super) answers: &'a Answers,
-    pub(super) probe_timeout: Duration,
+    /// How long the answer to the question may take which era the server is of.
+    pub(super) probe_timeout: Option<Duration>,
     pub(super) timeout: Option<Duration>,
 }
 
 /// What a server is, by its answer to `server/discover`.
 pub(super) enum Probed {
     Modern(Box<Server>),
-    Legacy,
+    /// Not modern, as this shows; or because it says so itself.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a status of HTTP says more than that"))]
+    Legacy(Option<CallError>),
     /// It has ended the connection.
     Gone(Closed),
 }
@@ -92,24 +95,27 @@ pub(super) async fn probe(
     let mut last = None;
     for _ in 0..PROBES {
         let call = peer.call::<Raw>(DISCOVER, introduction.params(revision)).quiet();
-        let call = match (opening, introduction.timeout) {
-            (Opening::Unknown, _) => call.timeout(introduction.probe_timeout),
-            (_, Some(timeout)) => call.timeout(timeout),
-            (_, None) => call.no_timeout(),
+        let timeout = match opening {
+            Opening::Unknown => introduction.probe_timeout,
+            Opening::Known(_) | Opening::Exactly(_) => introduction.timeout,
+        };
+        let call = match timeout {
+            Some(timeout) => call.timeout(timeout),
+            None => call.no_timeout(),
         };
         match call.await {
             Ok(result) => {
-                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy) };
+                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy(None)) };
                 let revision = opening.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
                     Era::Modern => Probed::Modern(Box::new(Server::discovered(revision, found))),
-                    Era::Legacy => Probed::Legacy,
+                    Era::Legacy => Probed::Legacy(None),
                 });
             }
             Err(CallError::Refused(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
                 let chosen = opening.choose(&supported(&error))?;
                 if chosen.era() == Era::Legacy {
-                    return Ok(Probed::Legacy);
+                    return Ok(Probed::Legacy(None));
                 }
                 (revision, last) = (chosen, Some(error));
             }
@@ -119,7 +125,7 @@ pub(super) async fn probe(
             }
             Err(CallError::Closed(closed)) => return Ok(Probed::Gone(closed)),
             Err(CallError::Params(what)) => return Err(ClientError::Params(what)),
-            Err(_) => return Ok(Probed::Legacy),
+            Err(why) => return Ok(Probed::Legacy(Some(why))),
         }
     }
     // It goes on refusing what it says it speaks.
@@ -178,6 +184,14 @@ impl Server {
     }
 }
 
+/// A server does not answer as one of this revision does, and no other is wanted.
+pub(super) fn not_of(revision: Revision) -> ClientError {
+    let what = format!(
+        "it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks"
+    );
+    ClientError::fault(DISCOVER, what)
+}
+
 /// What a server lists that does not speak the revision of a request.
 fn supported(error: &ErrorObject) -> Vec<String> {
     #[derive(Deserialize)]
@@ -188,8 +202,8 @@ fn supported(error: &ErrorObject) -> Vec<String> {
     data.map_or_else(Vec::new, |Data { supported }| supported)
 }
 
-const DISCOVER: &str = "server/discover";
-const INITIALIZE: &str = "initialize";
+pub(super) const DISCOVER: &str = "server/discover";
+pub(super) const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
 /// How often a server is asked to be discovered that names versions which it then refuses: once for each that is known and

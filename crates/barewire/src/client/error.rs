@@ -8,6 +8,8 @@ use std::time::Duration;
 use barewire_proto::mcp::{Method, Revision};
 use barewire_proto::rpc::{Code, ErrorObject};
 
+#[cfg(feature = "http")]
+use super::http::{FetchError, HttpFailure};
 use crate::peer::{CallError, Closed, shown};
 #[cfg(unix)]
 use crate::transport::SpawnError;
@@ -22,6 +24,14 @@ pub enum ClientError {
     /// The program could not be started.
     #[cfg(unix)]
     Spawn(Arc<SpawnError>),
+    /// A server at a URL could not be asked, or did not answer.
+    #[cfg(feature = "http")]
+    Http {
+        /// The method that was called; empty if nothing was sent.
+        method: String,
+        /// What came of it.
+        failure: HttpFailure,
+    },
     /// There is a server, but no connection came about.
     Handshake {
         /// Why not.
@@ -95,6 +105,10 @@ impl ClientError {
     /// What came of a call of `method`.
     pub(super) fn of(method: &str, after: Option<Duration>, error: CallError) -> Self {
         let method = method.to_owned();
+        #[cfg(feature = "http")]
+        if let Some(failure) = HttpFailure::of(&error) {
+            return Self::Http { method, failure: failure.clone() };
+        }
         match error {
             CallError::Refused(error) => Self::Refused { method, error },
             CallError::TimedOut => Self::TimedOut { method, after },
@@ -124,6 +138,15 @@ impl ClientError {
         }
     }
 
+    /// Whether the session was over before the server looked at what was asked, so that it can be asked in another.
+    pub(super) fn is_session_gone(&self) -> bool {
+        #[cfg(feature = "http")]
+        if let Self::Http { failure: HttpFailure::SessionGone { .. }, .. } = self {
+            return true;
+        }
+        false
+    }
+
     /// The code of the error that the server answered with, if it did.
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -148,6 +171,12 @@ impl fmt::Display for ClientError {
         match self {
             #[cfg(unix)]
             Self::Spawn(error) => fmt::Display::fmt(error, f),
+            #[cfg(feature = "http")]
+            Self::Http { method, failure } => match failure {
+                HttpFailure::Fetch(error) if !error.sent() => fmt::Display::fmt(error, f),
+                failure if method.is_empty() => fmt::Display::fmt(failure, f),
+                failure => write!(f, "{} has no result: {failure}", shown(method)),
+            },
             Self::Handshake { why, closed } => {
                 write!(f, "no connection with the server: {why}")?;
                 if let Some(noise) = closed.noise() {
@@ -207,6 +236,13 @@ impl fmt::Debug for ClientError {
 }
 
 impl std::error::Error for ClientError {}
+
+#[cfg(feature = "http")]
+impl From<FetchError> for ClientError {
+    fn from(error: FetchError) -> Self {
+        Self::Http { method: String::new(), failure: error.into() }
+    }
+}
 
 #[cfg(unix)]
 impl From<SpawnError> for ClientError {

@@ -1,18 +1,33 @@
 //! A transport, or a program to start -> a connection with its handshake done; and another one when that has ended.
 
+use std::future::Future;
 use std::io::{self, Write};
+use std::pin::Pin;
+#[cfg(feature = "http")]
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use barewire_proto::mcp::{Capability, Era, Method, Side};
 use barewire_proto::session::Conventions;
+#[cfg(feature = "http")]
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::era::{self, Introduction, Opening, Probed, Server};
+#[cfg(feature = "http")]
+use super::http::{Carrier, FAREWELL, fetch::Fetch};
+use super::restart::Restart;
+#[cfg(feature = "http")]
+use super::restart::{self, State};
 use super::service::{Agreed, Serving};
 use super::stopwatch::Stopwatch;
 use super::{ClientError, Shared};
-use crate::peer::{Connection, Limits, Peer, Reason, Running};
+#[cfg(feature = "http")]
+use crate::log::Log;
+#[cfg(feature = "http")]
+use crate::peer::Settings;
+use crate::peer::{Connection, Limits, Peer, Reason};
 #[cfg(unix)]
 use crate::transport::Child;
 use crate::transport::Transport;
@@ -25,9 +40,28 @@ pub(super) struct Link {
     pub(super) since: Instant,
     /// How long the server has had to answer.
     pub(super) watch: Arc<Stopwatch>,
+    /// Says when the session is over that the connection belongs to; nothing once all of it is.
+    #[cfg(feature = "http")]
+    session: Option<watch::Receiver<bool>>,
 }
 
 impl Link {
+    /// Whether another connection is needed for what is asked from now on.
+    pub(super) fn is_over(&self) -> bool {
+        #[cfg(feature = "http")]
+        if self.session.as_ref().is_some_and(|gone| *gone.borrow()) {
+            return true;
+        }
+        self.peer.is_closed()
+    }
+
+    /// Waits a moment until the server knows that this was all.
+    #[cfg(feature = "http")]
+    pub(super) async fn farewell(&self) {
+        let Some(mut session) = self.session.clone() else { return };
+        let _ = tokio::time::timeout(2 * FAREWELL, async { while session.changed().await.is_ok() {} }).await;
+    }
+
     /// Whether the server may be asked this.
     pub(super) fn allows(&self, method: &str) -> Result<(), ClientError> {
         let revision = self.server.revision;
@@ -53,11 +87,22 @@ pub(super) enum Source {
     /// A program that can be started as often as it is needed.
     #[cfg(unix)]
     Program(Child),
+    /// A URL that can be asked as often as it is needed.
+    #[cfg(feature = "http")]
+    Http(Fetch),
     /// One that was given.
     Once(Mutex<Option<Connect>>),
 }
 
-type Connect = Box<dyn FnOnce(Setup) -> (Peer, Running) + Send>;
+type Connect = Box<dyn FnOnce(Setup) -> Connected + Send>;
+
+/// A connection that somebody has to drive.
+pub(super) struct Connected {
+    peer: Peer,
+    running: Pin<Box<dyn Future<Output = ()> + Send>>,
+    #[cfg(feature = "http")]
+    carrier: Option<Arc<Carrier>>,
+}
 
 /// What every connection of a client is made with.
 pub(super) struct Setup {
@@ -72,8 +117,10 @@ impl Source {
         Self::Once(Mutex::new(Some(connect)))
     }
 
-    fn connect(&self, setup: Setup) -> Result<(Peer, Running), ClientError> {
+    fn connect(&self, setup: Setup) -> Result<Connected, ClientError> {
         match self {
+            #[cfg(feature = "http")]
+            Self::Http(fetch) => Ok(setup.carry(fetch.clone())),
             #[cfg(unix)]
             Self::Program(child) => Ok(setup.connect(child.spawn()?)),
             Self::Once(connect) => {
@@ -87,30 +134,72 @@ impl Source {
         match self {
             #[cfg(unix)]
             Self::Program(_) => true,
+            #[cfg(feature = "http")]
+            Self::Http(_) => true,
             Self::Once(_) => false,
         }
+    }
+
+    /// What a connection is opened again by, if nothing else is wanted. A session that is over is no reason to give a server
+    /// up, nor is a while in which it cannot be reached.
+    pub(super) fn restart(&self) -> Option<Restart> {
+        #[cfg(feature = "http")]
+        if let Self::Http(_) = self {
+            return Some(Restart::FOR_URLS);
+        }
+        None
+    }
+
+    /// Whether silence is no sign of a legacy server.
+    fn answers_always(&self) -> bool {
+        #[cfg(feature = "http")]
+        if let Self::Http(_) = self {
+            return true;
+        }
+        false
     }
 }
 
 impl Setup {
-    fn connect(self, transport: impl Transport) -> (Peer, Running) {
-        Connection::new(transport)
+    fn connect(self, transport: impl Transport) -> Connected {
+        let (peer, running) = Connection::new(transport)
             .service(self.serving)
             .limits(self.limits)
             .conventions(Conventions::MCP)
             // Errors in a server's stdin for the banner it printed would be wrong.
             .answer_unreadable(false)
             .log_to(self.log)
-            .open()
+            .open();
+        // How it ended is told to all who wait for something.
+        let running = Box::pin(async move { drop(running.await) });
+        Connected {
+            peer,
+            running,
+            #[cfg(feature = "http")]
+            carrier: None,
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn carry(self, fetch: Fetch) -> Connected {
+        let (agreed, log) = (Arc::clone(&self.serving.agreed), Log::to(self.log));
+        let mut settings = Settings::new(Box::new(self.serving), log.clone());
+        settings.limits = self.limits;
+        settings.conventions = Conventions::MCP;
+        settings.answer_unreadable = Some(false);
+        let (carrier, running) = Carrier::open(fetch, settings, agreed, log);
+        Connected { peer: carrier.peer(), running: Box::pin(running), carrier: Some(carrier) }
     }
 }
 
 /// A connection before its handshake.
-struct Raw {
+pub(super) struct Raw {
     number: u64,
-    peer: Peer,
+    pub(super) peer: Peer,
     agreed: Agreed,
     watch: Arc<Stopwatch>,
+    #[cfg(feature = "http")]
+    carrier: Option<Arc<Carrier>>,
 }
 
 impl Shared {
@@ -129,7 +218,15 @@ impl Shared {
         match agreed {
             Ok(server) => {
                 let Raw { number, peer, watch, .. } = raw;
-                Ok(Arc::new(Link { number, peer, server, since: Instant::now(), watch }))
+                Ok(Arc::new(Link {
+                    number,
+                    peer,
+                    server,
+                    since: Instant::now(),
+                    watch,
+                    #[cfg(feature = "http")]
+                    session: raw.carrier.map(|carrier| carrier.gone()),
+                }))
             }
             Err(error) => Err(error.at_handshake(raw.peer.shutdown().await)),
         }
@@ -145,32 +242,50 @@ impl Shared {
             watch: Arc::clone(&watch),
         };
         let setup = Setup { serving, limits: self.settings.limits.clone(), log: self.settings.log.clone() };
-        let (peer, running) = self.source.connect(setup)?;
+        let connected = self.source.connect(setup)?;
+        let (peer, running) = (connected.peer, connected.running);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         // It must not keep the client alive: when nobody holds that any more, the connection ends.
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
-            // How it ended is told to all who wait for something.
-            let _ = running.await;
+            running.await;
             if let Some(shared) = shared.upgrade() {
                 shared.ended(number);
             }
         });
-        Ok(Raw { number, peer, agreed, watch })
+        #[cfg(feature = "http")]
+        if let Some(carrier) = &connected.carrier {
+            tokio::spawn(reopen_when_gone(Arc::downgrade(self), number, carrier.gone()));
+        }
+        Ok(Raw {
+            number,
+            peer,
+            agreed,
+            watch,
+            #[cfg(feature = "http")]
+            carrier: connected.carrier,
+        })
     }
 
-    fn introduction(&self) -> Introduction<'_> {
+    pub(super) fn introduction(&self) -> Introduction<'_> {
         let settings = &self.settings;
         Introduction {
             info: &settings.info,
             answers: &settings.answers,
-            probe_timeout: settings.probe_timeout,
+            probe_timeout: match self.source.answers_always() {
+                true => settings.timeout,
+                false => Some(settings.probe_timeout),
+            },
             timeout: settings.timeout,
         }
     }
 
     /// Finds out what the server is, and agrees with it.
     async fn agree(&self, raw: &Raw, opening: Opening) -> Result<Server, Failed> {
+        #[cfg(feature = "http")]
+        if let Some(carrier) = &raw.carrier {
+            return Ok(self.agree_over_http(raw, carrier, opening).await?);
+        }
         match opening {
             Opening::Exactly(revision) if revision.era() == Era::Legacy => {
                 return Ok(self.initialize(raw, opening).await?);
@@ -180,13 +295,8 @@ impl Shared {
         }
         match (era::probe(&raw.peer, opening, &self.introduction()).await?, opening) {
             (Probed::Modern(server), _) => Ok(raw.agree(*server)),
-            (Probed::Legacy, Opening::Exactly(revision)) => {
-                let what = format!(
-                    "it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks"
-                );
-                Err(ClientError::fault("server/discover", what).into())
-            }
-            (Probed::Legacy, _) => self.initialize_or_probe(raw, opening).await,
+            (Probed::Legacy(_), Opening::Exactly(revision)) => Err(era::not_of(revision).into()),
+            (Probed::Legacy(_), _) => self.initialize_or_probe(raw, opening).await,
             (Probed::Gone(closed), Opening::Unknown)
                 if self.source.can_start_again()
                     && matches!(closed.reason(), Reason::Eof | Reason::Write(_)) =>
@@ -206,11 +316,11 @@ impl Shared {
         };
         match era::probe(&raw.peer, Opening::Known(Era::Modern), &self.introduction()).await? {
             Probed::Modern(server) => Ok(raw.agree(*server)),
-            Probed::Legacy | Probed::Gone(_) => Err(refused.into()),
+            Probed::Legacy(_) | Probed::Gone(_) => Err(refused.into()),
         }
     }
 
-    async fn initialize(&self, raw: &Raw, opening: Opening) -> Result<Server, ClientError> {
+    pub(super) async fn initialize(&self, raw: &Raw, opening: Opening) -> Result<Server, ClientError> {
         let server = era::initialize(&raw.peer, opening, &self.introduction()).await?;
         let server = raw.agree(server);
         era::initialized(&raw.peer).await?;
@@ -220,9 +330,23 @@ impl Shared {
 
 impl Raw {
     /// From now on this revision is spoken.
-    fn agree(&self, server: Server) -> Server {
+    pub(super) fn agree(&self, server: Server) -> Server {
         let _ = self.agreed.set(server.revision);
         server
+    }
+}
+
+/// Opens a session again that the server has ended, so that what it tells unasked is not missed for long. If that fails, the
+/// next call tries it.
+#[cfg(feature = "http")]
+async fn reopen_when_gone(shared: Weak<Shared>, number: u64, mut gone: watch::Receiver<bool>) {
+    if gone.wait_for(|gone| *gone).await.is_err() {
+        return;
+    }
+    let is_in_use =
+        |shared: Arc<Shared>| matches!(&*shared.state.borrow(), State::Up(link) if link.number == number);
+    if shared.upgrade().is_some_and(is_in_use) {
+        restart::reopen(shared).await;
     }
 }
 

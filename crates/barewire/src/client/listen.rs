@@ -5,6 +5,8 @@ use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
+#[cfg(feature = "http")]
+use std::time::Duration;
 
 use barewire_proto::mcp::{SubscriptionFilter, SubscriptionParams};
 use barewire_proto::rpc::ErrorObject;
@@ -207,7 +209,12 @@ struct Open {
 impl Open {
     /// Until it is over, over as many connections as that takes.
     async fn run(mut self, mut link: Arc<Link>) {
+        // How many times in a row it could not be opened again.
+        #[cfg(feature = "http")]
+        let mut failures = 0;
         loop {
+            #[cfg(feature = "http")]
+            let began = tokio::time::Instant::now();
             let end = match self.once(&link).await {
                 Ok(_) => ListenEnd::Graceful,
                 Err(CallError::Cancelled) => ListenEnd::Cancelled,
@@ -225,6 +232,16 @@ impl Open {
                     }
                     None => self.lost().await,
                 },
+                // What carries it broke, as proxies do to what takes long. Nothing is known of what was missed.
+                #[cfg(feature = "http")]
+                Err(error) if self.is_broken(&error) => {
+                    failures = if began.elapsed() >= SETTLED { 0 } else { failures + 1 };
+                    if self.pause(failures).await {
+                        self.heard.put(ServerNotification::Restarted, 0);
+                        continue;
+                    }
+                    self.lost().await
+                }
                 Err(error) => ListenEnd::Lost(ClientError::of(LISTEN, None, error)),
             };
             if let (ListenEnd::Refused(error), false, Some(shared)) =
@@ -266,6 +283,20 @@ impl Open {
         }
     }
 
+    /// Whether a listen that was acknowledged has lost its stream, and may get another.
+    #[cfg(feature = "http")]
+    fn is_broken(&self, error: &CallError) -> bool {
+        let broken = super::http::HttpFailure::of(error).is_some_and(super::http::HttpFailure::is_broken);
+        broken && self.heard.progress.borrow().acknowledged.is_some()
+    }
+
+    /// Waits before the next try, longer each time; `false` if there is to be none.
+    #[cfg(feature = "http")]
+    async fn pause(&mut self, failures: u32) -> bool {
+        let pause = PAUSE.saturating_mul(1 << failures.min(8)).min(LONGEST);
+        tokio::time::timeout(pause, ending(&mut self.state)).await.is_err() && self.shared.strong_count() > 0
+    }
+
     /// Why there is no connection any more.
     async fn lost(&mut self) -> ListenEnd {
         let over = self.state.wait_for(|state| matches!(state, State::Over { .. })).await;
@@ -282,5 +313,15 @@ async fn ending(state: &mut watch::Receiver<State>) {
         std::future::pending::<()>().await;
     }
 }
+
+/// How long to wait before a listen is opened again that has lost its stream, at first and at the most.
+#[cfg(feature = "http")]
+const PAUSE: Duration = Duration::from_millis(250);
+#[cfg(feature = "http")]
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// A stream that has lasted so long worked.
+#[cfg(feature = "http")]
+const SETTLED: Duration = Duration::from_secs(10);
 
 pub(super) const LISTEN: &str = "subscriptions/listen";

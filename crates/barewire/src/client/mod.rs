@@ -114,6 +114,12 @@ impl Client {
         Self::ours().over(transport).await
     }
 
+    /// Connects to a server at a URL, or an [`Endpoint`](http::Endpoint) that says more.
+    #[cfg(feature = "http")]
+    pub async fn http(endpoint: impl Into<http::Endpoint>) -> Result<Self, ClientError> {
+        Self::ours().http(endpoint).await
+    }
+
     fn ours() -> Builder {
         Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
     }
@@ -188,6 +194,8 @@ impl Client {
         });
         self.0.subscriptions().clear();
         let closed = link.peer.shutdown().await;
+        #[cfg(feature = "http")]
+        link.farewell().await;
         self.0.give_up(ClientError::Closed(closed.clone()));
         closed
     }

@@ -1,4 +1,4 @@
-//! A server that has ended -> the same one again: when, how often, and with what it was told before.
+//! A server, or a session with one, that has ended -> the same one again: when, how often, and with what it was told before.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -36,6 +36,11 @@ impl Restart {
     pub const fn at_once() -> Self {
         Self { at_once: true, ..Self::at_next_call() }
     }
+
+    /// How a server at a URL is connected to again. It is never given up: others can ask it at any time, so can we.
+    #[cfg(feature = "http")]
+    pub(super) const FOR_URLS: Self =
+        Self { at_once: false, starts: u32::MAX, pause: PAUSE, longest: Duration::from_secs(2) };
 
     /// Gives up after so many starts in a row instead of 5.
     #[must_use]
@@ -100,7 +105,7 @@ pub(super) struct Starts {
 impl Shared {
     /// What a server that has ended is started again by, if it is.
     pub(super) fn restart(&self) -> Option<Restart> {
-        self.settings.restart.filter(|_| self.source.can_start_again())
+        self.settings.restart.filter(|_| self.source.can_start_again()).or_else(|| self.source.restart())
     }
 
     /// The connection, opened again if that is wanted.
@@ -123,7 +128,7 @@ impl Shared {
     /// The connection if there is one; `None` if there should be another.
     fn standing(&self) -> Result<Option<Arc<Link>>, ClientError> {
         match &*self.state.borrow() {
-            State::Up(link) if link.peer.is_closed() && self.restart().is_some() => Ok(None),
+            State::Up(link) if link.is_over() && self.restart().is_some() => Ok(None),
             // If it is over, the call will be told why.
             State::Up(link) | State::Closing(link) => Ok(Some(Arc::clone(link))),
             State::Opening => Ok(None),
@@ -144,7 +149,7 @@ impl Shared {
             starts.count = 0;
         }
         if starts.count >= restart.starts {
-            let last = Box::new(ClientError::Closed(dead.peer.closed().await));
+            let last = Box::new(ClientError::Closed(dead.peer.shutdown().await));
             return Err(self.give_up(ClientError::GaveUp { starts: starts.count, last }));
         }
         Ok(Next::Start { after: restart.pause(starts.count), era: dead.server.revision.era() })
@@ -308,7 +313,7 @@ enum Next {
 
 /// Opens the connection again; `None` if nobody is left who wants it. Only one does so at a time, and who comes second finds
 /// what the first has opened.
-async fn reopen(shared: Weak<Shared>) -> Option<Result<Arc<Link>, ClientError>> {
+pub(super) async fn reopen(shared: Weak<Shared>) -> Option<Result<Arc<Link>, ClientError>> {
     let starts = Arc::clone(&shared.upgrade()?.starts);
     let mut starts = starts.lock_owned().await;
     let next = shared.upgrade()?.next_start(&mut starts).await;

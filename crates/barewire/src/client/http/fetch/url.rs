@@ -61,7 +61,7 @@ impl Url {
     }
 
     /// Where a reference leads from here (RFC 3986, section 5.2).
-    pub(super) fn join(&self, reference: &str) -> Result<Self, &'static str> {
+    pub(crate) fn join(&self, reference: &str) -> Result<Self, &'static str> {
         let reference = reference.split('#').next().unwrap_or_default();
         if scheme(reference).is_some() {
             return Self::read(reference);

@@ -1,0 +1,127 @@
+//! A message of ours -> the headers that repeat what it says.
+
+use std::borrow::Cow;
+
+use barewire_proto::http::{header, mirror};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::RequestParams;
+use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Params, Parsed, parse};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::peer::CallError;
+
+/// What of a request of ours its headers repeat.
+pub(super) struct Outgoing<'a> {
+    pub(super) method: Cow<'a, str>,
+    pub(super) params: RequestParams<'a>,
+    /// The revision that it says it is written in: only modern ones do.
+    version: Option<Cow<'a, str>>,
+    /// Whom it is about.
+    name: Option<Cow<'a, str>>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Reads a request or a notification; `None` for anything else.
+    pub(super) fn read(message: &'a [u8]) -> Option<Self> {
+        let (method, params) = match parse(message, DEFAULT_DEPTH) {
+            Parsed::Message(Message::Request(request)) => (request.method, request.params),
+            Parsed::Message(Message::Notification(notification)) => {
+                (notification.method, notification.params)
+            }
+            _ => return None,
+        };
+        let (method, json) = (method.to_name(), params.map(Params::json));
+        let params = RequestParams::read(params);
+        let text = |json: Option<Json<'a>>| json.and_then(Text::from_json).and_then(Text::to_str);
+        let name = match &*method {
+            "tools/call" | "prompts/get" => params.name,
+            "resources/read" => params.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => {
+                json.and_then(|json| json.members().find(|member| member.name == "taskId")).map(|id| id.value)
+            }
+            _ => None,
+        };
+        Some(Self { method, version: text(params.meta.protocol_version), name: text(name), params })
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// The name of the tool that is called, by a request that repeats its arguments in headers.
+    pub(super) fn tool(&self) -> Option<&str> {
+        self.name.as_deref().filter(|_| self.is_modern() && self.method == "tools/call")
+    }
+
+    /// Adds what a modern request repeats.
+    pub(super) fn repeat(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
+        let Some(version) = &self.version else { return Ok(()) };
+        put(headers, header::PROTOCOL_VERSION, version)?;
+        put(headers, header::METHOD, &self.method)?;
+        match &self.name {
+            Some(name) => put(headers, header::NAME, &mirror::encode(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The headers of every message.
+pub(super) fn posted() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers
+}
+
+/// Adds a header. What cannot be one cannot be sent.
+pub(super) fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+    let bad = || CallError::Params(format!("what is repeated in {name} cannot stand in a header"));
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+    headers.insert(key, HeaderValue::from_str(value).map_err(|_| bad())?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(message: &str) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        Outgoing::read(message.as_bytes()).expect("a request").repeat(&mut headers).expect("can be sent");
+        let mut lines: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII")))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn a_modern_request_is_repeated_and_a_legacy_one_is_not() {
+        let request = |method: &str, params: &str, meta: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}"_meta":{{{meta}}}}}}}"#
+            )
+        };
+        let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        let version = "mcp-protocol-version: 2026-07-28";
+        for (method, params, name) in [
+            ("tools/list", "", None),
+            ("tools/list", r#""name":"a","#, None),
+            ("tools/call", r#""name":"a b","#, Some("a b")),
+            ("tools/call", r#""name":"\u00e9","#, Some("=?base64?w6k=?=")),
+            ("prompts/get", r#""name":"p","uri":"u","#, Some("p")),
+            ("resources/read", r#""name":"p","uri":"file:///x","#, Some("file:///x")),
+            ("tasks/get", r#""taskId":"7","#, Some("7")),
+        ] {
+            let mut expected = vec![format!("mcp-method: {method}")];
+            expected.extend(name.map(|name| format!("mcp-name: {name}")));
+            expected.push(version.to_owned());
+            assert_eq!(headers(&request(method, params, meta)), expected);
+            assert!(headers(&request(method, params, "")).is_empty());
+        }
+        let injected = request("a\\r\\nX: y", "", meta);
+        let injected = Outgoing::read(injected.as_bytes()).expect("a request").repeat(&mut HeaderMap::new());
+        assert!(matches!(injected, Err(CallError::Params(_))));
+    }
+}

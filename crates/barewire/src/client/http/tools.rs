@@ -1,0 +1,144 @@
+//! Lists of tools that pass by -> which arguments are repeated in headers, and which tools are not to be seen.
+//!
+//! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barewire_proto::http::HeaderParams;
+use barewire_proto::json::{Json, Text};
+use bytes::Bytes;
+
+use crate::log::{Log, quoted};
+
+/// What is known of the tools of a server.
+#[derive(Default)]
+pub(super) struct Tools {
+    known: Mutex<HashMap<String, Arc<HeaderParams>>>,
+    /// Held by whoever is asking the server for them.
+    pub(super) listing: tokio::sync::Mutex<()>,
+}
+
+impl Tools {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HeaderParams>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The headers of a tool, if it is known.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<HeaderParams>> {
+        self.lock().get(name).cloned()
+    }
+
+    pub(super) fn remember(&self, name: &str, params: HeaderParams) {
+        let mut known = self.lock();
+        if name.len() <= LONGEST_NAME && (known.len() < MOST || known.contains_key(name)) {
+            known.insert(name.to_owned(), Arc::new(params));
+        }
+    }
+
+    /// What was known of this tool is not true, unless somebody knows better already.
+    pub(super) fn forget(&self, name: &str, was: &Arc<HeaderParams>) {
+        let mut known = self.lock();
+        if known.get(name).is_some_and(|is| Arc::ptr_eq(is, was)) {
+            known.remove(name);
+        }
+    }
+
+    /// Learns from the answer to a `tools/list`, and gives it back without the tools that are not valid. All else stays as it
+    /// was written.
+    pub(super) fn learn(&self, answer: Bytes, log: &Log) -> Bytes {
+        let Ok(message) = Json::parse(&answer) else { return answer };
+        let lead = answer.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+        let mut out: Option<(Vec<u8>, usize)> = None;
+        for result in message.members().filter(|member| member.name == "result") {
+            for tools in result.value.members().filter(|member| member.name == "tools") {
+                let start = lead + result.value_at + tools.value_at;
+                let Some(kept) = self.sift(tools.value, log) else { continue };
+                let (text, done) = out.get_or_insert_with(|| (Vec::with_capacity(answer.len()), 0));
+                text.extend_from_slice(&answer[*done..start]);
+                text.push(b'[');
+                text.extend_from_slice(&kept.join(&b","[..]));
+                text.push(b']');
+                *done = start + tools.value.as_bytes().len();
+            }
+        }
+        match out {
+            None => answer,
+            Some((mut text, done)) => {
+                text.extend_from_slice(&answer[done..]);
+                text.into()
+            }
+        }
+    }
+
+    /// The valid ones; `None` if all are.
+    fn sift<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
+        let (mut kept, mut all) = (Vec::new(), true);
+        for tool in tools.elements() {
+            let member = |name: &str| tool.members().filter(|member| member.name == name).last();
+            let name = member("name").and_then(|name| Text::from_json(name.value)).map(Text::to_name);
+            let schema = member("inputSchema")
+                .map_or(Ok(HeaderParams::default()), |schema| HeaderParams::of(schema.value));
+            match (schema, name) {
+                (Ok(params), name) => {
+                    kept.push(tool.as_bytes());
+                    if let Some(name) = name {
+                        self.remember(&name, params);
+                    }
+                }
+                (Err(bad), name) => {
+                    all = false;
+                    let (name, bad) = (quoted(name.unwrap_or_default().as_bytes()), bad.to_string());
+                    log.line(format_args!("barewire: tool {name} is left out: {}", quoted(bad.as_bytes())));
+                }
+            }
+        }
+        (!all).then_some(kept)
+    }
+}
+
+/// A server with more tools than this is asked again for the others. No model chooses among so many.
+const MOST: usize = 16 * 1024;
+
+/// MCP 2026-07-28, server/tools: names have up to 128 characters.
+const LONGEST_NAME: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learn(text: &str) -> (Tools, String) {
+        let tools = Tools::default();
+        let left = tools.learn(Bytes::copy_from_slice(text.as_bytes()), &Log::to(std::io::sink()));
+        (tools, String::from_utf8(left.to_vec()).expect("UTF-8"))
+    }
+
+    #[test]
+    fn only_what_is_not_valid_is_taken_out_and_the_rest_stays_as_it_was() {
+        let good = r#"{ "name":"a", "inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
+        let plain = r#"{"name":"\u0062","n":1.0e0}"#;
+        let bad = r#"{"name":"c","inputSchema":{"properties":{"r":{"type":"number","x-mcp-header":"R"}}}}"#;
+        let around = |tools: &str| {
+            format!(
+                " {{\"jsonrpc\":\"2.0\", \"result\" : {{ \"x\":[1 ],\"tools\": {tools} ,\"nextCursor\":\"\"}},\"id\":1}}\n"
+            )
+        };
+        let all = around(&format!("[ {good} ,{plain}]"));
+        assert_eq!(learn(&all).1, all);
+        let (tools, left) = learn(&around(&format!("[{bad}, {good} ,{bad},{plain}, {bad}]")));
+        assert_eq!(left, around(&format!("[{good},{plain}]")));
+        assert!(!tools.find("a").expect("known").is_empty());
+        assert!(tools.find("b").expect("known").is_empty());
+        assert!(tools.find("c").is_none());
+        assert_eq!(learn(&around(&format!("[{bad}]"))).1, around("[]"));
+    }
+
+    #[test]
+    fn what_is_no_list_passes_by() {
+        for text in
+            ["", "[]", "{", r#"{"result":[]}"#, r#"{"result":{"tools":{}}}"#, r#"{"error":{"tools":[{}]}}"#]
+        {
+            assert_eq!(learn(text).1, text);
+        }
+    }
+}
