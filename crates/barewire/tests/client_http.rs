@@ -1,0 +1,61 @@
+//! The client over HTTP, on real sockets: with our server in every revision, and with servers that are written by hand
+//! request by request for what ours does not do.
+#![cfg(feature = "http")]
+
+#[path = "client_http/access.rs"]
+mod access;
+#[path = "client_http/answers.rs"]
+mod answers;
+#[path = "client_http/finding.rs"]
+mod finding;
+#[path = "client_http/old.rs"]
+mod old;
+#[path = "client_http/ours.rs"]
+mod ours;
+#[path = "client_http/script.rs"]
+mod script;
+#[path = "client_http/sessions.rs"]
+mod sessions;
+#[path = "client_http/tools.rs"]
+mod tools;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use barewire::Client;
+use barewire::client::Builder;
+
+/// A client to be built, with nothing on stderr.
+fn quiet() -> Builder {
+    Client::builder("tester", "0.1").log_to(io::sink())
+}
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Waits for something that must come.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, what).await.expect("in time")
+}
+
+/// What a client logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
+    }
+}

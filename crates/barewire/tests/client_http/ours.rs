@@ -1,0 +1,309 @@
+//! Our client and our server, in every revision.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use barewire::client::{Listen, ListenEnd, ServerNotification, accept};
+use barewire::proto::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
+use barewire::server::http::{Limits, Stop};
+use barewire::server::{Call, Elicit, Progress, Resource, ToolError};
+use barewire::{Client, ClientError, Server};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::{quiet, soon};
+
+#[derive(Deserialize, JsonSchema)]
+struct Pair {
+    a: f64,
+    b: f64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+/// A server with one of everything.
+fn server() -> Server {
+    Server::new("everything", "1.0")
+        .page_size(2)
+        .tool("add", "Adds", |Pair { a, b }| async move { a + b })
+        .tool("count", "Counts", |call: Call| async move {
+            for n in 1..=3 {
+                call.progress(Progress::new(f64::from(n)).of(3.0)).await?;
+                call.log(LoggingLevel::Info, format!("at {n}")).await?;
+            }
+            Ok::<_, ToolError>("counted")
+        })
+        .tool("greet", "Greets", |call: Call| async move {
+            let Name { name } = call.ask("user", Elicit::form("Who are you?")).await?;
+            Ok::<_, ToolError>(format!("Hello, {name}!"))
+        })
+        .with(Resource::text("note://readme", "readme", "Read me"))
+}
+
+/// A server that listens.
+struct Up {
+    url: String,
+    stop: Stop,
+    running: JoinHandle<()>,
+}
+
+async fn up(server: &Server) -> Up {
+    up_with(server, Limits::default(), "127.0.0.1:0").await
+}
+
+async fn up_with(server: &Server, limits: Limits, addr: &str) -> Up {
+    let http = server.http().limits(limits).log_to(std::io::sink());
+    let listener = http.bind(addr).await.expect("bound");
+    let (url, stop) = (listener.url(), listener.stop());
+    Up { url, stop, running: tokio::spawn(listener.run()) }
+}
+
+impl Up {
+    async fn down(self) {
+        self.stop.stop();
+        soon(self.running).await.expect("no panic");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_every_revision_what_one_says_the_other_understands() {
+    let server = server();
+    let up = up(&server).await;
+    for revision in Revision::ALL {
+        let mut builder = quiet().revision(revision);
+        if revision.has_elicitation() {
+            builder = builder.on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) });
+        }
+        let client = soon(builder.http(&*up.url)).await.unwrap_or_else(|error| panic!("{revision}: {error}"));
+        assert_eq!(client.revision(), revision);
+        assert_eq!(client.server_info().expect("it says who it is").name, "everything");
+        let tools = soon(client.list_tools().into_future()).await.expect("tools");
+        let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["add", "count", "greet"]);
+        let sum =
+            soon(client.call_tool("add", json!({"a": 19, "b": 23})).into_future()).await.expect("a sum");
+        assert_eq!(sum.content[0].as_text(), Some("42"), "{revision}");
+        let (call, mut progress) = client.call_tool("count", ()).with_progress();
+        let counted = soon(call.into_future()).await.expect("counted");
+        assert_eq!(counted.content[0].as_text(), Some("counted"));
+        let mut steps = Vec::new();
+        while let Some(step) = progress.next().await {
+            steps.push(step.progress);
+        }
+        assert_eq!(steps, [1.0, 2.0, 3.0], "{revision}");
+        if revision.has_elicitation() {
+            let greeted = soon(client.call_tool("greet", ()).into_future()).await.expect("greeted");
+            assert_eq!(greeted.content[0].as_text(), Some("Hello, Ada!"), "{revision}");
+        }
+        let read = soon(client.read_resource("note://readme").into_future()).await.expect("read");
+        assert_eq!(read.contents.len(), 1);
+        let unknown = soon(client.call_tool("nothing", ()).into_future()).await.expect_err("no such tool");
+        assert!(matches!(&unknown, ClientError::Refused { .. }), "{revision}: {unknown}");
+        assert!(soon(client.shutdown()).await.is_clean());
+    }
+    up.down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_era_is_found_out_and_need_not_be() {
+    let server = server();
+    let both = up(&server).await;
+    let client = soon(Client::http(&*both.url)).await.expect("connected");
+    assert_eq!((client.revision(), client.era()), (Revision::LATEST, Era::Modern));
+    let client = soon(quiet().era(Era::Legacy).http(&*both.url)).await.expect("connected");
+    assert_eq!(client.revision(), Revision::LATEST_LEGACY);
+    both.down().await;
+
+    let legacy = up(&server.clone().revisions([Revision::V2025_06_18, Revision::V2025_11_25])).await;
+    for builder in [quiet(), quiet().era(Era::Modern), quiet().era(Era::Legacy)] {
+        let client = soon(builder.http(&*legacy.url)).await.expect("connected");
+        assert_eq!(client.revision(), Revision::V2025_11_25);
+    }
+    let error = soon(quiet().revision(Revision::LATEST).http(&*legacy.url)).await.expect_err("not modern");
+    assert!(error.to_string().contains("2026-07-28"), "{error}");
+    legacy.down().await;
+
+    let modern = up(&server.revisions([Revision::V2026_07_28])).await;
+    for builder in [quiet(), quiet().era(Era::Modern), quiet().era(Era::Legacy)] {
+        let client = soon(builder.http(&*modern.url)).await.expect("connected");
+        assert_eq!(client.revision(), Revision::V2026_07_28);
+    }
+    let error =
+        soon(quiet().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
+    assert!(!error.to_string().is_empty());
+    modern.down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_calls_at_once_are_each_answered() {
+    let server = server();
+    let up = up(&server).await;
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let client = soon(quiet().revision(revision).http(&*up.url)).await.expect("connected");
+        let calls: Vec<_> = (0..200)
+            .map(|n| {
+                let client = client.clone();
+                tokio::spawn(async move {
+                    let sum = client.call_tool("add", json!({"a": n, "b": 1})).await.expect("a sum");
+                    assert_eq!(sum.content[0].as_text(), Some(&*(n + 1).to_string()));
+                })
+            })
+            .collect();
+        for call in calls {
+            soon(call).await.expect("no panic");
+        }
+    }
+    up.down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_told_of_in_both_eras() {
+    let server = server();
+    let (up, handle) = (up(&server).await, server.handle());
+    let legacy = soon(quiet().era(Era::Legacy).http(&*up.url)).await.expect("connected");
+    let mut told = legacy.notifications();
+    soon(legacy.subscribe("note://readme")).await.expect("subscribed");
+    handle.updated("note://readme");
+    let updated = soon(told.next()).await;
+    assert!(
+        matches!(&updated, Some(ServerNotification::ResourceUpdated { uri }) if uri == "note://readme"),
+        "{updated:?}"
+    );
+
+    let modern = soon(quiet().http(&*up.url)).await.expect("connected");
+    let filter = SubscriptionFilter {
+        tools_list_changed: true,
+        resource_subscriptions: vec!["note://readme".to_owned()],
+        ..SubscriptionFilter::default()
+    };
+    let mut listen: Listen = soon(modern.listen(filter)).await.expect("acknowledged");
+    assert!(listen.acknowledged().tools_list_changed);
+    handle.updated("note://readme");
+    let updated = soon(listen.next()).await;
+    assert!(matches!(&updated, Some(ServerNotification::ResourceUpdated { .. })), "{updated:?}");
+    assert!(handle.remove_tool("greet"));
+    let changed = soon(listen.next()).await;
+    assert!(matches!(changed, Some(ServerNotification::ToolsListChanged)), "{changed:?}");
+    soon(modern.shutdown()).await;
+    assert!(matches!(soon(listen.ended()).await, ListenEnd::Lost(_)));
+    drop((legacy, listen, modern));
+    up.down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
+    struct Dropped(Arc<AtomicUsize>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let (began, cancelled) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+        let (begin, cancel) = (Arc::clone(&began), Arc::clone(&cancelled));
+        let server = Server::new("slow", "1").tool("wait", "Waits", move || {
+            let (begin, dropped) = (Arc::clone(&begin), Dropped(Arc::clone(&cancel)));
+            async move {
+                let _dropped = dropped;
+                begin.notify_one();
+                std::future::pending::<()>().await;
+            }
+        });
+        let up = up(&server).await;
+        let client = soon(quiet().revision(revision).http(&*up.url)).await.expect("connected");
+        let until = |count: usize| {
+            let cancelled = Arc::clone(&cancelled);
+            soon(async move {
+                while cancelled.load(Ordering::SeqCst) < count {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+        };
+        let waiting = tokio::spawn(client.call_tool("wait", ()).into_future());
+        soon(began.notified()).await;
+        assert_eq!(cancelled.load(Ordering::SeqCst), 0);
+        waiting.abort();
+        until(1).await;
+        let late = client.call_tool("wait", ()).timeout(Duration::from_millis(500)).await;
+        assert!(matches!(&late, Err(ClientError::TimedOut { .. })), "{late:?}");
+        until(2).await;
+        drop(client);
+        up.down().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_goes_on_when_the_client_is_dropped() {
+    // The server has a runtime of its own, so that all tasks of this one are the client's.
+    let (told, url) = tokio::sync::oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let up = up(&server()).await;
+            told.send((up.url.clone(), up.stop.clone())).expect("awaited");
+            up.running.await.expect("no panic");
+        });
+    });
+    let (url, stop) = url.await.expect("up");
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = alive();
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let client = soon(quiet().revision(revision).http(&*url)).await.expect("connected");
+        soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect("a sum");
+        let filter = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+        let listen = client.listen(filter).await.ok();
+        assert_eq!(listen.is_some(), revision.has_listen());
+        assert!(alive() > before);
+        drop((listen, client));
+        soon(async {
+            while alive() > before {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+    stop.stop();
+    thread.join().expect("no panic");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_started_again_gets_a_new_session() {
+    let server = server();
+    let handle = server.handle();
+    let first = up(&server).await;
+    let addr = first.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let client = soon(quiet().revision(Revision::V2025_11_25).http(&*first.url)).await.expect("connected");
+    let mut told = client.notifications();
+    soon(client.subscribe("note://readme")).await.expect("subscribed");
+    first.down().await;
+    let down =
+        soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
+    assert!(matches!(&down, ClientError::Http { .. }), "{down}");
+
+    let second = up_with(&server, Limits::default(), &addr).await;
+    let calls: Vec<_> = (0..10)
+        .map(|n| tokio::spawn(client.call_tool("add", json!({"a": n, "b": 1})).into_future()))
+        .collect();
+    for call in calls {
+        soon(call).await.expect("no panic").expect("a sum");
+    }
+    handle.updated("note://readme");
+    let mut restarted = 0;
+    loop {
+        match soon(told.next()).await.expect("not the end") {
+            ServerNotification::Restarted => restarted += 1,
+            ServerNotification::ResourceUpdated { .. } => break,
+            _ => {}
+        }
+    }
+    assert_eq!(restarted, 1);
+    soon(client.shutdown()).await;
+    second.down().await;
+}
