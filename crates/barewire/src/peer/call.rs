@@ -186,6 +186,8 @@ pub enum CallError {
     Cancelled,
     /// The parameters cannot be sent.
     Params(String),
+    /// What carries the messages could not carry this one, or its answer. The connection goes on.
+    Carrier(Arc<dyn std::error::Error + Send + Sync>),
     /// The connection is over.
     Closed(Closed),
 }
@@ -207,6 +209,7 @@ impl fmt::Display for CallError {
             Self::TimedOut => f.write_str("no answer in time"),
             Self::Cancelled => f.write_str("the other side ended the call without an answer"),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
+            Self::Carrier(why) => fmt::Display::fmt(why, f),
             Self::Closed(closed) => fmt::Display::fmt(closed, f),
         }
     }

@@ -168,6 +168,18 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.put(Input::Message(delivery));
     }
 
+    /// Waits until all that has been brought so far is handled: whoever reads from a stream reads no faster than that.
+    pub(crate) async fn caught_up(&self) {
+        if self.inbox().is_empty() {
+            return;
+        }
+        let (done, handled) = tokio::sync::oneshot::channel();
+        self.put(Input::Do(Box::new(move |_| {
+            let _ = done.send(());
+        })));
+        let _ = handled.await;
+    }
+
     /// A call of ours will not be answered, for this reason.
     pub(crate) fn fail(&self, call: CallId, why: CallError) {
         self.put(Input::Do(Box::new(move |turn| turn.fail(call, why))));

@@ -18,6 +18,11 @@ pub(crate) trait Outlet: Send {
     /// How many bytes wait.
     fn len(&self) -> usize;
 
+    /// Nobody waits for the answer to this call of ours any more, and the other side is not to be told.
+    fn forget(&mut self, call: CallId) {
+        let _ = call;
+    }
+
     /// The exchange gets no answer: what it asked for was cancelled.
     fn over(&mut self, exchange: Exchange) {
         let _ = exchange;

@@ -167,13 +167,14 @@ impl<O: Outlet> Turn<O> {
         if let Some(why) = why {
             let _ = caller.answer.send(Err(why));
         }
-        if !caller.quiet {
-            let cancel = self.conventions.cancel;
-            self.send(caller.exchange.into(), |out| {
-                cancel.write(out, call);
-                Sent::Cancel(call)
-            });
+        if caller.quiet {
+            return self.output.forget(call);
         }
+        let cancel = self.conventions.cancel;
+        self.send(caller.exchange.into(), |out| {
+            cancel.write(out, call);
+            Sent::Cancel(call)
+        });
     }
 
     /// Ends the calls that have waited long enough.
