@@ -1,6 +1,8 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
 #[cfg(unix)]
+mod bearer;
+#[cfg(unix)]
 mod call;
 mod demo;
 mod excerpt;
@@ -46,6 +48,7 @@ Examples:
   barewire read --frame 3 server.log   one frame, member by member
   barewire call tools -- server        ask an MCP server for its tools
   barewire call echo a=1 -- server     call the one that is named echo
+  barewire call tools --url URL        ask one that is reached over HTTP
   barewire explain -32601              what a code means and who is at fault
 
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use barewire::client::ClientError;
+use barewire::client::http::HttpFailure;
 use barewire::peer::{CallError, Closed, Reason as End};
 use barewire::transport::SpawnError;
 
@@ -23,6 +24,8 @@ pub(super) struct Missed {
 pub(super) enum Reason {
     NotStarted,
     NotConnected,
+    Unauthorized,
+    Http,
     NoHandshake,
     NoRevision,
     Closed,
@@ -41,6 +44,8 @@ impl Reason {
         match self {
             Self::NotStarted => "not-started",
             Self::NotConnected => "not-connected",
+            Self::Unauthorized => "unauthorized",
+            Self::Http => "http",
             Self::NoHandshake => "no-handshake",
             Self::NoRevision => "no-revision",
             Self::Closed => "closed",
@@ -116,6 +121,7 @@ impl Missed {
         let any_revision = args.revision.map(|_| "without --revision, one is found that both sides speak");
         match error {
             ClientError::Spawn(error) => Self::not_started(error),
+            ClientError::Http { failure, .. } => Self::http(failure, args),
             ClientError::Closed(closed) => Self::closed(closed),
             ClientError::Handshake { why, closed } => {
                 let mut missed = Self::handshake(why, closed, args);
@@ -137,6 +143,32 @@ impl Missed {
             ClientError::Params(_) => said(Reason::BadArguments, error.to_string(), None),
             error => said(Reason::BadAnswer, error.to_string(), None),
         }
+    }
+
+    /// What HTTP has against it.
+    fn http(failure: &HttpFailure, args: &Args) -> Self {
+        let (reason, hint) = match failure {
+            // It says itself what to look at.
+            HttpFailure::Fetch(error) if !error.sent() => (Reason::NotConnected, None),
+            HttpFailure::Unauthorized { .. } if args.bearer_env.is_some() => {
+                (Reason::Unauthorized, Some("the token of --bearer-env is not the one it wants"))
+            }
+            HttpFailure::Unauthorized { .. } => {
+                (Reason::Unauthorized, Some("--bearer-env NAME sends the token in $NAME"))
+            }
+            HttpFailure::Forbidden { .. } => (Reason::Unauthorized, None),
+            _ => (Reason::Http, None),
+        };
+        // How the library would be told is of no use here.
+        let what = match failure {
+            HttpFailure::Unauthorized { origin, challenge } => {
+                let origin = shown(origin.as_bytes(), LONGEST);
+                let challenge = if challenge.is_empty() { String::new() } else { format!(": {challenge}") };
+                format!("{origin} wants to know who asks (401 Unauthorized){challenge}")
+            }
+            failure => failure.to_string(),
+        };
+        Self { reason, what, hint: hint.map(Cow::Borrowed) }
     }
 
     pub(super) fn timed_out(method: &str, args: &Args) -> Self {
@@ -167,6 +199,9 @@ impl Missed {
             what = format!("{what}; {exit}");
         }
         let hint = Self::closed(closed).hint.or_else(|| match why {
+            ClientError::Refused { .. } if args.url.is_some() => {
+                Some("is this the path of the MCP endpoint? it often is /mcp".into())
+            }
             ClientError::Refused { .. } => {
                 Some("if it does not speak MCP: --raw sends plain JSON-RPC".into())
             }
@@ -190,7 +225,7 @@ impl Missed {
         let (reason, hint) = match (closed.reason(), closed.noise()) {
             (End::ContentLength, _) => (Reason::ContentLength, Some("--framing content-length speaks it")),
             (_, Some(noise)) if noise.begins.starts_with("HTTP/") => {
-                (Reason::Closed, Some("it speaks HTTP, and call does not"))
+                (Reason::Closed, Some("it speaks HTTP: --url http://… asks it"))
             }
             (_, Some(_)) if closed.exit().is_some() => {
                 (Reason::Closed, Some("stdout is for messages alone; all else belongs on stderr"))

@@ -1,4 +1,4 @@
-//! `barewire call`: one request to a program or a listener, and its answer.
+//! `barewire call`: one request to a program, a listener or a URL, and its answer.
 
 mod answer;
 mod arguments;
@@ -41,7 +41,8 @@ use target::{Address, Target};
 ///
 /// Starts PROGRAM, finds out which revision of MCP it speaks, asks, prints the answer, and ends it: its stdin is closed; if
 /// it stays it gets a SIGTERM after two seconds, and a SIGKILL after two more. What it writes to stderr, its progress,
-/// its log and its notifications are shown on stderr. What it asks the user is asked at the terminal.
+/// its log and its notifications are shown on stderr. What it asks the user is asked at the terminal. With --url the server is
+/// asked over HTTP instead; which transport and revision it speaks is found out as well.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -56,6 +57,15 @@ pub(crate) struct Args {
     /// Ask whoever listens there, instead of a program: unix:PATH or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     connect: Option<Address>,
+    /// Ask the server at this URL, over HTTP
+    #[arg(long, value_name = "URL", conflicts_with_all = ["raw", "framing"])]
+    url: Option<String>,
+    /// Send this header with every request to the URL, as "Name: value"; can be given several times
+    #[arg(long, value_name = "HEADER", requires = "url")]
+    header: Vec<String>,
+    /// Send the token that this environment variable holds, as Authorization: Bearer
+    #[arg(long, value_name = "NAME", requires = "url")]
+    bearer_env: Option<String>,
     /// WHAT is the name of a tool, also if something else has this name
     #[arg(long, conflicts_with_all = ["method", "raw"])]
     tool: bool,
@@ -117,6 +127,8 @@ const EXAMPLES: &str = r#"Examples:
   barewire call prompt greet name=Ada -- my-server    a prompt
   barewire call tools/list --revision 2025-06-18 -- my-server
   barewire call tools --connect tcp:localhost:4000    to a listener; or unix:/run/my.sock
+  barewire call tools --url https://example.com/mcp   to a server over HTTP
+  barewire call tools --url https://example.com/mcp --bearer-env TOKEN
   barewire call echo text=hello --json -- my-server   for scripts
   barewire call --raw add @params.json -- my-server   plain JSON-RPC, without MCP
 
@@ -131,9 +143,9 @@ and where it applies:
   revision, era    what is spoken, and whether that is legacy or modern
   server           the name and version of the server
   result, error    what the other side answered; all pages of a list in one
-  reason           not-started, not-connected, no-handshake, no-revision, closed, content-length,
-                   bad-answer, timed-out, cancelled, not-offered, not-in-revision, no-such-name
-                   or bad-arguments
+  reason           not-started, not-connected, unauthorized, http, no-handshake, no-revision, closed,
+                   content-length, bad-answer, timed-out, cancelled, not-offered, not-in-revision,
+                   no-such-name or bad-arguments
   detail, hint     why there is no answer, in words, and what to do about it
 
 At a terminal, what the server asks is asked there: Enter takes what is in brackets, Ctrl-D or

@@ -1,4 +1,4 @@
-//! Whom to ask -> a connection: a program that is started, or somebody who listens.
+//! Whom to ask -> a connection: a program that is started, somebody who listens, or a server at a URL.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use barewire::client::http::{Endpoint, Secret};
 use barewire::client::{Builder, Client};
 use barewire::peer::{Connection, Peer};
 use barewire::transport::{Child, Transport, tcp, unix};
@@ -16,12 +17,14 @@ use super::console::Console;
 use super::missed::Missed;
 use super::{Args, talk};
 use crate::Failure;
+use crate::bearer::bearer;
 use crate::output::shown;
 
 /// Whom to ask.
 pub(super) enum Target<'a> {
     Program { program: &'a OsString, args: &'a [OsString] },
     Listener(&'a Address),
+    Url(Box<Endpoint>),
 }
 
 /// Where somebody listens.
@@ -33,20 +36,24 @@ pub(super) enum Address {
 }
 
 impl<'a> Target<'a> {
-    /// Exactly one of the two.
+    /// Exactly one of them.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
-        let raw = args.raw;
-        match (args.program.as_slice(), args.connect.as_ref()) {
-            ([program, args @ ..], None) => Ok(Self::Program { program, args }),
-            ([], Some(address)) => Ok(Self::Listener(address)),
-            ([], None) => Err(Failure::new("nobody to ask: neither a program nor --connect").hint(if raw {
-                "barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…"
-            } else {
-                "barewire call WHAT [ARGUMENT]… -- PROGRAM ARGS…"
-            })),
-            ([_, ..], Some(_)) => {
-                Err(Failure::new("a program and --connect are two to ask").hint("leave one of them out"))
+        let two = |both| Err(Failure::new(format!("{both} are two to ask")).hint("leave one of them out"));
+        match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
+            ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
+            ([], Some(address), None) => Ok(Self::Listener(address)),
+            ([], None, Some(url)) => endpoint(url, args).map(|endpoint| Self::Url(Box::new(endpoint))),
+            ([], None, None) => {
+                let what = "nobody to ask: neither a program nor --connect nor --url";
+                Err(Failure::new(what).hint(if args.raw {
+                    "barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…"
+                } else {
+                    "barewire call WHAT [ARGUMENT]… -- PROGRAM ARGS…"
+                }))
             }
+            ([_, ..], Some(_), _) => two("a program and --connect"),
+            ([_, ..], None, Some(_)) => two("a program and --url"),
+            ([], Some(_), Some(_)) => two("--connect and --url"),
         }
     }
 
@@ -58,6 +65,7 @@ impl<'a> Target<'a> {
                 let process = child.spawn().map_err(|error| Missed::not_started(&error))?;
                 Ok(connection(process, args))
             }
+            Self::Url(_) => unreachable!("--url and --raw exclude each other"),
             Self::Listener(address) => {
                 let missed = |error| Missed::not_connected(address, &error);
                 match address {
@@ -89,6 +97,7 @@ impl Target<'_> {
                 let child = Child::new(program).args(*arguments).stderr(console.program()).framing(framing);
                 client.spawn(child).await
             }
+            Self::Url(endpoint) => client.http((**endpoint).clone()).await,
             Self::Listener(address) => {
                 let missed = |error| Missed::not_connected(address, &error);
                 match address {
@@ -105,6 +114,22 @@ impl Target<'_> {
         };
         connected.map_err(|error| Missed::unasked(&error, args))
     }
+}
+
+/// The server at a URL, and what is sent along.
+fn endpoint(url: &str, args: &Args) -> Result<Endpoint, Failure> {
+    let mut endpoint = Endpoint::new(url);
+    for header in &args.header {
+        let Some((name, value)) = header.split_once(':') else {
+            // What stands there may be a secret.
+            return Err(Failure::new("--header: \"Name: value\" is expected, and there is no colon"));
+        };
+        endpoint = endpoint.header(name.trim(), value.trim());
+    }
+    if let Some(name) = &args.bearer_env {
+        endpoint = endpoint.bearer(Secret::new(bearer(name)?));
+    }
+    Ok(endpoint)
 }
 
 fn connection(transport: impl Transport, args: &Args) -> Peer {

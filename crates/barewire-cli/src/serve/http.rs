@@ -8,6 +8,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::server;
+use crate::bearer::bearer;
 use crate::{Exit, Failure};
 
 /// What there is to say about HTTP.
@@ -33,7 +34,7 @@ pub(super) struct HttpArgs {
 pub(super) fn run(offered: &Server, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
     let mut http = offered.http().hosts(&args.host).origins(&args.origin);
     if let Some(name) = &args.bearer_env {
-        http = http.authenticate(BearerTokens::new().token(token(name)?, Principal::new("bearer")));
+        http = http.authenticate(BearerTokens::new().token(bearer(name)?, Principal::new("bearer")));
     }
     if args.every_framing {
         http = http.every_framing();
@@ -85,17 +86,6 @@ fn say(listener: &Listener, args: &HttpArgs) -> io::Result<()> {
         stderr,
         r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#
     )
-}
-
-fn token(name: &str) -> Result<String, Failure> {
-    match std::env::var(name) {
-        Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
-        Ok(_) => {
-            Err(Failure::new(format!("the environment variable {name} is empty: it should hold the token")))
-        }
-        Err(_) => Err(Failure::new(format!("there is no environment variable {name} with the token"))
-            .hint(format!("export {name}=$(openssl rand -hex 32)"))),
-    }
 }
 
 fn unbound(addr: &str, error: &HttpError) -> Failure {

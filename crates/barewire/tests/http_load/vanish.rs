@@ -96,7 +96,7 @@ async fn modern(count: usize) {
     let counts = Arc::new(Counts::default());
     let (_gate, closed) = watch::channel(false);
     // As many as there are, so that it shows if one of them is not given back.
-    let served = Served::start(server(&counts, &closed), limits(|limits| limits.streams = count)).await;
+    let served = Served::start(server(&counts, &closed), limits(|limits| limits.exchanges = count)).await;
     for round in 1..=2 {
         let mut wires = Vec::new();
         for number in 0..count {

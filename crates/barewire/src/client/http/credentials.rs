@@ -94,9 +94,9 @@ pub enum Answer {
 
 /// Gets another token when a server wants one: this is where OAuth comes in.
 ///
-/// Asked at most once for a request, and only about what the origin of the endpoint says. The request waits, and its time
-/// stands still meanwhile; several requests may be waiting at once. A token that is good for more than one request is the
-/// [`TokenProvider`]'s to remember.
+/// Asked at most once for a request, and only about what the origin of the endpoint says. The request waits meanwhile, and the
+/// time counts as part of its timeout; several requests may be waiting at once. A token that is good for more than one request is
+/// the [`TokenProvider`]'s to remember.
 pub trait OnChallenge: Send + Sync {
     /// Decides.
     fn challenged(

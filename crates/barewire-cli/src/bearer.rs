@@ -1,0 +1,15 @@
+//! A token from the environment: on a command line everybody on the machine could read it.
+
+use crate::Failure;
+
+/// The token that this environment variable holds.
+pub(crate) fn bearer(name: &str) -> Result<String, Failure> {
+    match std::env::var(name) {
+        Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
+        Ok(_) => {
+            Err(Failure::new(format!("the environment variable {name} is empty, and should hold a token")))
+        }
+        Err(_) => Err(Failure::new(format!("there is no environment variable {name} with a token"))
+            .hint(format!("export {name}=…"))),
+    }
+}
