@@ -331,7 +331,7 @@ fn an_http_server_is_recognised() {
     });
     let said = Said::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
     assert_eq!(said.code, Some(2));
-    assert!(said.stderr.ends_with("hint: it speaks HTTP, and call does not\n"), "{}", said.stderr);
+    assert!(said.stderr.ends_with("hint: it speaks HTTP: --url http://… asks it\n"), "{}", said.stderr);
     server.join().expect("it answers");
 }
 
@@ -339,7 +339,7 @@ fn an_http_server_is_recognised() {
 fn exactly_one_is_asked() {
     let said = |options: &[&str]| Said::of(call(options).output().expect("it runs"));
     said(&["ping"]).failed(
-        "barewire: nobody to ask: neither a program nor --connect\n\
+        "barewire: nobody to ask: neither a program nor --connect nor --url\n\
          hint: barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…\n",
     );
     said(&["ping", "--connect", "tcp:localhost:1", "--", "cat"])

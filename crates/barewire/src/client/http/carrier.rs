@@ -166,11 +166,12 @@ impl Carrier {
 
     /// Adds what says which session and revision of the legacy era a request belongs to. Says whether there is a session.
     pub(super) fn in_session(&self, headers: &mut HeaderMap) -> bool {
-        if self.elsewhere.get().is_some() {
-            return false;
-        }
         if let Some(revision) = self.agreed.get().filter(|revision| !revision.is_modern()) {
             headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        // HTTP+SSE has no sessions but its stream.
+        if self.elsewhere.get().is_some() {
+            return false;
         }
         let Some(session) = self.session.get() else { return false };
         headers.insert(header::SESSION_ID, session.clone());
