@@ -144,6 +144,12 @@ const cases = {
         await until(() => grown.length > 0, 2000, 'notifications/tools/list_changed');
         await stop();
     },
+    async 'mirrored arguments'({ call, client }) {
+        // The list is what tells a client which arguments go into headers too.
+        const { tool, arguments: given, text } = surface.mirror ?? {};
+        if (!(await client.listTools()).tools.some(({ name }) => name === tool)) return 'not here';
+        assert.equal(said(await call(tool, given)), text);
+    },
     async 'prompts/list'({ client }) {
         const prompt = (await client.listPrompts()).prompts.find(prompt => prompt.name === surface.prompt.name);
         const names = prompt?.arguments.map(argument => argument.name);
@@ -176,6 +182,7 @@ const cases = {
 /** Connects with `open`, runs every case, prints one line each, and ends the process. */
 export async function run(label, open) {
     const known = (process.env.EXCEPT ?? '').split(';');
+    const only = process.env.ONLY?.split(';');
     let failed = 0;
     const report = (verdict, name, why) => console.log(`${verdict} ${label}: ${name}${why ? `: ${why}` : ''}`);
     const attempt = async (name, work) => {
@@ -191,8 +198,10 @@ export async function run(label, open) {
     };
     let session;
     if (await attempt('open', async () => void (session = await open()))) {
-        for (const [name, work] of Object.entries(cases)) await attempt(name, () => work(session));
-        await attempt('close', () => session.client.close());
+        for (const [name, work] of Object.entries(cases)) {
+            if (only?.includes(name) ?? true) await attempt(name, () => work(session));
+        }
+        await attempt('close', () => session.close());
     }
     process.exit(failed ? 1 : 0);
 }

@@ -1,4 +1,4 @@
-"""The Python SDK 2.x's client through every case: client.py legacy|2026-07-28|auto COMMAND..."""
+"""The Python SDK 2.x's client through every case: client.py legacy|2026-07-28|auto COMMAND...|URL"""
 
 import base64
 import json
@@ -265,6 +265,14 @@ async def list_changed(s: Session) -> str | None:
         await until(lambda: s.grown, 2, "notifications/tools/list_changed")
 
 
+async def mirrored(s: Session) -> str | None:
+    # The list is what tells a client which arguments go into headers too.
+    mirror = SURFACE.get("mirror", {"tool": None})
+    if mirror["tool"] not in {tool.name for tool in (await s.client.list_tools()).tools}:
+        return NOT_HERE
+    assert await s.say(mirror["tool"], mirror["arguments"]) == mirror["text"]
+
+
 async def list_prompts(s: Session) -> None:
     prompts = {prompt.name: prompt for prompt in (await s.client.list_prompts()).prompts}
     arguments = prompts[SURFACE["prompt"]["name"]].arguments or []
@@ -322,6 +330,7 @@ CASES: dict[str, Callable[[Session], Awaitable[str | None]]] = {
     "an unknown resource": unknown_resource,
     "a ticking resource": ticking,
     "list_changed": list_changed,
+    "mirrored arguments": mirrored,
     "prompts/list": list_prompts,
     "prompts/get": get_prompt,
     "an unknown prompt": unknown_prompt,
@@ -332,11 +341,12 @@ CASES: dict[str, Callable[[Session], Awaitable[str | None]]] = {
 
 async def main() -> int:
     known = os.environ.get("EXCEPT", "").split(";")
+    only = os.environ["ONLY"].split(";") if "ONLY" in os.environ else CASES.keys()
     failed = 0
     session = Session()
-    parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=dict(os.environ))
+    stdio = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=dict(os.environ))
     client = Client(
-        parameters,
+        COMMAND[0] if COMMAND[0].startswith("http://") else stdio,
         mode=MODE,
         elicitation_callback=session.on_elicitation,
         message_handler=session.on_message,
@@ -345,6 +355,8 @@ async def main() -> int:
     )
     async with client as session.client:
         for name, case in CASES.items():
+            if name not in only:
+                continue
             try:
                 with anyio.fail_after(15):
                     outcome = await case(session)

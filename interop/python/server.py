@@ -1,5 +1,6 @@
-"""The demo surface (surface.json) on the Python SDK 2.x, over stdio, in both eras."""
+"""The demo surface (surface.json) on the Python SDK 2.x, in both eras: server.py [http PORT], or stdio."""
 
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,14 +13,16 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from surface import SURFACE
 
 PNG = (
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89"
     b"\0\0\0\rIDATx\xdacd\xf8\xcfP\x0f\0\x03\x86\x01\x80Z4}k\0\0\0\0IEND\xaeB`\x82"
 )
+HEADERS = SURFACE["mirror"]["headers"]
 bus = InMemorySubscriptionBus()
 # Sessions that subscribed the legacy way; the modern way is the SDK's own, behind the bus.
 watching: dict[str, Any] = {}
@@ -69,6 +72,15 @@ def fail(message: str) -> str:
 @server.tool(description="One pixel", structured_output=False)
 def dot() -> Image:
     return Image(data=PNG, format="png")
+
+
+@server.tool(description="Tell what goes into headers too", structured_output=False)
+def mirror(
+    text: Annotated[str, Field(json_schema_extra={"x-mcp-header": HEADERS["text"]})],
+    count: Annotated[int, Field(json_schema_extra={"x-mcp-header": HEADERS["count"]})],
+    sure: Annotated[bool, Field(json_schema_extra={"x-mcp-header": HEADERS["sure"]})],
+) -> str:
+    return f"{text} {count} {str(sure).lower()}"
 
 
 @server.tool(description="Take a while", structured_output=False)
@@ -132,4 +144,28 @@ lowlevel = server._lowlevel_server  # MCPServer has no way of its own to take le
 lowlevel.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
 lowlevel.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
 
-server.run("stdio")
+
+class Events(EventStore):
+    """What was sent on each stream, to resume from."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, types.JSONRPCMessage | None]] = []
+
+    async def store_event(self, stream_id: str, message: types.JSONRPCMessage | None) -> str:
+        self.events.append((stream_id, message))
+        return str(len(self.events) - 1)
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        last = int(last_event_id)
+        stream = self.events[last][0]
+        for at, (of, message) in enumerate(self.events[last + 1 :], last + 1):
+            if of == stream and message is not None:
+                await send_callback(EventMessage(message, str(at)))
+        return stream
+
+
+match sys.argv[1:]:
+    case ["http", port]:
+        server.run("streamable-http", port=int(port), event_store=Events())
+    case _:
+        server.run("stdio")

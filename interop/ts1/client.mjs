@@ -1,7 +1,9 @@
-// The TypeScript SDK 1.x's client through every case: client.mjs REVISION COMMAND...
+// The TypeScript SDK 1.x's client through every case: client.mjs REVISION COMMAND...|URL
 // It asks for 2025-11-25 always; REVISION is what the server is expected to answer.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
     ElicitRequestSchema,
     ResourceUpdatedNotificationSchema,
@@ -11,17 +13,25 @@ import { run } from '../cases.mjs';
 
 const [expected, command, ...args] = process.argv.slice(2);
 
+function open() {
+    if (!/^https?:/.test(command)) return new StdioClientTransport({ command, args, env: process.env });
+    // The transport of 2024-11-05 has a path of its own here.
+    const Transport = command.endsWith('/sse') ? SSEClientTransport : StreamableHTTPClientTransport;
+    return new Transport(new URL(command));
+}
+
 await run(`ts1 ${expected}`, async () => {
     const client = new Client({ name: 'ts1', version: '1.0.0' }, { capabilities: { elicitation: {} } });
     const [updated, grown] = [[], []];
-    let answer, asked;
+    let answer = { action: 'cancel' }, asked = [];
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => (asked.push(params), answer));
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void updated.push(params.uri));
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void grown.push(true));
-    const transport = new StdioClientTransport({ command, args, env: process.env });
+    const transport = open();
     // The version that was agreed on is told to the transport, and to nobody else.
     let revision;
-    transport.setProtocolVersion = version => (revision = version);
+    const told = transport.setProtocolVersion?.bind(transport);
+    transport.setProtocolVersion = version => (told?.(version), (revision = version));
     await client.connect(transport);
     return {
         client, expected, revision, updated, grown,
@@ -34,6 +44,10 @@ await run(`ts1 ${expected}`, async () => {
             await client.subscribeResource({ uri });
             return () => client.unsubscribeResource({ uri });
         },
-        watchTools: async () => async () => {}
+        watchTools: async () => async () => {},
+        async close() {
+            await transport.terminateSession?.();
+            await client.close();
+        }
     };
 });

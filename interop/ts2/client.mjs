@@ -1,5 +1,5 @@
-// The TypeScript SDK 2.x's client through every case: client.mjs REVISION|auto COMMAND...
-import { Client } from '@modelcontextprotocol/client';
+// The TypeScript SDK 2.x's client through every case: client.mjs REVISION|auto COMMAND...|URL
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { run } from '../cases.mjs';
 
@@ -19,11 +19,14 @@ await run(`ts2 ${wanted}`, async () => {
         }
     );
     const [updated, grown] = [[], []];
-    let answer, asked;
+    let answer = { action: 'cancel' }, asked = [];
     client.setRequestHandler('elicitation/create', ({ params }) => (asked.push(params), answer));
     client.setNotificationHandler('notifications/resources/updated', ({ params }) => void updated.push(params.uri));
     client.setNotificationHandler('notifications/tools/list_changed', () => void grown.push(true));
-    await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+    const transport = /^https?:/.test(command)
+        ? new StreamableHTTPClientTransport(new URL(command))
+        : new StdioClientTransport({ command, args, env: process.env });
+    await client.connect(transport);
     const listen = async filter => {
         const subscription = await client.listen(filter);
         return () => subscription.close();
@@ -41,6 +44,10 @@ await run(`ts2 ${wanted}`, async () => {
             await client.subscribeResource({ uri });
             return () => client.unsubscribeResource({ uri });
         },
-        watchTools: async () => (modern ? listen({ toolsListChanged: true }) : async () => {})
+        watchTools: async () => (modern ? listen({ toolsListChanged: true }) : async () => {}),
+        async close() {
+            await transport.terminateSession?.();
+            await client.close();
+        }
     };
 });

@@ -1,10 +1,26 @@
-// The demo surface (surface.json) on the TypeScript SDK 2.x, over stdio, in both eras.
-import { McpServer, ResourceTemplate, completable, inputRequired, inputResponse } from '@modelcontextprotocol/server';
+// The demo surface (surface.json) on the TypeScript SDK 2.x, in both eras: server.mjs [http PORT], or stdio.
+import { randomUUID } from 'node:crypto';
+import { serve } from '@hono/node-server';
+import {
+    McpServer,
+    ResourceTemplate,
+    WebStandardStreamableHTTPServerTransport,
+    completable,
+    createMcpHandler,
+    inputRequired,
+    inputResponse,
+    isLegacyRequest
+} from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
-import { names, png, resting, said, surface } from '../surface.mjs';
+import { EventStore, names, png, resting, said, surface } from '../surface.mjs';
+
+const [carrier, port] = process.argv.slice(2);
+const grown = []; // Over HTTP there is a server a request in the modern era: what is to last is kept outside.
+let modern;
 
 function create({ era }) {
+    const perRequest = carrier && era === 'modern';
     const server = new McpServer(
         { name: 'ts2', version: '1.0.0' },
         { capabilities: { resources: { subscribe: true, listChanged: true }, tools: { listChanged: true }, logging: {} } }
@@ -20,6 +36,14 @@ function create({ era }) {
         throw new Error(message);
     });
     server.registerTool('dot', { description: 'One pixel' }, () => ({ content: [png] }));
+    const header = (schema, argument) => schema.meta({ 'x-mcp-header': surface.mirror.headers[argument] });
+    const mirrored = z.object({
+        text: header(z.string(), 'text'),
+        count: header(z.int(), 'count'),
+        sure: header(z.boolean(), 'sure')
+    });
+    const described = { description: 'Tell what goes into headers too', inputSchema: mirrored };
+    server.registerTool('mirror', described, ({ text, count, sure }) => said(`${text} ${count} ${sure}`));
     const duration = z.object({ ms: z.number() });
     server.registerTool('sleep', { description: 'Take a while', inputSchema: duration }, async ({ ms }, { mcpReq }) => {
         const progressToken = mcpReq._meta?.progressToken;
@@ -42,10 +66,14 @@ function create({ era }) {
         if (answer.kind !== 'elicit' || answer.action !== 'accept') throw new Error('nobody to greet');
         return said(`Hello, ${answer.content.name}!`);
     });
+    const add = name => server.registerTool(name, { description: 'Was not there before' }, () => said('new'));
     server.registerTool('grow', { description: 'Add a tool' }, () => {
-        server.registerTool(`grown-${Date.now()}`, { description: 'Was not there before' }, () => said('new'));
+        const name = `grown-${Date.now()}`;
+        if (perRequest) modern.notify.toolsChanged(grown.push(name));
+        else add(name);
         return said('grown');
     });
+    grown.forEach(add);
 
     server.registerResource('about', surface.about, { mimeType: 'text/plain' }, uri => ({
         contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A demo server on the TypeScript SDK 2.x' }]
@@ -66,10 +94,34 @@ function create({ era }) {
     const watched = new Set();
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (watched.add(params.uri), {}));
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (watched.delete(params.uri), {}));
+    if (perRequest) return server;
     setInterval(() => {
         if (era === 'modern' || watched.has(surface.clock.uri)) server.server.sendResourceUpdated({ uri: surface.clock.uri });
     }, 300).unref();
     return server;
 }
 
-serveStdio(create);
+const sessions = new Map();
+
+/** A session for each initialize, with a store of events to resume from. */
+async function legacy(request) {
+    const id = request.headers.get('mcp-session-id');
+    if (id) return sessions.get(id)?.handleRequest(request) ?? new Response(null, { status: 404 });
+    const transport = new WebStandardStreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        eventStore: new EventStore(),
+        onsessioninitialized: id => void sessions.set(id, transport),
+        onsessionclosed: id => void sessions.delete(id)
+    });
+    await create({ era: 'legacy' }).connect(transport);
+    return transport.handleRequest(request);
+}
+
+if (carrier) {
+    modern = createMcpHandler(create, { legacy: 'reject' });
+    setInterval(() => modern.notify.resourceUpdated(surface.clock.uri), 300).unref();
+    const fetch = async request => ((await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request));
+    serve({ fetch, port: Number(port), hostname: '127.0.0.1' });
+} else {
+    serveStdio(create);
+}

@@ -1,4 +1,4 @@
-//! The official Rust SDK's client through every case: client REVISION|auto COMMAND...
+//! The official Rust SDK's client through every case: client REVISION|auto COMMAND...|URL
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use rmcp::model::{
     SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError};
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -303,6 +303,16 @@ impl Session {
         Ok(Done::Here)
     }
 
+    async fn mirrored(&self) -> Outcome {
+        // The list is what tells a client which arguments go into headers too.
+        let mirror = &SURFACE["mirror"];
+        let tools = self.client.list_all_tools().await.map_err(shown)?;
+        if !tools.iter().any(|tool| mirror["tool"] == *tool.name) {
+            return Ok(Done::NotHere);
+        }
+        same(&self.say(&text(&mirror["tool"]), &mirror["arguments"]).await?, &text(&mirror["text"]))
+    }
+
     async fn list_prompts(&self) -> Outcome {
         let prompts = self.client.list_all_prompts().await.map_err(shown)?;
         let wanted = &SURFACE["prompt"];
@@ -344,11 +354,15 @@ impl Session {
 struct Report {
     label: String,
     known: Vec<String>,
+    only: Option<Vec<String>>,
     failed: bool,
 }
 
 impl Report {
     async fn case(&mut self, name: &str, work: impl Future<Output = Outcome>) {
+        if self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name)) {
+            return;
+        }
         let outcome = timeout(Duration::from_secs(15), work).await;
         let (verdict, why) = match outcome.unwrap_or_else(|_| Err("no end after 15 s".to_owned())) {
             Ok(Done::Here) => ("pass", String::new()),
@@ -367,7 +381,7 @@ impl Report {
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [wanted, program, rest @ ..] = &arguments[..] else {
-        eprintln!("client REVISION|auto COMMAND...");
+        eprintln!("client REVISION|auto COMMAND...|URL");
         return ExitCode::from(2);
     };
     let environment = |name| std::env::var(name).ok();
@@ -387,6 +401,7 @@ async fn main() -> ExitCode {
     let mut report = Report {
         label: format!("rmcp {wanted}"),
         known: environment("EXCEPT").unwrap_or_default().split(';').map(str::to_owned).collect(),
+        only: environment("ONLY").map(|only| only.split(';').map(str::to_owned).collect()),
         failed: false,
     };
     let handler = Handler {
@@ -397,21 +412,28 @@ async fn main() -> ExitCode {
         updated: Arc::default(),
         grown: Arc::default(),
     };
-    let mut command = Command::new(program);
-    command.args(rest);
-    let transport = TokioChildProcess::new(command).expect("the server starts");
-    let client =
-        match timeout(Duration::from_secs(15), handler.clone().serve_with_lifecycle(transport, mode)).await {
-            Ok(Ok(client)) => client,
-            Ok(Err(why)) => {
-                println!("FAIL {}: open: {why}", report.label);
-                return ExitCode::FAILURE;
-            }
-            Err(_) => {
-                println!("FAIL {}: open: no end after 15 s", report.label);
-                return ExitCode::FAILURE;
-            }
-        };
+    let opened = timeout(Duration::from_secs(15), async {
+        if program.starts_with("http://") {
+            let transport = StreamableHttpClientTransport::from_uri(program.clone());
+            handler.clone().serve_with_lifecycle(transport, mode).await
+        } else {
+            let mut command = Command::new(program);
+            command.args(rest);
+            let transport = TokioChildProcess::new(command).expect("the server starts");
+            handler.clone().serve_with_lifecycle(transport, mode).await
+        }
+    });
+    let client = match opened.await {
+        Ok(Ok(client)) => client,
+        Ok(Err(why)) => {
+            println!("FAIL {}: open: {why}", report.label);
+            return ExitCode::FAILURE;
+        }
+        Err(_) => {
+            println!("FAIL {}: open: no end after 15 s", report.label);
+            return ExitCode::FAILURE;
+        }
+    };
     let s = Session { client, handler, expected };
     report.case("connect", s.connect()).await;
     report.case("ping", s.ping()).await;
@@ -434,6 +456,7 @@ async fn main() -> ExitCode {
     report.case("an unknown resource", s.unknown_resource()).await;
     report.case("a ticking resource", s.ticking()).await;
     report.case("list_changed", s.list_changed()).await;
+    report.case("mirrored arguments", s.mirrored()).await;
     report.case("prompts/list", s.list_prompts()).await;
     report.case("prompts/get", s.get_prompt()).await;
     report.case("an unknown prompt", s.unknown_prompt()).await;

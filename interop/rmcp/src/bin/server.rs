@@ -1,8 +1,9 @@
-//! The demo surface (surface.json) on the official Rust SDK, over stdio, in both eras.
+//! The demo surface (surface.json) on the official Rust SDK, in both eras, over stdio, or over HTTP: server [ADDR]
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::serve::ListenerExt;
 use barewire_interop_rmcp::SURFACE;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::{InputResponses as GivenResponses, ToolCallContext, ToolRoute};
@@ -18,6 +19,8 @@ use rmcp::model::{
     ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::transport::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, schemars, tool, tool_router};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,6 +59,16 @@ struct Fail {
 }
 
 #[derive(Deserialize, schemars::JsonSchema)]
+struct Mirror {
+    #[schemars(extend("x-mcp-header" = SURFACE["mirror"]["headers"]["text"]))]
+    text: String,
+    #[schemars(extend("x-mcp-header" = SURFACE["mirror"]["headers"]["count"]))]
+    count: i32,
+    #[schemars(extend("x-mcp-header" = SURFACE["mirror"]["headers"]["sure"]))]
+    sure: bool,
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
 struct Sleep {
     ms: u64,
 }
@@ -80,6 +93,11 @@ impl Demo {
     #[tool(description = "One pixel")]
     async fn dot(&self) -> CallToolResult {
         CallToolResult::success(vec![ContentBlock::image(PNG, "image/png")])
+    }
+
+    #[tool(description = "Tell what goes into headers too")]
+    async fn mirror(&self, Parameters(Mirror { text, count, sure }): Parameters<Mirror>) -> String {
+        format!("{text} {count} {sure}")
     }
 
     #[tool(description = "Take a while")]
@@ -182,6 +200,11 @@ impl ServerHandler for Demo {
     ) -> Result<CallToolResponse, ErrorData> {
         let tools = self.tools.lock().await.clone();
         tools.call(ToolCallContext::new(self, request, context)).await
+    }
+
+    /// What the SDK asks to see which arguments must be in headers too. No tool that was added has any.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        Demo::tool_router().get(name).cloned()
     }
 
     async fn list_resources(
@@ -325,6 +348,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         listeners: Arc::default(),
         ticking: Arc::default(),
     };
-    demo.serve(rmcp::transport::stdio()).await?.waiting().await?;
+    let Some(addr) = std::env::args().nth(1) else {
+        demo.serve(rmcp::transport::stdio()).await?.waiting().await?;
+        return Ok(());
+    };
+    // Made for each session, and for each request of the modern era: only the subscription is a session's own.
+    let one = move || Ok(Demo { ticking: Arc::default(), ..demo.clone() });
+    let service =
+        StreamableHttpService::new(one, Arc::new(LocalSessionManager::default()), Default::default());
+    let listener = tokio::net::TcpListener::bind(addr).await?.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await?;
     Ok(())
 }
