@@ -252,6 +252,16 @@ impl Session {
         }
     }
 
+    async fn mirrored(&self) -> Outcome {
+        // The list is what tells a client which arguments go into headers too.
+        let tools = self.client.list_tools().await.map_err(shown)?;
+        if !tools.iter().any(|tool| self.surface["mirror"]["tool"] == *tool.name) {
+            return Ok(Done::NotHere);
+        }
+        let said = self.say(&self.text("/mirror/tool"), &self.arguments("/mirror/arguments")).await?;
+        same(&said, &self.text("/mirror/text"))
+    }
+
     async fn list_prompts(&self) -> Outcome {
         let prompts = self.client.list_prompts().await.map_err(shown)?;
         let prompt =
@@ -363,6 +373,7 @@ async fn main() -> ExitCode {
     report.case("an unknown resource", s.unknown_resource()).await;
     report.case("a ticking resource", s.ticking()).await;
     report.case("list_changed", s.list_changed()).await;
+    report.case("mirrored arguments", s.mirrored()).await;
     report.case("prompts/list", s.list_prompts()).await;
     report.case("prompts/get", s.get_prompt()).await;
     report.case("an unknown prompt", s.unknown_prompt()).await;
