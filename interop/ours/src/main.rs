@@ -1,4 +1,4 @@
-//! Our client through every case of the interop tests: barewire-interop REVISION|auto COMMAND...
+//! Our client through every case of the interop tests: barewire-interop REVISION|auto COMMAND...|URL
 
 use std::fmt::Debug;
 use std::io::{self, Write};
@@ -335,7 +335,7 @@ impl Report {
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [wanted, program, rest @ ..] = &arguments[..] else {
-        let _ = writeln!(io::stderr(), "barewire-interop REVISION|auto COMMAND...");
+        let _ = writeln!(io::stderr(), "barewire-interop REVISION|auto COMMAND...|URL");
         return ExitCode::from(2);
     };
     let environment = |name| std::env::var(name).ok();
@@ -387,7 +387,7 @@ async fn main() -> ExitCode {
     if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Starts the server and connects to it.
+/// Starts the server, or finds it at its URL, and connects to it.
 async fn open(wanted: &str, program: &str, rest: &[String]) -> Result<Session, String> {
     let surface = std::env::var("SURFACE");
     let surface =
@@ -408,7 +408,11 @@ async fn open(wanted: &str, program: &str, rest: &[String]) -> Result<Session, S
         "auto" => (builder, std::env::var("EXPECT").unwrap_or_else(|_| Revision::LATEST.to_string())),
         revision => (builder.revision(revision.parse().map_err(shown)?), revision.to_owned()),
     };
-    let client = builder.spawn(Child::new(program).args(rest)).await.map_err(shown)?;
+    let client = match program.starts_with("http://") {
+        true => builder.http(program).await,
+        false => builder.spawn(Child::new(program).args(rest)).await,
+    };
+    let client = client.map_err(shown)?;
     let told: Arc<Mutex<Vec<ServerNotification>>> = Arc::default();
     let mut notifications = client.notifications();
     let kept = Arc::clone(&told);
