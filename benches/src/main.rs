@@ -1,4 +1,5 @@
-//! What an answer costs: echo servers on pipes, measured in turns, in one table; and what a server costs to build.
+//! What an answer costs: echo servers on pipes and over HTTP, measured in turns, in one table; and what a server costs to
+//! build.
 //!
 //! Every server is a program of its own beside this one, answers the same `tools/call`, and is asked in the same bursts. See
 //! [`USAGE`].
@@ -6,8 +7,10 @@
 mod harness {
     pub(crate) mod contender;
     pub(crate) mod era;
+    pub(crate) mod http;
     pub(crate) mod measure;
     pub(crate) mod minimal;
+    pub(crate) mod process;
     pub(crate) mod server;
     pub(crate) mod suite;
     pub(crate) mod table;
@@ -20,6 +23,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use harness::contender::{self, Contender, Role};
+use harness::http;
 use harness::measure;
 use harness::minimal;
 use harness::suite::{SUITES, Suite};
@@ -32,6 +36,7 @@ cargo run --release --manifest-path benches/Cargo.toml -- [WHAT] [OPTIONS]
 
   wire             what a request costs the engine (this, if nothing is said)
   mcp              what a tool call costs an MCP server, legacy and modern, and how long its start takes
+  http             what a tool call costs an MCP server over HTTP, legacy and modern, and an idle stream
   build            how many crates a minimal MCP server is made of, and the processor time to build them
 
   --quick          5 rounds instead of 21
@@ -62,6 +67,7 @@ struct Options {
 
 enum What {
     Race(&'static Suite),
+    Http,
     Build,
 }
 
@@ -84,6 +90,7 @@ impl Options {
                 "--instructions" => options.instructions = true,
                 "--json" => options.json = true,
                 "--help" | "-h" => options.help = true,
+                "http" => options.what = What::Http,
                 "build" => options.what = What::Build,
                 word => match SUITES.iter().find(|suite| suite.name == word) {
                     Some(suite) => options.what = What::Race(suite),
@@ -95,16 +102,15 @@ impl Options {
     }
 
     /// The contenders that run, in their order.
-    fn contenders(&self, suite: &'static Suite) -> Result<Vec<&'static Contender>, String> {
+    fn contenders(&self, all: &'static [Contender]) -> Result<Vec<&'static Contender>, String> {
         let named =
             |name: &str, contender: &Contender| name == contender.name || name.chars().eq([contender.letter]);
         let only = self.only.as_deref().unwrap_or_default();
-        if let Some(stranger) = only.iter().find(|name| !suite.contenders.iter().any(|one| named(name, one)))
-        {
+        if let Some(stranger) = only.iter().find(|name| !all.iter().any(|one| named(name, one))) {
             return Err(format!("no contender is called {stranger}"));
         }
         let chosen = |one: &&Contender| self.only.is_none() || only.iter().any(|name| named(name, one));
-        Ok(suite.contenders.iter().filter(chosen).collect())
+        Ok(all.iter().filter(chosen).collect())
     }
 }
 
@@ -118,6 +124,13 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     match options.what {
         What::Race(suite) => {
             let report = race_all(suite, options)?;
+            print(&report, options.json)
+        }
+        What::Http => {
+            let contenders = options.contenders(&http::CONTENDERS)?;
+            contender::build(&contenders)?;
+            let rounds = options.rounds.unwrap_or(ROUNDS);
+            let report = http::run(&contenders, rounds, options.instructions, say)?;
             print(&report, options.json)
         }
         What::Build => {
@@ -139,7 +152,7 @@ fn print(report: &(impl Serialize + Display), json: bool) -> Result<(), Box<dyn 
 }
 
 fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn Error>> {
-    let contenders = options.contenders(suite)?;
+    let contenders = options.contenders(suite.contenders)?;
     contender::build(&contenders)?;
     let rounds = options.rounds.unwrap_or(ROUNDS);
     let mut report = Report::new(suite, rounds);

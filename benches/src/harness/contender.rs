@@ -14,6 +14,8 @@ pub(crate) struct Contender {
     pub(crate) what: &'static str,
     pub(crate) role: Role,
     pub(crate) speaks: Speaks,
+    /// The package that its program is part of.
+    pub(crate) package: &'static str,
 }
 
 /// What a contender is measured for.
@@ -45,15 +47,6 @@ impl Contender {
         format!("({}) {}", self.letter, self.name)
     }
 
-    /// The package that its program is part of.
-    fn package(&self) -> &'static str {
-        match self.role {
-            Role::Floor | Role::Ours => OUR_PACKAGE,
-            Role::Aside => THREADS_PACKAGE,
-            Role::Theirs => OFFICIAL_PACKAGE,
-        }
-    }
-
     /// Where its program is: beside this one.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name(self.name))
@@ -67,8 +60,8 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).ok_or_else(|| io::Error::other("not in a target directory"))?;
     // One package after the other: built together, ours would have the features of tokio that the SDK asks for.
-    for package in [OUR_PACKAGE, THREADS_PACKAGE, OFFICIAL_PACKAGE] {
-        let of_it: Vec<_> = contenders.iter().filter(|one| one.package() == package).collect();
+    for package in PACKAGES {
+        let of_it: Vec<_> = contenders.iter().filter(|one| one.package == package).collect();
         if of_it.is_empty() {
             continue;
         }
@@ -83,6 +76,14 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     Ok(())
 }
 
-const OUR_PACKAGE: &str = env!("CARGO_PKG_NAME");
-const THREADS_PACKAGE: &str = "barewire-benches-threads";
-const OFFICIAL_PACKAGE: &str = "barewire-benches-official";
+/// What the servers on pipes are part of.
+pub(crate) const OUR_PACKAGE: &str = env!("CARGO_PKG_NAME");
+pub(crate) const THREADS_PACKAGE: &str = "barewire-benches-threads";
+pub(crate) const OFFICIAL_PACKAGE: &str = "barewire-benches-official";
+
+/// What those over HTTP are part of.
+pub(crate) const HTTP_PACKAGE: &str = "barewire-benches-http";
+pub(crate) const OFFICIAL_HTTP_PACKAGE: &str = "barewire-benches-official-http";
+
+const PACKAGES: [&str; 5] =
+    [OUR_PACKAGE, THREADS_PACKAGE, OFFICIAL_PACKAGE, HTTP_PACKAGE, OFFICIAL_HTTP_PACKAGE];

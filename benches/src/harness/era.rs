@@ -24,6 +24,20 @@ impl Era {
         }
     }
 
+    /// The revision that stands for it.
+    pub(crate) fn revision(self) -> &'static str {
+        match self {
+            Self::Legacy => "2025-11-25",
+            Self::Modern => "2026-07-28",
+        }
+    }
+
+    /// A modern request to be told when the list of tools changes.
+    pub(crate) fn listen() -> String {
+        let wanted = r#""notifications":{"toolsListChanged":true}"#;
+        format!(r#"{HEAD}1,"method":"subscriptions/listen","params":{{{META},{wanted}}}}}"#)
+    }
+
     /// A call of `echo`.
     pub(crate) fn call(self, id: u32, text: &str) -> String {
         let meta = match self {

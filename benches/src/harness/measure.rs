@@ -1,7 +1,7 @@
 //! One contender and one workload, once: processor time, latencies, instructions, memory.
 
-use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::contender::Contender;
 use super::era::Era;
+use super::process::count;
 use super::server::Server;
 use super::workload::{Likeness, Workload};
 
@@ -71,7 +72,7 @@ pub(crate) fn round(contender: &Contender, workload: &Workload) -> io::Result<Ro
     Ok(Round { cpu, latency: workload.is_ping_pong().then(|| latency(times)), likeness })
 }
 
-fn latency(mut times: Vec<Duration>) -> Latency {
+pub(crate) fn latency(mut times: Vec<Duration>) -> Latency {
     times.sort();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e9;
     Latency { p50: at(50), p99: at(99) }
@@ -88,7 +89,7 @@ pub(crate) fn instructions(contender: &Contender, workload: &Workload) -> io::Re
 }
 
 fn instructions_of(contender: &Contender, workload: &Workload, bursts: u32) -> io::Result<u64> {
-    let counts = std::env::temp_dir().join(format!("barewire-benches-{}.callgrind", std::process::id()));
+    let counts = counts_file();
     let mut server = Server::start_counted(contender, workload.era, &counts)?;
     let mut burst = workload.burst();
     for turn in 0..=bursts {
@@ -97,11 +98,12 @@ fn instructions_of(contender: &Contender, workload: &Workload, bursts: u32) -> i
         burst.check(answers, contender.speaks, turn == bursts).map_err(io::Error::other)?;
     }
     server.finish()?;
-    let text = fs::read_to_string(&counts)?;
-    fs::remove_file(&counts)?;
-    let total = text.lines().find_map(|line| line.strip_prefix("totals:"));
-    let total = total.and_then(|total| total.trim().parse().ok());
-    total.ok_or_else(|| io::Error::other("callgrind counted nothing"))
+    count(&counts)
+}
+
+/// Where valgrind writes what it has counted.
+pub(crate) fn counts_file() -> PathBuf {
+    std::env::temp_dir().join(format!("barewire-benches-{}.callgrind", std::process::id()))
 }
 
 /// From before a server is started until it has answered its first call, which follows on what opens a connection.

@@ -1,6 +1,6 @@
 //! What is measured together: contenders in the order they take turns, workloads, and what ours must keep.
 
-use super::contender::{Contender, Role, Speaks};
+use super::contender::{Contender, OFFICIAL_PACKAGE, OUR_PACKAGE, Role, Speaks, THREADS_PACKAGE};
 use super::era::Era;
 use super::workload::Workload;
 
@@ -81,6 +81,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         what: "a hand-written loop on serde_json",
         role: Role::Floor,
         speaks: Speaks::Bare,
+        package: OUR_PACKAGE,
     },
     Contender {
         letter: 'b',
@@ -88,6 +89,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         what: "barewire without a runtime",
         role: Role::Ours,
         speaks: Speaks::Bare,
+        package: OUR_PACKAGE,
     },
     Contender {
         letter: 'c',
@@ -95,6 +97,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         what: "barewire's engine",
         role: Role::Ours,
         speaks: Speaks::Bare,
+        package: OUR_PACKAGE,
     },
     RMCP_DEFAULT,
     RMCP_BEST,
@@ -107,6 +110,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         what: "a hand-written loop on serde_json, both eras",
         role: Role::Floor,
         speaks: Speaks::Mcp,
+        package: OUR_PACKAGE,
     },
     Contender {
         letter: 'b',
@@ -114,6 +118,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         what: "barewire's server, one thread",
         role: Role::Ours,
         speaks: Speaks::Mcp,
+        package: OUR_PACKAGE,
     },
     Contender {
         letter: 'c',
@@ -121,6 +126,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         what: "the same, a thread a processor",
         role: Role::Aside,
         speaks: Speaks::Mcp,
+        package: THREADS_PACKAGE,
     },
     RMCP_DEFAULT,
     RMCP_BEST,
@@ -132,6 +138,7 @@ const RMCP_DEFAULT: Contender = Contender {
     what: "rmcp 3.8.0, a thread a processor, stdio(), #[tool]",
     role: Role::Theirs,
     speaks: Speaks::Mcp,
+    package: OFFICIAL_PACKAGE,
 };
 
 const RMCP_BEST: Contender = Contender {
@@ -140,6 +147,7 @@ const RMCP_BEST: Contender = Contender {
     what: "rmcp 3.8.0, one thread, stdio_pipes(), call_tool by hand",
     role: Role::Theirs,
     speaks: Speaks::Mcp,
+    package: OFFICIAL_PACKAGE,
 };
 
 /// A round is some five milliseconds of the floor's time, which the scheduler accounts for in nanoseconds. Many short rounds

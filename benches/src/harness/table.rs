@@ -62,10 +62,10 @@ pub(crate) struct Idle {
 /// Something one of ours must not exceed, or a distance that is only told.
 #[derive(Debug, Serialize)]
 pub(crate) struct Mark {
-    what: String,
-    found: Option<f64>,
-    most: Option<f64>,
-    unit: &'static str,
+    pub(crate) what: String,
+    pub(crate) found: Option<f64>,
+    pub(crate) most: Option<f64>,
+    pub(crate) unit: &'static str,
 }
 
 impl Row {
@@ -130,7 +130,7 @@ impl StartRow {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
@@ -326,19 +326,19 @@ impl Display for Mark {
     }
 }
 
-fn micros(nanos: Option<f64>) -> String {
+pub(crate) fn micros(nanos: Option<f64>) -> String {
     nanos.map_or(String::new(), |nanos| format!("{:.2} us", nanos / 1000.0))
 }
 
-fn ratio(ratio: Option<f64>) -> String {
+pub(crate) fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"))
 }
 
-fn count(count: Option<f64>) -> String {
+pub(crate) fn count(count: Option<f64>) -> String {
     count.map_or(String::new(), |count| format!("{count:.0}"))
 }
 
-fn share(ours: Option<f64>, floor: Option<f64>) -> Option<f64> {
+pub(crate) fn share(ours: Option<f64>, floor: Option<f64>) -> Option<f64> {
     Some(ours? / floor?)
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct Burst {
 
 impl Burst {
     fn new(&Workload { era, text: length, is_error, depth, .. }: &Workload) -> Self {
-        let text = LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned();
+        let text = text(length);
         let (request, answer) = (era.call(FIRST_ID, &text), era.answer(FIRST_ID, &text, is_error));
         let times = usize::try_from(depth).expect("a burst fits in memory");
         let (requests, answers) = (request.repeat(times).into_bytes(), answer.repeat(times).into_bytes());
@@ -117,18 +117,23 @@ impl Burst {
     }
 }
 
-fn write_id(digits: &mut [u8], mut id: u32) {
+/// What is said in a call, so long.
+pub(crate) fn text(length: usize) -> String {
+    LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned()
+}
+
+pub(crate) fn write_id(digits: &mut [u8], mut id: u32) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789"[usize::try_from(id % 10).expect("one digit")];
         id /= 10;
     }
 }
 
-fn beginning(bytes: &[u8]) -> String {
+pub(crate) fn beginning(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(200)].escape_ascii().to_string()
 }
 
 /// All ids have as many digits, so that one can be written over another.
-const FIRST_ID: u32 = 10_000_000;
-const ID_DIGITS: usize = 8;
+pub(crate) const FIRST_ID: u32 = 10_000_000;
+pub(crate) const ID_DIGITS: usize = 8;
 const LOREM: &str = "lorem ipsum dolor sit amet, ";

@@ -1,0 +1,23 @@
+//! An MCP server of `barewire` over HTTP as its documentation begins: one thread, a tool with typed arguments, default limits.
+
+use std::error::Error;
+
+use barewire::Server;
+use barewire_benches_http::harnessed;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server =
+        Server::new("echo", "1.0.0").tool("echo", "Say it back", |Echo { text }| async move { text });
+    let listener = server.http().bind(harnessed::ANYWHERE).await?;
+    harnessed::begin(listener.local_addr()?)?;
+    listener.run().await;
+    Ok(())
+}
