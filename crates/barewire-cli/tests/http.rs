@@ -74,7 +74,7 @@ fn a_tool_is_called_in_every_revision() {
     assert!(slow.stderr.contains("progress 10/10"), "{}", slow.stderr);
     served.ask(&["greet", "--answer", "name=Ada"]).has(0, "Hello, Ada!\n", "");
     served.ask(&["greet", "--answer", "name=Ada", "--revision", "2025-06-18"]).has(0, "Hello, Ada!\n", "");
-    assert_eq!(served.ask(&["fail"]).code, Some(1));
+    assert_eq!(served.ask(&["fail", "message=no"]).code, Some(1));
 }
 
 #[test]

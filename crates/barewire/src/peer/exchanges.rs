@@ -137,6 +137,12 @@ impl<O: Outlet> Turn<O> {
         self.close(Reason::Shutdown);
     }
 
+    /// Whether it is as if nothing had ever happened, and nobody is left who could say something through it.
+    pub(crate) fn is_new(&self) -> bool {
+        let nobody = Arc::strong_count(&self.queue) == HOLDERS && self.queue.closed().is_none();
+        nobody && self.closing.is_none() && self.is_done() && self.output.len() == 0
+    }
+
     /// Whether nothing is in flight either way.
     fn is_done(&self) -> bool {
         self.is_idle() && !self.session.is_waiting()
@@ -315,6 +321,9 @@ impl<O: Outlet + 'static> Exchanges<O> {
         }
     }
 }
+
+/// Who holds the queue of a turn that stands alone: the turn itself, and its outlet for the room.
+const HOLDERS: usize = 2;
 
 /// So many messages are handled before others on this thread have their turn.
 const SOME: usize = 32;

@@ -7,6 +7,7 @@ use barewire_proto::mcp::Revision;
 use barewire_proto::session::Conventions;
 use bytes::Bytes;
 
+use super::alone::Spare;
 use super::closing::Close;
 use super::counter::Counter;
 use super::metadata::Metadata;
@@ -33,6 +34,7 @@ pub(super) struct Endpoint {
     pub(super) exchanges: Counter,
     /// Bytes of bodies that are being read or served.
     pub(super) bodies: Counter,
+    pub(super) spare: Spare,
     pub(super) closing: Close,
     pub(super) log: Log,
     pub(super) trace: Option<Arc<dyn Trace>>,

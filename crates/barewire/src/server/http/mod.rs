@@ -57,6 +57,7 @@ pub use service::{HttpService, Responding};
 use super::{Server, Shared};
 use crate::log::Log;
 use crate::peer::Trace;
+use alone::Spare;
 use closing::Close;
 use counter::Counter;
 use endpoint::Endpoint;
@@ -238,6 +239,7 @@ impl Http {
             exchanges: Counter::new(limits.exchanges),
             bodies: Counter::new(limits.bodies),
             limits,
+            spare: Spare::default(),
             closing: Close::new(),
             log: self.log,
             trace: self.trace,

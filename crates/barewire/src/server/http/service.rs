@@ -88,9 +88,25 @@ pub(super) struct Of<'a>(pub(super) &'a HeaderMap);
 
 impl Headers for Of<'_> {
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.get_all(name).iter().map(HeaderValue::as_bytes)
+        // What every request is asked for need not be read as a name first.
+        let values = match KNOWN.iter().find(|known| known.as_str() == name) {
+            Some(known) => self.0.get_all(known),
+            None => self.0.get_all(name),
+        };
+        values.iter().map(HeaderValue::as_bytes)
     }
 }
+
+static KNOWN: [HeaderName; 8] = [
+    http::header::HOST,
+    http::header::ORIGIN,
+    http::header::ACCEPT,
+    http::header::CONTENT_TYPE,
+    HeaderName::from_static(mcp::PROTOCOL_VERSION),
+    HeaderName::from_static(mcp::METHOD),
+    HeaderName::from_static(mcp::NAME),
+    HeaderName::from_static(mcp::SESSION_ID),
+];
 
 /// A response that says no. In a box, because most do not.
 type Refused = Box<Response<Body>>;
