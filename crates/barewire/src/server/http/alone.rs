@@ -122,6 +122,7 @@ fn answer(turn: &mut Turn<Alone>) -> Outcome {
 /// What served a request and is done with it, for the next one: most requests are answered at once, and then making it anew
 /// would be a third of what is done for them.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
 pub(super) struct Spare(Mutex<Vec<Box<Turn<Alone>>>>);
 
 impl Spare {
