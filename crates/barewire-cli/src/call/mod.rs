@@ -143,9 +143,9 @@ and where it applies:
   revision, era    what is spoken, and whether that is legacy or modern
   server           the name and version of the server
   result, error    what the other side answered; all pages of a list in one
-  reason           not-started, not-connected, unauthorized, http, no-handshake, no-revision, closed,
-                   content-length, bad-answer, timed-out, cancelled, not-offered, not-in-revision,
-                   no-such-name or bad-arguments
+  reason           not-started, not-connected, unauthorized, http, no-handshake, no-revision,
+                   closed, content-length, bad-answer, timed-out, cancelled, not-offered,
+                   not-in-revision, no-such-name or bad-arguments
   detail, hint     why there is no answer, in words, and what to do about it
 
 At a terminal, what the server asks is asked there: Enter takes what is in brackets, Ctrl-D or
