@@ -6,6 +6,8 @@ use barewire::proto::json::Json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::output::shown;
+
 /// The fields of an object.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
@@ -180,7 +182,9 @@ impl Field {
     /// What it must be, with an article: `an integer`, `one of a, b`.
     pub(super) fn kind(&self) -> String {
         if let Some(choices) = &self.choices {
-            let names: Vec<String> = choices.iter().map(|choice| plain(&choice.value)).collect();
+            // What the server says goes into a sentence of ours.
+            let name = |choice: &Choice| shown(plain(&choice.value).as_bytes(), LONGEST);
+            let names: Vec<String> = choices.iter().map(name).collect();
             return match names.as_slice() {
                 [only] => only.clone(),
                 names => format!("one of {}", names.join(", ")),
@@ -409,6 +413,9 @@ fn branches(schema: &Value) -> Option<&Vec<Value>> {
 /// A schema that refers to itself is not followed any further.
 const DEEPEST: usize = 8;
 
+/// As much of a value as fits a line.
+const LONGEST: usize = 60;
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -478,6 +485,8 @@ mod tests {
         assert_eq!(wrong(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
         assert_eq!(wrong(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
         assert_eq!(wrong(json!({"enum": ["a"]}), json!("b")), "must be a");
+        let steering = wrong(json!({"enum": ["\u{1b}[31m", "\u{202e}"]}), json!("b"));
+        assert!(!steering.contains(['\u{1b}', '\u{202e}']), "{steering}");
         let list = json!({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1});
         assert_eq!(wrong(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
         assert_eq!(wrong(list, json!(["c"])), "has an element that must be one of a, b");

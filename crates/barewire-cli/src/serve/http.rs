@@ -1,6 +1,7 @@
 //! `barewire serve --http`: the same server at a URL.
 
 use std::io::{self, Write};
+use std::pin::pin;
 
 use barewire::Server;
 use barewire::server::http::{BearerTokens, Http, HttpError, Listener, Principal};
@@ -54,14 +55,24 @@ async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Res
     tokio::spawn(server::tick(offered.handle()));
     // If stderr is closed there is nobody to tell.
     let _ = say(&listener, args);
-    listener
-        .run_until(async {
+    let mut signalled = async || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let (stop, mut run) = (listener.stop(), pin!(listener.run()));
+    tokio::select! {
+        () = &mut run => {}
+        () = signalled() => {
+            stop.stop();
+            // A second one does not wait for what is under way.
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                () = run => {}
+                () = signalled() => {}
             }
-        })
-        .await;
+        }
+    }
     Ok(Exit::Clean)
 }
 

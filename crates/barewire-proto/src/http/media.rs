@@ -41,6 +41,11 @@ impl Media {
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
     let refuse =
         |why: String| Rejection::new(Rule::ContentType, format!("{why}: send application/json in UTF-8"));
+    let mut codings = headers.values("content-encoding");
+    if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        // What is between may have read what is in there, and we would read what is not.
+        return Err(refuse(format!("Content-Encoding {} is not taken", quoted(coding))));
+    }
     match single(headers, "content-type") {
         Err(_) => Err(refuse("Content-Type stands more than once".to_owned())),
         Ok(None) => Err(refuse("Content-Type is missing".to_owned())),

@@ -72,10 +72,14 @@ async fn what_is_no_answer_fails_the_call_and_nothing_else() {
     let client = script.modern_client(quiet()).await;
     let wrong_id = json!({"jsonrpc": "2.0", "id": 77, "result": {}}).to_string();
     let other = json!({"jsonrpc": "2.0", "id": 77, "error": {"code": -32601, "message": "no"}}).to_string();
+    // Also with all ids that there may be: the revision has no arrays.
+    let answers: Vec<_> = (0..20).map(|id| json!({"jsonrpc": "2.0", "id": id, "result": {}})).collect();
+    let array = json!(answers).to_string();
     let cases = [
         ("200 OK", JSON, "{ not json", "no answer to it"),
         ("200 OK", JSON, "", "no answer to it"),
         ("200 OK", JSON, &*wrong_id, "no answer to it"),
+        ("200 OK", JSON, &*array, "no answer to it"),
         ("200 OK", "Content-Type: text/html", "<html>", "that is not MCP"),
         ("202 Accepted", "X: y", "", "did not answer"),
         ("400 Bad Request", JSON, &*other, "400 Bad Request"),

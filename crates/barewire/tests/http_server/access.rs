@@ -81,6 +81,8 @@ async fn all_rows_of_the_matrix() {
         ("Content-Type: application/jsonx", 415),
         ("Content-Type: application/json, text/plain", 415),
         ("X-Nothing: there", 415),
+        ("Content-Type: application/json\r\nContent-Encoding: gzip", 415),
+        ("Content-Type: application/json\r\nContent-Encoding: identity", 200),
     ];
     let accepts = [
         ("Accept: application/json, text/event-stream", 200),
@@ -191,6 +193,21 @@ async fn others_are_let_in_only_if_it_is_said_by_which_name() {
             Err(HttpError::Bind(_)) => {}
             other => panic!("{other:?}"),
         }
+    }
+    // Any address of this machine alone is one of its names.
+    let site = Site::of(offered().0.http()).await;
+    let other = offered().0.http().bind("127.0.0.2:0").await.expect("bound");
+    let addr = other.local_addr().expect("bound");
+    tokio::spawn(other.run());
+    for (addr, host, status) in
+        [(addr, "127.0.0.2", 200), (addr, "127.0.0.1", 200), (site.addr, "127.0.0.2", 403)]
+    {
+        let (mut wire, (usual, message)) = (crate::Wire::to(addr).await, modern(1, "tools/list", json!({})));
+        let host = format!("Host: {host}");
+        let headers: Vec<&str> =
+            [host.as_str(), JSON, BOTH].into_iter().chain(usual.iter().map(String::as_str)).collect();
+        wire.request("POST /mcp", &headers, &message.to_string()).await;
+        assert_eq!(wire.answer().await.status(), status, "{host} at {addr}");
     }
     assert!(matches!(http().hosts([""; 0]).bind("0.0.0.0:0").await, Err(HttpError::NoHosts(_))));
     assert!(http().hosts(["example.com"]).bind("0.0.0.0:0").await.is_ok());

@@ -140,6 +140,11 @@ impl Carrier {
         self.agreed.get().is_some_and(|revision| revision.is_modern())
     }
 
+    /// Whether what was agreed on has arrays of messages.
+    pub(super) fn has_batches(&self) -> bool {
+        self.agreed.get().is_some_and(|revision| revision.has_batches())
+    }
+
     /// Takes the session that the answer to `initialize` gives.
     pub(super) fn enter(&self, response: &Response) {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };

@@ -17,12 +17,13 @@ use crate::peer::Reason;
 
 impl Carrier {
     /// Opens the stream, and waits until it says where messages are to be sent. From then on they are sent there.
-    pub(super) async fn open_old(&self) -> Result<(), HttpFailure> {
+    pub(super) async fn open_old(&self, patience: Option<Duration>) -> Result<(), HttpFailure> {
+        let after = patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
         let late = |_| {
             let origin = self.fetch.url().origin().to_string();
-            Err(FetchError::TimedOut { origin, after: PATIENCE }.into())
+            Err(FetchError::TimedOut { origin, after }.into())
         };
-        timeout(PATIENCE, self.find_old()).await.unwrap_or_else(late)
+        timeout(after, self.find_old()).await.unwrap_or_else(late)
     }
 
     async fn find_old(&self) -> Result<(), HttpFailure> {
@@ -73,5 +74,5 @@ pub(super) async fn listen(carrier: &Carrier, mut events: Events) {
     carrier.exchanges.end(reason);
 }
 
-/// How long the stream may take to begin, and its first event to come.
+/// How long the stream may take to begin, and its first event to come, at the most.
 const PATIENCE: Duration = Duration::from_secs(30);

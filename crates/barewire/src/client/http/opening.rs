@@ -40,7 +40,7 @@ impl Shared {
         };
         let said = carrier.judged();
         if said == Some(Next::Sse) {
-            match carrier.open_old().await {
+            match carrier.open_old(self.settings.timeout).await {
                 Ok(()) => return self.initialize(raw, opening).await,
                 // There is no such stream either. What was said to `initialize` is what is wrong.
                 Err(HttpFailure::Status { .. }) => {}

@@ -274,7 +274,8 @@ impl Asked<'_> {
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
                 return Err(CallError::Refused(error.to_owned()));
             }
-            Parsed::Batch(batch) => {
+            // Where there are none, the engine takes nothing of it, and it answers nobody.
+            Parsed::Batch(batch) if self.carrier.has_batches() => {
                 for element in batch.elements() {
                     if let Ok(Message::Response(Answer { id, .. })) = element {
                         self.ids.retain(|asked| *asked != id);
@@ -287,7 +288,7 @@ impl Asked<'_> {
                     self.ids.retain(|asked| asked != id);
                 }
             }
-            Parsed::Message(_) => {}
+            Parsed::Message(_) | Parsed::Batch(_) => {}
         }
         self.carrier.deliver(message).await;
         Ok(())

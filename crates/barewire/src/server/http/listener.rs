@@ -194,7 +194,11 @@ async fn serve(
             })
             .await;
         }
-        // Nothing that we know, or nothing at all.
+        Some(Ok(Ok(None))) => {
+            let what = "closed without an answer: it is neither HTTP nor a message";
+            endpoint.log.line(format_args!("barewire: connection {what}"));
+        }
+        // It ended, or took too long to begin.
         _ => {}
     }
 }

@@ -52,6 +52,8 @@ struct Inner {
     phase: Phase,
     /// The number of the last message.
     last: u64,
+    /// The client knows that there was a beginning.
+    primed: bool,
     /// Nothing follows.
     is_over: bool,
     /// Who reads, if somebody does. Whoever came last does.
@@ -204,9 +206,12 @@ impl Mailbox {
         inner.readers
     }
 
-    /// Which stream it is.
-    pub(super) fn number(&self) -> u64 {
-        self.stream
+    /// The id of the event that the stream begins with. Once, and not if something has been taken already: an id is of one event.
+    pub(super) fn prime(&self) -> Option<EventId> {
+        let mut inner = self.lock();
+        let taken = inner.waiting.front().map_or(inner.last, |letter| letter.id.sequence - 1);
+        let is_first = taken == 0 && !std::mem::replace(&mut inner.primed, true);
+        is_first.then_some(EventId { stream: self.stream, sequence: 0 })
     }
 
     /// Whether it is a stream, and something can have been taken.

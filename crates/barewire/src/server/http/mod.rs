@@ -39,6 +39,7 @@ mod sniff;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use barewire_proto::http::Access;
@@ -213,8 +214,16 @@ impl Http {
         if self.every_framing && self.authenticate.is_some() {
             return Err(HttpError::EveryFraming("together with authentication"));
         }
-        let (path, every_framing, server) = (self.path.clone(), self.every_framing, self.server.clone());
-        let service = self.service()?;
+        // Whoever is on another address of this machine alone answers to that too.
+        let mut this = self;
+        for addr in addrs.iter().filter(|addr| addr.ip().to_canonical().is_loopback()) {
+            let host = SocketAddr::new(addr.ip(), 0).to_string();
+            let host = host.strip_suffix(":0").unwrap_or(&host);
+            let allowed = this.access.get_or_insert_with(Access::loopback).allow_host(host);
+            this.bad = this.bad.or(allowed.err());
+        }
+        let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.clone());
+        let service = this.service()?;
         Listener::bind(&addrs, service, path, every_framing.then_some(server)).await
     }
 

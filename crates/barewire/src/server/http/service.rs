@@ -218,7 +218,9 @@ where
             initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller, counted).await
         }
         Plan::Session { id, .. } => {
-            let session = find(endpoint, id, principal.as_deref())?;
+            let session =
+                endpoint.sessions.find(id, principal.as_deref()).filter(|session| !session.is_over());
+            let session = session.ok_or_else(|| refused(gone(&parsed)))?;
             let counted = expects(&parsed, &session)?.then_some(counted);
             in_session(endpoint, &session, received.bytes.clone(), caller, counted).await
         }
@@ -258,6 +260,15 @@ fn modern_status(error: Option<Code>) -> StatusCode {
 fn find(endpoint: &Endpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refused> {
     let found = endpoint.sessions.find(id, principal).filter(|session| !session.is_over());
     found.ok_or_else(|| refused(Rejection::session_gone()))
+}
+
+/// The refusal of a message whose session is over, or never was.
+fn gone(parsed: &Parsed<'_>) -> Rejection {
+    let gone = Rejection::session_gone();
+    match parsed {
+        Parsed::Message(Message::Request(request)) => gone.answering(&request.id),
+        _ => gone,
+    }
 }
 
 async fn initialize(

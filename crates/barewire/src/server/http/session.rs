@@ -255,10 +255,12 @@ impl SessionEvents {
     ) -> Self {
         let primes = session.revision().is_some_and(Revision::has_polling);
         let first = primes.then(|| {
-            let id = EventId { stream: mailbox.number(), sequence: mailbox.last_taken() };
             let mut out = Vec::new();
             frame::retry(&mut out, endpoint.limits.retry);
-            event(&mut out, Some(id), b"");
+            match mailbox.prime() {
+                Some(id) => event(&mut out, Some(id), b""),
+                None => out.push(b'\n'),
+            }
             out.into()
         });
         Self::new(Some(mailbox), reader, first, session, endpoint, counted)

@@ -43,6 +43,12 @@ enum Judged {
 
 /// A message begins with a bracket; a method of HTTP is letters and a space; a header is letters, dashes and a colon.
 fn judge(first: &[u8]) -> Judged {
+    // A BOM is skipped on a stream of lines, and stands before nothing else.
+    let first = match first.strip_prefix(BOM) {
+        Some(first) => first,
+        None if BOM.starts_with(first) => return Judged::More,
+        None => first,
+    };
     let start = first.iter().position(|byte| !byte.is_ascii_whitespace());
     let Some(first) = start.map(|start| &first[start..]) else { return Judged::More };
     if matches!(first.first(), Some(b'{' | b'[')) {
@@ -125,6 +131,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
     }
 }
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// A method of HTTP, or a header's name, and what follows it, with blank lines before.
 const LONGEST: usize = 64;
 
@@ -139,6 +147,7 @@ mod tests {
         for (bytes, expected) in [
             ("{\"jsonrpc\":\"2.0\"}\n", lines),
             ("\n \r\n[", lines),
+            ("\u{feff}{}\n", lines),
             ("POST /mcp HTTP/1.1\r\n", Some(Spoken::Http)),
             ("\r\nGET / HTTP/1.1\r\n", Some(Spoken::Http)),
             ("PRI * HTTP/2.0\r\n", Some(Spoken::Http)),
