@@ -38,8 +38,7 @@ async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
 
 #[tokio::test]
 async fn a_form_by_hand_goes_out_and_comes_back_as_it_is() {
-    const SCHEMA: &str =
-        r#"{"type":"object","properties":{"size":{"oneOf":[{"const":"s","title":"Small"}]}}}"#;
+    const SCHEMA: &str = r#"{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"s","title":"Small"}]}}}"#;
     let ask = |call: Call| async move {
         let schema = RawValue::from_string(SCHEMA.to_owned())?;
         let answer = call.ask("size", ElicitForm::new("Which?", schema)).await;
