@@ -4,7 +4,6 @@
 mod access;
 #[path = "http_server/auth.rs"]
 mod auth;
-mod emitted;
 #[path = "http_server/legacy.rs"]
 mod legacy;
 #[path = "http_server/listener.rs"]

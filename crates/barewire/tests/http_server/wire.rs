@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::emitted::Emitted;
-
 /// One connection.
 pub(crate) struct Wire {
     stream: BufReader<TcpStream>,
-    emitted: Emitted,
 }
 
 /// The head of a response.
@@ -74,7 +71,7 @@ impl Wire {
     pub(crate) async fn to(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).await.expect("connected");
         stream.set_nodelay(true).expect("set");
-        Self { stream: BufReader::new(stream), emitted: Emitted::of("http_server") }
+        Self { stream: BufReader::new(stream) }
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -98,9 +95,7 @@ impl Wire {
     pub(crate) async fn post(&mut self, headers: &[&str], message: &Value) {
         let common = ["Host: localhost", "Content-Type: application/json", ACCEPT];
         let headers: Vec<&str> = common.iter().chain(headers).copied().collect();
-        let body = message.to_string();
-        self.emitted.sent("client", &body);
-        self.request("POST /mcp", &headers, &body).await;
+        self.request("POST /mcp", &headers, &message.to_string()).await;
     }
 
     async fn line(&mut self) -> String {
@@ -152,9 +147,6 @@ impl Wire {
             let read = tokio::time::timeout(PATIENCE, self.stream.read_exact(&mut data)).await;
             read.expect("in time").expect("read");
             body = String::from_utf8(data).expect("UTF-8");
-            if !body.is_empty() {
-                self.emitted.sent("server", &body);
-            }
         }
         Answer { head, body }
     }
@@ -199,9 +191,6 @@ impl Events {
                         ("", _) => event.comment = true,
                         (name, _) => panic!("unknown field {name:?}"),
                     }
-                }
-                if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
-                    self.wire.emitted.sent("server", data);
                 }
                 self.rest = rest.to_owned();
                 return Some(event);
