@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use barewire_proto::frame::{Codec, ContentLength, FrameError, Lines, Sse};
+use barewire_proto::frame::{Body, Codec, ContentLength, FrameError, Lines, Sse};
 use barewire_proto::json::Kind;
 use barewire_proto::rpc::{ErrorRef, Invalid, Message, Params, Parsed, parse};
 use barewire_proto::transcript::{Bytes, Entry, Event, Framing, Note, escape, read};
@@ -99,6 +99,8 @@ impl Settings {
             Framing::Lines => decode(Lines::new(self.limit), pieces, self.trim),
             Framing::Sse => decode(Sse::new(self.limit), pieces, self.trim),
             Framing::ContentLength => decode(ContentLength::new(self.limit), pieces, self.trim),
+            Framing::Body => decode(Body::new(self.limit), pieces, self.trim),
+            Framing::None => Vec::new(),
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Bytes <-> frames: where one message ends and the next begins, for three ways of saying so.
+//! Bytes <-> frames: where one message ends and the next begins, for four ways of saying so.
 //!
 //! | codec | a frame is | used by |
 //! |---|---|---|
 //! | [`Lines`] | a line | MCP on stdio and sockets |
 //! | [`Sse`] | the data of a server-sent event | MCP over HTTP |
+//! | [`Body`] | the whole stream | MCP over HTTP |
 //! | [`ContentLength`] | a counted body behind headers | the Language Server Protocol |
 //!
 //! A decoder is handed the bytes of each read and gives out the frames that are complete. A line or body that lies whole
 //! in the bytes of one read is borrowed from there; only an unfinished one is copied, into the decoder. However the
 //! stream is cut into reads, the frames are the same.
 
+mod body;
 mod content_length;
 mod lines;
 mod outline;
@@ -17,6 +19,7 @@ mod sse;
 
 use std::fmt;
 
+pub use body::Body;
 pub use content_length::{ContentLength, HeaderFault};
 pub use lines::Lines;
 pub use outline::{Outline, Seen};

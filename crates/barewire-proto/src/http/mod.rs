@@ -40,4 +40,5 @@ pub use param::{BadArgument, HeaderParams};
 pub use plan::{Plan, plan};
 pub use rejection::{Rejection, Rule};
 pub use schema::BadAnnotation;
+pub use standard::about;
 pub use verb::{Verb, admit};

@@ -18,11 +18,7 @@ pub(super) fn check(
     // A method has no other form than its own: it is compared as it stands.
     let said = required(headers, METHOD, "Mcp-Method")?;
     same("Mcp-Method", "method", said, &method.to_bytes())?;
-    let (whom, source) = match &*method.to_name() {
-        "tools/call" | "prompts/get" => (params.name, "params.name"),
-        "resources/read" => (params.uri, "params.uri"),
-        _ => return Ok(()),
-    };
+    let Some((source, whom)) = about(&method.to_name(), params) else { return Ok(()) };
     let Some(whom) = whom.and_then(|whom: Json<'_>| Text::from_json(whom)) else {
         // Nothing to repeat, so nothing may be said. That it is missing is for who serves the method to say.
         return match single(headers, NAME) {
@@ -37,6 +33,15 @@ pub(super) fn check(
     let said = decode(said)
         .map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
     same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
+}
+
+/// Whom a request is about that has to say so in `Mcp-Name`: where in its body that stands, and what is there.
+pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static str, Option<Json<'a>>)> {
+    match method {
+        "tools/call" | "prompts/get" => Some(("params.name", params.name)),
+        "resources/read" => Some(("params.uri", params.uri)),
+        _ => None,
+    }
 }
 
 fn required<'h>(

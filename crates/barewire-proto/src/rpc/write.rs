@@ -152,7 +152,7 @@ impl<'a> Reply<'a> {
 }
 
 /// Appends an error under an id, or without the member if there is none: MCP leaves out what JSON-RPC has as null.
-pub(crate) fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
+pub fn error(out: &mut Vec<u8>, id: Option<&Id<'_>>, error: &ErrorObject) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = id {
         out.extend_from_slice(br#""id":"#);

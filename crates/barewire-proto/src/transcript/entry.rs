@@ -184,6 +184,10 @@ pub enum Framing {
     Sse,
     /// Bodies behind `Content-Length` headers.
     ContentLength,
+    /// One frame, up to the end of the stream.
+    Body,
+    /// Not at all: what is in it are no messages.
+    None,
 }
 
 impl Framing {
@@ -193,10 +197,14 @@ impl Framing {
             Self::Lines => "lines",
             Self::Sse => "sse",
             Self::ContentLength => "content-length",
+            Self::Body => "body",
+            Self::None => "none",
         }
     }
 
     pub(super) fn from_word(word: &[u8]) -> Option<Self> {
-        [Self::Lines, Self::Sse, Self::ContentLength].into_iter().find(|f| f.as_str().as_bytes() == word)
+        [Self::Lines, Self::Sse, Self::ContentLength, Self::Body, Self::None]
+            .into_iter()
+            .find(|f| f.as_str().as_bytes() == word)
     }
 }
