@@ -23,7 +23,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The feature `tokio`, on by default, adds all but `blocking`.
+//! The feature `tokio`, on by default, adds all but `blocking`; `http` adds Streamable HTTP: `server::http` and `client::http`.
 
 pub mod blocking;
 #[cfg(feature = "tokio")]
@@ -38,11 +38,15 @@ pub mod testkit;
 pub mod transport;
 
 mod failure;
+#[cfg(feature = "http")]
+mod headers;
 mod log;
 mod params;
 #[cfg(feature = "tokio")]
 mod schema;
 mod trace;
+#[cfg(feature = "tokio")]
+mod until;
 
 #[cfg(feature = "tokio")]
 pub use client::{Client, ClientError};

@@ -10,6 +10,7 @@ mod era;
 mod legacy;
 #[path = "client/listen.rs"]
 mod listen;
+mod log;
 #[path = "client/pages.rs"]
 mod pages;
 #[path = "client/rounds.rs"]
@@ -19,31 +20,10 @@ mod script;
 #[path = "client/told.rs"]
 mod told;
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use log::Log;
 
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-/// What a client logs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
-    }
 }

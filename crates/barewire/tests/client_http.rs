@@ -8,6 +8,7 @@ mod access;
 mod answers;
 #[path = "client_http/finding.rs"]
 mod finding;
+mod log;
 #[path = "client_http/old.rs"]
 mod old;
 #[path = "client_http/ours.rs"]
@@ -19,12 +20,12 @@ mod sessions;
 #[path = "client_http/tools.rs"]
 mod tools;
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::io;
 use std::time::Duration;
 
 use barewire::Client;
 use barewire::client::Builder;
+use log::Log;
 
 /// A client to be built, with nothing on stderr.
 fn quiet() -> Builder {
@@ -37,25 +38,4 @@ const LONG: Duration = Duration::from_secs(20);
 /// Waits for something that must come.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONG, what).await.expect("in time")
-}
-
-/// What a client logs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
-    }
 }

@@ -9,13 +9,14 @@ mod end;
 mod flow;
 #[path = "peer/handlers.rs"]
 mod handlers;
+mod log;
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::io;
 use std::time::Duration;
 
 use barewire::peer::{Connection, Methods, Peer};
 use barewire::transport::{Memory, memory};
+use log::Log;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -43,25 +44,4 @@ async fn line(raw: &mut Memory) -> Value {
 
 async fn say(raw: &mut Memory, message: Value) {
     raw.send_line(&message.to_string()).await.expect("memory");
-}
-
-/// What a connection logs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
-    }
 }

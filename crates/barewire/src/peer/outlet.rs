@@ -7,6 +7,10 @@ use barewire_proto::session::CallId;
 
 /// Takes the messages of a connection, in the order in which they are to go out.
 pub(crate) trait Outlet: Send {
+    /// Whether an answer to what had no id that can be used has one of null, as JSON-RPC has it. MCP leaves it out where
+    /// messages are not on a stream of bytes.
+    const NULL_ID: bool;
+
     /// Takes one message, which `write` appends and then says what it is. `exchange` is what it belongs to, where messages do
     /// not share one stream.
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent);
@@ -49,10 +53,20 @@ impl Exchange {
 pub(crate) enum Sent {
     /// The answer to what the exchange asked, and the error's code if it is one.
     Answer(Option<Code>),
+    /// An answer that says no, under no id: what it answers could not be entered under its own.
+    Unnamed,
     /// Something that nobody answers.
     Notification,
     /// A call of ours, or several in an array.
     Call(Option<CallId>),
     /// We no longer wait for this call of ours.
     Cancel(CallId),
+}
+
+#[cfg(feature = "http")]
+impl Sent {
+    /// Whether it is what the exchange waits for.
+    pub(crate) fn is_answer(self) -> bool {
+        matches!(self, Self::Answer(_) | Self::Unnamed)
+    }
 }

@@ -35,6 +35,8 @@ impl<C> Default for Output<C> {
 }
 
 impl<C: Codec> Outlet for Output<C> {
+    const NULL_ID: bool = true;
+
     #[inline]
     fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         C::encode(&mut self.next.bytes, |out| {

@@ -1,10 +1,7 @@
 //! `subscriptions/listen`: a request that is answered when it ends, and notifications until then. And the same news for
 //! legacy clients, which are told unasked.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use barewire_proto::mcp::{ServerCapability, SubscriptionFilter, SubscriptionParams, key};
 use barewire_proto::rpc::Params;
@@ -16,6 +13,7 @@ use super::serving::{Empty, serve};
 use super::watch::{self, MOST, Watch};
 use crate::Failure;
 use crate::peer::{BoxedWork, CallError, Context};
+use crate::until::until;
 
 /// Begins to listen: the acknowledgement goes out first, then news, until the client cancels or the connection ends.
 pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
@@ -42,7 +40,7 @@ pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result
         let acknowledged = Acknowledged { meta: &meta, notifications: honoured };
         let told = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
         if told.is_ok() {
-            until_closing(&context, tell(&watch, &context, Some(&meta))).await;
+            until(tell(&watch, &context, Some(&meta)), context.closing()).await;
         }
         Ok(Empty::default())
     };
@@ -78,17 +76,7 @@ fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<Subscri
 
 /// Tells a legacy client what changes, until its connection ends.
 pub(super) async fn announce(watch: Arc<Watch>, context: Context) {
-    until_closing(&context, tell(&watch, &context, None)).await;
-}
-
-/// Does this until the connection is about to end, or it cannot go on.
-async fn until_closing(context: &Context, work: impl Future<Output = Result<(), CallError>>) {
-    let (mut closing, mut work) = (pin!(context.closing()), pin!(work));
-    poll_fn(|cx| match closing.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => work.as_mut().poll(cx).map(drop),
-    })
-    .await;
+    until(tell(&watch, &context, None), context.closing()).await;
 }
 
 /// Tells what changes for as long as it can be told.

@@ -104,6 +104,19 @@ where
     }
 }
 
+impl<R, W> Transport for Parts<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Reader = R;
+    type Writer = W;
+
+    fn into_parts(self) -> Self {
+        self
+    }
+}
+
 impl<R: fmt::Debug, W: fmt::Debug> fmt::Debug for Parts<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts")

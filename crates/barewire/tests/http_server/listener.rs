@@ -216,3 +216,15 @@ async fn what_is_under_way_is_bounded() {
     Events::of(second).await.message().await;
     assert!(site.url.ends_with("/mcp"));
 }
+
+#[tokio::test]
+async fn it_runs_until_it_is_told_otherwise() {
+    let listener = offered().0.http().bind("127.0.0.1:0").await.expect("a listener");
+    let addr = listener.local_addr().expect("bound");
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(listener.run_until(async { told.await.unwrap_or_default() }));
+    assert!(tokio::net::TcpStream::connect(addr).await.is_ok());
+    tell.send(()).expect("it still runs");
+    run.await.expect("it ends in order");
+    assert!(tokio::net::TcpStream::connect(addr).await.is_err());
+}

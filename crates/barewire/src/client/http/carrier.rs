@@ -317,7 +317,7 @@ impl Work {
                 self.notified += 1;
                 let _ = self.notifications.send(letter);
             }
-            Sent::Answer(_) => {
+            Sent::Answer(_) | Sent::Unnamed => {
                 self.telling.spawn(async move { post::tell(&carrier, letter).await });
             }
             Sent::Cancel(call) => {

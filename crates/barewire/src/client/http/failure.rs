@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use barewire_proto::http::Reading;
 use barewire_proto::http::challenge::{self, Challenge};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 
 use super::FetchError;
 use super::fetch::Response;
+use crate::headers::Of;
 use crate::peer::{CallError, shown};
 
 /// Why something that was sent over HTTP has no result.
@@ -160,15 +161,6 @@ fn sentence(challenge: &Challenge) -> String {
         }
     }
     said
-}
-
-/// The headers of an answer, as the decisions see them.
-pub(super) struct Of<'a>(pub(super) &'a HeaderMap);
-
-impl barewire_proto::http::Headers for Of<'_> {
-    fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.get_all(name).iter().map(HeaderValue::as_bytes)
-    }
 }
 
 impl fmt::Display for HttpFailure {

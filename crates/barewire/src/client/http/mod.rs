@@ -19,4 +19,4 @@ pub(super) use carrier::{Carrier, FAREWELL};
 pub use credentials::{Answer, Challenge, OnChallenge, Secret, TokenFuture, TokenProvider};
 pub use endpoint::Endpoint;
 pub use failure::HttpFailure;
-pub use fetch::{FetchError, RedirectError};
+pub use fetch::{Dial, FetchError, RedirectError, Wire};

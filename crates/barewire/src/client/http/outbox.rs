@@ -63,6 +63,8 @@ impl Outbox {
 }
 
 impl Outlet for Outbox {
+    const NULL_ID: bool = false;
+
     fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         let mut message = Vec::new();
         let sent = write(&mut message);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use barewire_proto::http::{header, mirror};
+use barewire_proto::http::{about, header, mirror};
 use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Params, Parsed, parse};
@@ -34,12 +34,11 @@ impl<'a> Outgoing<'a> {
         let params = RequestParams::read(params);
         let text = |json: Option<Json<'a>>| json.and_then(Text::from_json).and_then(Text::to_str);
         let name = match &*method {
-            "tools/call" | "prompts/get" => params.name,
-            "resources/read" => params.uri,
+            // An extension, which says the same of itself.
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
                 json.and_then(|json| json.members().find(|member| member.name == "taskId")).map(|id| id.value)
             }
-            _ => None,
+            method => about(method, &params).and_then(|(_, name)| name),
         };
         Some(Self { method, version: text(params.meta.protocol_version), name: text(name), params })
     }

@@ -4,7 +4,6 @@ use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Message, Parsed, Reply, parse};
 use barewire_proto::session::{Event, Refusal};
 
-use super::theirs::refused;
 use super::{Held, Place, Turn};
 use crate::peer::outlet::Outlet;
 use crate::peer::{CallError, Closed, Reason};
@@ -47,7 +46,7 @@ impl<O: Outlet> Turn<O> {
         for (reply, place) in left {
             let Some(id) = reply.id() else { continue };
             let error = Refusal::Closing.error(id);
-            self.send(place, |out| refused(out, reply.borrow(), &error));
+            self.say_no(place, reply.borrow(), &error);
             if let Some(group) = place.group {
                 self.close_entry(group);
             }

@@ -2,7 +2,7 @@
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Reply, Request, Response, parse,
+    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
 };
 use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
 
@@ -101,7 +101,19 @@ impl<O: Outlet> Turn<O> {
             Refusal::Duplicate => request.reply().unnamed(),
             _ => request.reply(),
         };
-        self.send(place, |out| refused(out, reply, &error));
+        self.say_no(place, reply, &error);
+    }
+
+    /// Sends an answer that says no.
+    pub(super) fn say_no(&mut self, place: Place, reply: Reply<'_>, error: &ErrorObject) {
+        self.send(place, |out| {
+            if reply.id().is_none() && place.group.is_none() && !O::NULL_ID {
+                write::error(out, None, error);
+                return Sent::Unnamed;
+            }
+            reply.error(out, error);
+            Sent::Answer(Some(error.code))
+        });
     }
 
     /// Refuses what is no message, or tells the caller whose answer it should have been.
@@ -118,7 +130,7 @@ impl<O: Outlet> Turn<O> {
                     // Under the id of a request that is in flight it would be taken for the answer to that.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
                     let reply = if is_taken { reply.unnamed() } else { reply };
-                    self.send(place, |out| refused(out, reply, &invalid.error()));
+                    self.say_no(place, reply, &invalid.error());
                 }
             }
             Effect::Fault(call) => self.settle(call, Err(CallError::Fault(invalid.to_string()))),
@@ -240,18 +252,12 @@ impl<O: Outlet> Turn<O> {
             self.output.over(place.exchange);
         }
         if let Some(code) = answer {
-            self.send(place, |out| refused(out, reply, &ErrorObject::standard(code)));
+            self.say_no(place, reply, &ErrorObject::standard(code));
         }
         if let Some(group) = place.group {
             self.close_entry(group);
         }
     }
-}
-
-/// Appends an answer that says no.
-pub(super) fn refused(out: &mut Vec<u8>, reply: Reply<'_>, error: &ErrorObject) -> Sent {
-    reply.error(out, error);
-    Sent::Answer(Some(error.code))
 }
 
 /// What the other framing begins with.

@@ -38,6 +38,8 @@ struct Letter {
 }
 
 impl Outlet for Alone {
+    const NULL_ID: bool = false;
+
     #[inline]
     fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         let mut message = Vec::with_capacity(USUAL);
@@ -67,7 +69,7 @@ impl Alone {
 
     /// Whether the answer is the first that there is to say.
     fn is_answered(&self) -> bool {
-        matches!(self.waiting.front(), Some(Letter { sent: Sent::Answer(_), .. }))
+        self.waiting.front().is_some_and(|letter| letter.sent.is_answer())
     }
 }
 
@@ -113,10 +115,9 @@ pub(super) async fn serve(
 }
 
 fn answer(turn: &mut Turn<Alone>) -> Outcome {
-    match turn.outlet().take() {
-        Some(Letter { message, sent: Sent::Answer(code), .. }) => Outcome::Answer(message.into(), code),
-        _ => unreachable!("it is answered"),
-    }
+    let Letter { message, sent, .. } = turn.outlet().take().expect("it is answered");
+    let code = if let Sent::Answer(code) = sent { code } else { None };
+    Outcome::Answer(message.into(), code)
 }
 
 /// What served a request and is done with it, for the next one: most requests are answered at once, and then making it anew
@@ -166,7 +167,7 @@ impl AloneEvents {
         let mut is_answered = false;
         while let Some(letter) = turn.outlet().take() {
             event(&mut out, None, &letter.message);
-            is_answered |= matches!(letter.sent, Sent::Answer(_));
+            is_answered |= letter.sent.is_answer();
         }
         if is_answered {
             self.turn = None;

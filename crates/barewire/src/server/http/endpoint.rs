@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use barewire_proto::http::Access;
 use barewire_proto::mcp::Revision;
 use barewire_proto::session::Conventions;
-use bytes::Bytes;
 
 use super::alone::Spare;
 use super::closing::Close;
@@ -79,10 +78,4 @@ impl Endpoint {
             session.end();
         }
     }
-}
-
-/// A body that is nobody's but ours while it is counted.
-pub(super) struct Received {
-    pub(super) bytes: Bytes,
-    pub(super) _counted: Option<super::counter::Counted>,
 }

@@ -101,11 +101,7 @@ impl EventStore for MemoryEvents {
         let mut inner = self.lock();
         let name = match inner.sessions.get_key_value(session) {
             Some((name, _)) => Arc::clone(name),
-            None => {
-                let name: Arc<str> = session.into();
-                inner.sessions.insert(Arc::clone(&name), Kept::default());
-                name
-            }
+            None => session.into(),
         };
         // What is short may be part of something longer, which would be kept with it.
         let message = if message.len() < SHORT { Bytes::copy_from_slice(&message) } else { message };

@@ -7,7 +7,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use barewire_proto::http::{Rejection, Rule};
@@ -17,16 +16,18 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::HttpError;
 use super::body::Body;
 use super::endpoint::Endpoint;
 use super::patience::Patient;
-use super::service::{HttpService, Responding, refused};
+use super::response::refused;
+use super::service::{HttpService, Responding};
 use super::sniff::{Begun, Spoken, sniff};
 use crate::Server;
-use crate::transport::{Parts, Transport, accept};
+use crate::transport::{Parts, accept};
+use crate::until::until;
 
 /// A server that listens.
 #[must_use = "nothing is served until it runs"]
@@ -35,17 +36,16 @@ pub struct Listener {
     router: Router,
     /// Serves those who speak without HTTP, if they are served.
     framed: Option<Server>,
-    stop: watch::Sender<bool>,
 }
 
 /// Ends a [`Listener`] that runs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<bool>);
+pub struct Stop(HttpService);
 
 impl Stop {
     /// Accepts nothing more, and lets what is under way finish.
     pub fn stop(&self) {
-        self.0.send_replace(true);
+        self.0.close();
     }
 }
 
@@ -58,7 +58,7 @@ impl Listener {
     ) -> Result<Self, HttpError> {
         let tcp = TcpListener::bind(addrs).await.map_err(HttpError::Bind)?;
         let router = Router { service, path: path.into() };
-        Ok(Self { tcp, router, framed, stop: watch::Sender::new(false) })
+        Ok(Self { tcp, router, framed })
     }
 
     /// Where it listens: the port, if it was asked for port 0.
@@ -76,30 +76,27 @@ impl Listener {
 
     /// What ends it.
     pub fn stop(&self) -> Stop {
-        Stop(self.stop.clone())
+        Stop(self.router.service.clone())
     }
 
     /// Serves until [`Self::stop`] says so. Then it accepts nothing more, ends streams with what they have to say at the end,
     /// finishes what is in flight, and gives up what takes longer than its grace.
     pub async fn run(self) {
-        let Self { tcp, router, framed, stop } = self;
+        let Self { tcp, router, framed } = self;
         let endpoint = Arc::clone(&router.service.0);
         let most = endpoint.limits.connections.min(MOST_CONNECTIONS);
         let room = Arc::new(Semaphore::new(most));
-        let mut told = stop.subscribe();
         // Also if nobody waits for the end in order.
-        let _ended = Ended { endpoint: Arc::clone(&endpoint), stop: stop.clone() };
+        let _ended = Ended(Arc::clone(&endpoint));
         loop {
             let next = async {
                 let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
                 (accept(|| async { tcp.accept().await }).await.0, room)
             };
-            let Some((stream, permit)) = until(next, told.wait_for(|stop| *stop)).await else { break };
-            let served = serve(stream, router.clone(), framed.clone(), stop.subscribe(), permit);
-            tokio::spawn(served);
+            let Some((stream, permit)) = until(next, endpoint.closing.told()).await else { break };
+            tokio::spawn(serve(stream, router.clone(), framed.clone(), permit));
         }
         drop(tcp);
-        endpoint.close();
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         // Each connection holds one of them.
         let all_done = async {
@@ -131,59 +128,38 @@ impl fmt::Debug for Listener {
 }
 
 /// Ends what a listener that runs no longer has left.
-struct Ended {
-    endpoint: Arc<Endpoint>,
-    stop: watch::Sender<bool>,
-}
+struct Ended(Arc<Endpoint>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
-        self.endpoint.close();
-        self.endpoint.abandon();
+        self.0.close();
+        self.0.abandon();
     }
 }
 
-/// Does the first until the second is ready.
-async fn until<T, S>(work: impl Future<Output = T>, stop: impl Future<Output = S>) -> Option<T> {
-    let (mut work, mut stop) = (pin!(work), pin!(stop));
-    poll_fn(|context| match stop.as_mut().poll(context) {
-        Poll::Ready(_) => Poll::Ready(None),
-        Poll::Pending => work.as_mut().poll(context).map(Some),
-    })
-    .await
-}
-
 /// One connection.
-async fn serve(
-    mut stream: TcpStream,
-    router: Router,
-    framed: Option<Server>,
-    stop: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
-) {
+async fn serve(mut stream: TcpStream, router: Router, framed: Option<Server>, _permit: OwnedSemaphorePermit) {
     // An answer is written whole, so there is nothing to wait for that would go into the same packet.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some(server) = framed else { return serve_http(stream, router, stop).await };
+    let Some(server) = framed else { return serve_http(stream, router).await };
     let endpoint = Arc::clone(&router.service.0);
-    let mut stop = stop;
     let first = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream));
-    match until(first, stop.wait_for(|stop| *stop)).await {
+    match until(first, endpoint.closing.told()).await {
         Some(Ok(Ok(Some((Spoken::Http, first))))) => {
-            serve_http(Begun::new(first, stream), router, stop).await;
+            serve_http(Begun::new(first, stream), router).await;
         }
         Some(Ok(Ok(Some((Spoken::Framed(framing), first))))) => {
             let (reader, writer) = stream.into_split();
-            let parts = Framed(Parts { framing, ..Parts::new(Begun::new(first, reader), writer) });
+            let parts = Parts { framing, ..Parts::new(Begun::new(first, reader), writer) };
             let mut limits = endpoint.limits.engine.clone();
             limits.frame = endpoint.limits.body;
             limits.idle_timeout = Some(endpoint.limits.session_idle);
             let connection = server.connection(parts).limits(limits).log(endpoint.log.clone());
             let (peer, running) = connection.traced(endpoint.trace.clone()).open();
             let shutdown = async {
-                let _ = stop.wait_for(|stop| *stop).await;
+                endpoint.closing.told().await;
                 peer.shutdown().await;
             };
             let (mut running, mut shutdown) = (pin!(running), pin!(shutdown));
@@ -203,22 +179,7 @@ async fn serve(
     }
 }
 
-struct Framed<R, W>(Parts<R, W>);
-
-impl<R, W> Transport for Framed<R, W>
-where
-    R: AsyncRead + Unpin + Send + 'static,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
-    type Reader = R;
-    type Writer = W;
-
-    fn into_parts(self) -> Parts<R, W> {
-        self.0
-    }
-}
-
-async fn serve_http<S>(stream: S, router: Router, mut stop: watch::Receiver<bool>)
+async fn serve_http<S>(stream: S, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -231,24 +192,13 @@ where
         .header_read_timeout(limits.head_timeout)
         .max_buf_size(limits.head.max(SMALLEST_HEAD));
     let mut connection = pin!(builder.serve_connection(stream, router));
-    let mut stopped = pin!(async {
-        let _ = stop.wait_for(|stop| *stop).await;
-        tokio::time::sleep(limits.grace).await;
-    });
-    let (mut is_stopping, mut watch) = (false, pin!(endpoint.closing.told()));
-    poll_fn(|context| {
-        if !is_stopping && watch.as_mut().poll(context).is_ready() {
-            is_stopping = true;
-            connection.as_mut().graceful_shutdown();
-        }
-        // What is not done by then is given up, and so is what it was doing.
-        if stopped.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
-        }
-        // A client that breaks off is no news.
-        connection.as_mut().poll(context).map(drop)
-    })
-    .await;
+    // A client that breaks off is no news.
+    if until(connection.as_mut(), endpoint.closing.told()).await.is_some() {
+        return;
+    }
+    connection.as_mut().graceful_shutdown();
+    // What is not done by then is given up, and so is what it was doing.
+    let _ = tokio::time::timeout(limits.grace, connection).await;
 }
 
 /// The service at its path, and nothing elsewhere.

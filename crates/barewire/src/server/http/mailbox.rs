@@ -66,6 +66,12 @@ struct Inner {
     counted: Option<Counted>,
 }
 
+impl Inner {
+    fn last_taken(&self) -> u64 {
+        self.waiting.front().map_or(self.last, |letter| letter.id.sequence - 1)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
     /// Nothing has been answered yet, not even a status.
@@ -112,7 +118,7 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.last += 1;
         let id = EventId { stream: self.stream, sequence: inner.last };
-        if matches!(sent, Sent::Answer(_)) {
+        if sent.is_answer() {
             (inner.is_over, inner.counted) = (true, None);
         }
         if inner.phase == Phase::Streaming {
@@ -167,7 +173,7 @@ impl Mailbox {
     pub(super) fn poll_first(&self, context: &mut Context<'_>) -> Poll<First> {
         let mut inner = self.lock();
         match inner.waiting.front() {
-            Some(Letter { sent: Sent::Answer(_), .. }) if inner.hang_up.is_none() => {
+            Some(letter) if letter.sent.is_answer() && inner.hang_up.is_none() => {
                 let letter = inner.waiting.pop_front().expect("it is there");
                 inner.phase = Phase::Gone;
                 self.kept.waiting.fetch_sub(letter.message.len(), Ordering::Relaxed);
@@ -209,8 +215,7 @@ impl Mailbox {
     /// The id of the event that the stream begins with. Once, and not if something has been taken already: an id is of one event.
     pub(super) fn prime(&self) -> Option<EventId> {
         let mut inner = self.lock();
-        let taken = inner.waiting.front().map_or(inner.last, |letter| letter.id.sequence - 1);
-        let is_first = taken == 0 && !std::mem::replace(&mut inner.primed, true);
+        let is_first = inner.last_taken() == 0 && !std::mem::replace(&mut inner.primed, true);
         is_first.then_some(EventId { stream: self.stream, sequence: 0 })
     }
 
@@ -221,8 +226,7 @@ impl Mailbox {
 
     /// The number of the last message that somebody has taken, or could have.
     pub(super) fn last_taken(&self) -> u64 {
-        let inner = self.lock();
-        inner.waiting.front().map_or(inner.last, |letter| letter.id.sequence - 1)
+        self.lock().last_taken()
     }
 
     /// Waits for what comes next in the stream.
@@ -336,14 +340,12 @@ impl Sorter {
 }
 
 impl Outlet for Sorter {
+    const NULL_ID: bool = false;
+
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
         let mut message = Vec::with_capacity(USUAL);
         let sent = write(&mut message);
-        if message.starts_with(NULL_ID) {
-            // Over HTTP there is no id where none can be said.
-            message.splice(..NULL_ID.len(), UNNAMED.iter().copied());
-        }
-        let is_answer = matches!(sent, Sent::Answer(_));
+        let is_answer = sent.is_answer();
         let asked = match is_answer {
             true => self.boxes.lock().remove(&exchange.0),
             false => self.boxes.lock().get(&exchange.0).cloned(),
@@ -384,10 +386,6 @@ impl Outlet for Sorter {
         }
     }
 }
-
-/// How an error begins whose request had no id that could be used: on a stream of bytes, and over HTTP.
-const NULL_ID: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":"#;
-pub(super) const UNNAMED: &[u8] = br#"{"jsonrpc":"2.0","error":"#;
 
 /// The stream of what belongs to no request.
 pub(super) const UNASKED: u64 = 0;

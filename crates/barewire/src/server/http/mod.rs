@@ -33,6 +33,7 @@ mod mailbox;
 mod metadata;
 mod patience;
 mod receive;
+mod response;
 mod service;
 mod session;
 mod sniff;
@@ -70,7 +71,8 @@ use session::Sessions;
 pub struct Http {
     server: Server,
     path: String,
-    access: Option<Access>,
+    access: Access,
+    /// It was said which hosts it has.
     hosts: bool,
     bad: Option<BadAccess>,
     authenticate: Option<Arc<dyn Authenticate>>,
@@ -95,7 +97,7 @@ impl Server {
         Http {
             server: self.clone(),
             path: "/mcp".to_owned(),
-            access: None,
+            access: Access::loopback(),
             hosts: false,
             bad: None,
             authenticate: None,
@@ -121,7 +123,7 @@ impl Http {
     /// A listener that others can reach needs to be told them.
     pub fn hosts<S: AsRef<str>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
         for host in hosts {
-            let allowed = self.access.get_or_insert_with(Access::loopback).allow_host(host.as_ref());
+            let allowed = self.access.allow_host(host.as_ref());
             self.bad = self.bad.or(allowed.err());
             self.hosts = true;
         }
@@ -130,7 +132,7 @@ impl Http {
 
     /// Answers requests to any host. Only for a server behind something that looks at them itself.
     pub fn any_host(mut self) -> Self {
-        self.access.get_or_insert_with(Access::loopback).allow_any_host();
+        self.access.allow_any_host();
         self.hosts = true;
         self
     }
@@ -138,7 +140,7 @@ impl Http {
     /// Answers pages from these origins, `https://app.example.com`, besides those of this machine.
     pub fn origins<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
         for origin in origins {
-            let allowed = self.access.get_or_insert_with(Access::loopback).allow_origin(origin.as_ref());
+            let allowed = self.access.allow_origin(origin.as_ref());
             self.bad = self.bad.or(allowed.err());
         }
         self
@@ -219,7 +221,7 @@ impl Http {
         for addr in addrs.iter().filter(|addr| addr.ip().to_canonical().is_loopback()) {
             let host = SocketAddr::new(addr.ip(), 0).to_string();
             let host = host.strip_suffix(":0").unwrap_or(&host);
-            let allowed = this.access.get_or_insert_with(Access::loopback).allow_host(host);
+            let allowed = this.access.allow_host(host);
             this.bad = this.bad.or(allowed.err());
         }
         let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.clone());
@@ -238,7 +240,7 @@ impl Http {
         let Self { server, limits, .. } = self;
         Ok(Endpoint {
             shared: Arc::new(Shared::new(server.settings, server.registry)),
-            access: self.access.unwrap_or_else(Access::loopback),
+            access: self.access,
             authenticate: self.authenticate,
             metadata,
             scheme: if self.https { "https" } else { "http" },

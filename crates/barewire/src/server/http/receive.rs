@@ -11,7 +11,14 @@ use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
-use super::endpoint::{Endpoint, Received};
+use super::counter::Counted;
+use super::endpoint::Endpoint;
+
+/// A body, which counts as long as it is needed.
+pub(super) struct Received {
+    pub(super) bytes: Bytes,
+    _counted: Option<Counted>,
+}
 
 /// Reads a body.
 pub(super) async fn receive<B>(

@@ -8,22 +8,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use barewire_proto::http::{
-    EventId, Headers, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single,
+    EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single,
 };
 use barewire_proto::mcp::{RequestParams, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed, parse};
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 
 use super::alone::{self, Outcome};
 use super::body::Body;
 use super::counter::Counted;
 use super::endpoint::Endpoint;
-use super::mailbox::{self, First, Letter};
+use super::mailbox::{First, Letter};
+use super::response::{Refused, event_stream, json, refused, status};
 use super::session::{self, Session, SessionEvents};
 use super::{Asked, Denied, Principal, receive};
-use crate::peer::AnyCaller;
+use crate::headers::Of;
+use crate::peer::{AnyCaller, Sent};
 
 /// A server as a [tower service](tower_service::Service): to be mounted in axum, hyper or anything else that takes one.
 ///
@@ -35,6 +37,12 @@ pub struct HttpService(pub(super) Arc<Endpoint>);
 pub type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl HttpService {
+    /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
+    /// A [`Listener`](super::Listener) does this by itself.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
     pub(super) fn respond<B>(&self, request: Request<B>) -> Responding
     where
         B: http_body::Body + Send + 'static,
@@ -47,14 +55,6 @@ impl HttpService {
             let body = std::pin::pin!(body);
             Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refused| *refused))
         })
-    }
-}
-
-impl HttpService {
-    /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
-    /// A [`Listener`](super::Listener) does this by itself.
-    pub fn close(&self) {
-        self.0.close();
     }
 }
 
@@ -82,34 +82,6 @@ impl fmt::Debug for HttpService {
         f.write_str("HttpService")
     }
 }
-
-/// The headers of a request, as the decisions see them.
-pub(super) struct Of<'a>(pub(super) &'a HeaderMap);
-
-impl Headers for Of<'_> {
-    fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        // What every request is asked for need not be read as a name first.
-        let values = match KNOWN.iter().find(|known| known.as_str() == name) {
-            Some(known) => self.0.get_all(known),
-            None => self.0.get_all(name),
-        };
-        values.iter().map(HeaderValue::as_bytes)
-    }
-}
-
-static KNOWN: [HeaderName; 8] = [
-    http::header::HOST,
-    http::header::ORIGIN,
-    http::header::ACCEPT,
-    http::header::CONTENT_TYPE,
-    HeaderName::from_static(mcp::PROTOCOL_VERSION),
-    HeaderName::from_static(mcp::METHOD),
-    HeaderName::from_static(mcp::NAME),
-    HeaderName::from_static(mcp::SESSION_ID),
-];
-
-/// A response that says no. In a box, because most do not.
-type Refused = Box<Response<Body>>;
 
 async fn respond<B>(
     endpoint: &Arc<Endpoint>,
@@ -218,8 +190,7 @@ where
             initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller, counted).await
         }
         Plan::Session { id, .. } => {
-            let session =
-                endpoint.sessions.find(id, principal.as_deref()).filter(|session| !session.is_over());
+            let session = endpoint.sessions.find(id, principal.as_deref());
             let session = session.ok_or_else(|| refused(gone(&parsed)))?;
             let counted = expects(&parsed, &session)?.then_some(counted);
             in_session(endpoint, &session, received.bytes.clone(), caller, counted).await
@@ -258,8 +229,7 @@ fn modern_status(error: Option<Code>) -> StatusCode {
 }
 
 fn find(endpoint: &Endpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refused> {
-    let found = endpoint.sessions.find(id, principal).filter(|session| !session.is_over());
-    found.ok_or_else(|| refused(Rejection::session_gone()))
+    endpoint.sessions.find(id, principal).ok_or_else(|| refused(Rejection::session_gone()))
 }
 
 /// The refusal of a message whose session is over, or never was.
@@ -325,10 +295,8 @@ async fn in_session(
     let _busy = session.enter();
     let Some(mailbox) = session.post(body, caller, expected) else { return Ok(status(StatusCode::ACCEPTED)) };
     match session::first(&mailbox, endpoint).await {
-        First::Answer(Letter { message, .. }) => {
-            // An answer under no id is to a request that could not be entered under its own.
-            let is_of_request = !message.starts_with(mailbox::UNNAMED);
-            let status = if is_of_request { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        First::Answer(Letter { message, sent, .. }) => {
+            let status = if sent == Sent::Unnamed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             Ok(json(status, message))
         }
         First::Stream(reader) => {
@@ -380,43 +348,4 @@ fn full() -> Refused {
     refused(Rejection::new(Rule::Busy, why))
 }
 
-/// A response that says no.
-pub(super) fn refused(rejection: Rejection) -> Refused {
-    let mut body = Vec::new();
-    rejection.body(&mut body);
-    let code = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = json(code, body.into());
-    if let Some(allow) = rejection.allow {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
-    }
-    if rejection.rule == Rule::Busy {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    Box::new(response)
-}
-
-fn json(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::whole(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn status(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
-}
-
-fn event_stream(body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    // MCP 2026-07-28, basic/transports/streamable-http, "Receiving Messages".
-    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    response
-}
-
 const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

@@ -1,8 +1,7 @@
 //! Sessions of the legacy era: one connection each, whose messages come in many exchanges of HTTP.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -21,6 +20,7 @@ use super::counter::Counted;
 use super::endpoint::Endpoint;
 use super::mailbox::{First, Kept, Mailbox, Mailboxes, Next, Sorter, UNASKED};
 use crate::peer::{AnyCaller, Delivery, Exchange, Exchanges, Reason, later};
+use crate::until::until;
 
 /// All sessions of a server.
 #[derive(Default)]
@@ -52,10 +52,11 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session with this id, if it is this principal's. To everybody else there is none.
+    /// The session with this id, if it has not ended and is this principal's. To everybody else there is none.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
-        (session.principal.as_deref() == principal.map(Principal::name)).then_some(session)
+        let is_theirs = session.principal.as_deref() == principal.map(Principal::name);
+        (is_theirs && !session.exchanges.is_over()).then_some(session)
     }
 
     pub(super) fn add(&self, session: &Arc<Session>) {
@@ -106,11 +107,6 @@ impl Session {
     /// What was agreed on.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.agreed.get().copied()
-    }
-
-    /// Whether it has ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.exchanges.is_over()
     }
 
     /// Something happens in it.
@@ -177,12 +173,7 @@ impl Session {
                 }
             }
         };
-        let (mut expires, mut driven) = (pin!(expires), pin!(self.exchanges.drive()));
-        poll_fn(|context| match expires.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => driven.as_mut().poll(context).map(drop),
-        })
-        .await;
+        until(self.exchanges.drive(), expires).await;
         if let Some(endpoint) = endpoint.upgrade() {
             endpoint.sessions.remove(&self.id);
         }

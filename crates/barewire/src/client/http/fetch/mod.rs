@@ -9,6 +9,7 @@
 //! body may take is the reader's to say.
 
 mod connect;
+mod dial;
 mod error;
 mod headers;
 mod proxy;
@@ -19,7 +20,6 @@ mod tests;
 mod tls;
 mod url;
 
-use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +30,14 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub use dial::{Dial, Wire};
 pub use error::FetchError;
 pub use redirect::RedirectError;
 pub(crate) use response::Response;
 pub(crate) use url::Url;
 
 use super::credentials::{Answer, Challenge, OnChallenge, Secret, TokenProvider};
-use super::endpoint::{Endpoint, Proxy};
+use super::endpoint::Endpoint;
 use crate::Failure;
 use crate::peer::shown;
 use connect::Connector;
@@ -71,12 +72,7 @@ struct Asked<'a> {
 impl Fetch {
     /// Checks the endpoint's settings. Nothing is connected yet.
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
-        let proxies = match &endpoint.proxy {
-            Proxy::Environment => Proxies::from_env(|name| env::var_os(name)),
-            Proxy::None => Proxies::none(),
-            Proxy::Url(url) => Proxies::all(url)?,
-        };
-        Self::with_proxies(endpoint, proxies)
+        Self::with_proxies(endpoint, Proxies::of(endpoint)?)
     }
 
     fn with_proxies(endpoint: &Endpoint, proxies: Proxies) -> Result<Self, FetchError> {

@@ -3,6 +3,7 @@
 //! The rules of the environment are curl's and Go's: the variable for the scheme before `ALL_PROXY`, `NO_PROXY` with names
 //! that mean their subdomains too, addresses, networks and `*`, and never for this machine itself.
 
+use std::env;
 use std::ffi::OsString;
 
 use http::header::HeaderValue;
@@ -11,6 +12,7 @@ use http::{HeaderName, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 
 use super::super::credentials::Secret;
+use super::super::endpoint::{Endpoint, Proxy as Setting};
 use super::error::FetchError;
 use super::url::Origin;
 
@@ -42,6 +44,15 @@ pub(super) enum Kind {
 }
 
 impl Proxies {
+    /// Those that an endpoint is reached through.
+    pub(super) fn of(endpoint: &Endpoint) -> Result<Self, FetchError> {
+        Ok(match &endpoint.proxy {
+            Setting::Environment => Self::from_env(|name| env::var_os(name)),
+            Setting::None => Self::none(),
+            Setting::Url(url) => Self::all(url)?,
+        })
+    }
+
     pub(super) fn none() -> Self {
         Self::new(None, None, "", false)
     }
@@ -145,6 +156,11 @@ impl Proxy {
         let authority = format!("{}:{port}", uri.host().unwrap_or_default());
         let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build();
         Ok(Self { kind, uri: uri.map_err(|_| bad("has no host"))? })
+    }
+
+    /// Whether it reads requests to a URI, and does not only pass their bytes on.
+    pub(super) fn reads(&self, uri: &Uri) -> bool {
+        matches!(self.kind, Kind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
     }
 
     /// Its name in errors.

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod credentials;
+mod dial;
 mod net;
 mod proxies;
 mod redirects;

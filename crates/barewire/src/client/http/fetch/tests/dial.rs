@@ -1,0 +1,54 @@
+//! Connections without anything said on them.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::net::{Authority, Server, ok};
+use super::*;
+use crate::client::http::Dial;
+
+async fn get(dial: &Dial) -> String {
+    let mut wire = dial.connect().await.unwrap();
+    let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", dial.path_and_query(), dial.host());
+    wire.write_all(head.as_bytes()).await.unwrap();
+    wire.flush().await.unwrap();
+    let (mut answer, mut piece) = (String::new(), [0; 1024]);
+    // The server keeps the connection.
+    while !answer.ends_with("here") {
+        let count = wire.read(&mut piece).await.unwrap();
+        assert_ne!(count, 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&piece[..count]).unwrap());
+    }
+    answer
+}
+
+#[tokio::test]
+async fn http_is_spoken_by_who_dials() {
+    let server = Server::answering(|_| ok("here")).await;
+    let dial = Dial::new(&Endpoint::new(server.url("/mcp?a=b")).no_proxy()).unwrap();
+    assert_eq!(dial.origin(), format!("http://{}", server.addr));
+    assert!(get(&dial).await.ends_with("here"));
+    assert_eq!(server.asked()[0].line, "GET /mcp?a=b HTTP/1.1");
+    assert!(!dial.to_proxy());
+}
+
+#[tokio::test]
+async fn tls_is_as_a_client_has_it() {
+    let authority = Authority::new();
+    let server = Server::with_tls(authority.certify("127.0.0.1"), |_| ok("here")).await;
+    let url = format!("https://{}/", server.addr);
+    let dial = Dial::new(&Endpoint::new(&url).no_proxy().trust_pem(authority.pem())).unwrap();
+    assert!(get(&dial).await.ends_with("here"));
+    let stranger = Dial::new(&Endpoint::new(&url).no_proxy().trust_pem(Authority::new().pem())).unwrap();
+    assert!(matches!(stranger.connect().await, Err(FetchError::Tls { .. })));
+}
+
+#[test]
+fn what_a_proxy_wants_is_said() {
+    let endpoint = |url| Endpoint::new(url).proxy("http://us%65r:pass@127.0.0.1:1");
+    let read = Dial::new(&endpoint("http://example.com/")).unwrap();
+    assert!(read.to_proxy() && read.proxy_authorization().is_some());
+    // Through a tunnel it sees nothing.
+    let tunnelled = Dial::new(&endpoint("https://example.com:443/")).unwrap();
+    assert!(!tunnelled.to_proxy() && tunnelled.proxy_authorization().is_none());
+    assert_eq!(tunnelled.host(), "example.com");
+}

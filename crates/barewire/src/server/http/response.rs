@@ -1,0 +1,51 @@
+//! How responses are written: one body, none, events, or a refusal.
+
+use barewire_proto::http::{Rejection, Rule};
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use super::body::Body;
+
+/// A response that says no. In a box, because most do not.
+pub(super) type Refused = Box<Response<Body>>;
+
+/// A response that says no.
+pub(super) fn refused(rejection: Rejection) -> Refused {
+    let mut body = Vec::new();
+    rejection.body(&mut body);
+    let code = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    let mut response = json(code, body.into());
+    if let Some(allow) = rejection.allow {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if rejection.rule == Rule::Busy {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    Box::new(response)
+}
+
+pub(super) fn json(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+pub(super) fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+pub(super) fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // MCP 2026-07-28, basic/transports/streamable-http, "Receiving Messages".
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
