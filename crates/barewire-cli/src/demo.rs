@@ -16,7 +16,7 @@ use crate::{Exit, Failure};
 /// A server runs on the other end of a pair of pipes in memory. Shown are the lines that go in (>), how each is
 /// classified (=), and the lines that come out (<).
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(before_help = EXAMPLES)]
 pub(crate) struct Args {}
 
 const EXAMPLES: &str = "\

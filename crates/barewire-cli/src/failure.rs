@@ -22,6 +22,15 @@ impl Failure {
         }
     }
 
+    /// Says one thing more.
+    #[cfg(unix)]
+    pub(crate) fn and(self, more: &str) -> Self {
+        match self {
+            Self::Said { what, hint } => Self::Said { what: format!("{what}; {more}"), hint },
+            output => output,
+        }
+    }
+
     /// Tells it on stderr. If that is closed there is nobody to tell.
     pub(crate) fn report(&self) {
         let mut stderr = io::stderr().lock();

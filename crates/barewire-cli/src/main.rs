@@ -1,30 +1,56 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
+#[cfg_attr(not(unix), allow(dead_code))]
+mod along;
 #[cfg(unix)]
+mod attach;
 mod bearer;
 #[cfg(unix)]
+mod bench;
+#[cfg(unix)]
 mod call;
+mod check;
+mod completions;
 mod demo;
+mod duration;
 mod excerpt;
+#[cfg(unix)]
+mod exchange;
 mod explain;
 mod failure;
+mod man;
 mod nearest;
 mod output;
+#[cfg(unix)]
+mod processes;
 mod read;
 #[cfg(unix)]
+mod record;
+#[cfg(unix)]
+mod replay;
+// Captures are written where there is a tap.
+#[cfg_attr(not(unix), allow(dead_code))]
+mod secrets;
+#[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod tap;
+mod watch;
+mod wire;
+mod xml;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 use output::Output;
 
 /// Read, debug and drive the wire of the Model Context Protocol (MCP).
 #[derive(Parser)]
-#[command(name = "barewire", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "barewire", version, about, before_help = EXAMPLES, after_help = NOTES)]
+#[command(arg_required_else_help = true)]
 struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -32,14 +58,38 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    Check(Box<check::Args>),
+    #[cfg(unix)]
+    Tap(tap::Args),
+    #[cfg(unix)]
+    Attach(attach::AttachArgs),
+    #[cfg(unix)]
+    Detach(attach::DetachArgs),
     Read(read::Args),
     #[cfg(unix)]
+    Replay(replay::Args),
+    #[cfg(unix)]
     Call(call::Args),
+    #[cfg(unix)]
+    Bench(bench::Args),
     #[cfg(unix)]
     Serve(serve::Args),
     Explain(explain::Args),
     Demo(demo::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
+
+/// What `--help` shows, of the program and of every verb: what it is for, how it is typed, and only then all there is to know.
+///
+/// A verb says `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is a heading `Examples:` and a line each, what is
+/// typed and what it is for; the most usual comes first. `NOTES` is what does not belong to one option, and ends with a paragraph
+/// `Exit codes: …`. Both are written in lines of at most a hundred characters. The man page is made of the same texts: `man.rs`.
+const HELP: &str = "\
+{about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,8 +99,13 @@ Examples:
   barewire call tools -- server        ask an MCP server for its tools
   barewire call echo a=1 -- server     call the one that is named echo
   barewire call tools --url URL        ask one that is reached over HTTP
-  barewire explain -32601              what a code means and who is at fault
+  barewire tap --log stderr -- server  stand between a host and its server, and look on
+  barewire attach vscode files         record what a host and its server say to each other
+  barewire bench -- server             how fast it answers
+  barewire replay good.wire -- server  ask it again what was asked, and compare the answers
+  barewire explain -32601              what a code means and who is at fault";
 
+const NOTES: &str = "\
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
 
 /// What the exit code says.
@@ -62,19 +117,41 @@ enum Exit {
     No = 1,
     /// Not done.
     Failed = 2,
+    /// Done in part: something that should have been looked at could not be.
+    Incomplete = 3,
+}
+
+/// The command line as it is parsed, shown, completed and described in the man page.
+fn command() -> clap::Command {
+    // Prose reads best in lines of at most a hundred characters, however wide the terminal is.
+    Args::command().max_term_width(100).help_template(HELP).mut_subcommands(|verb| verb.help_template(HELP))
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command()).exit());
     let mut output = Output::stdout();
     let done = match args.verb {
         Verb::Read(args) => read::run(&args, &mut output),
         #[cfg(unix)]
         Verb::Call(args) => call::run(&args, &mut output),
+        Verb::Check(args) => check::run(&args, &mut output),
+        #[cfg(unix)]
+        Verb::Bench(args) => bench::run(&args, &mut output),
         #[cfg(unix)]
         Verb::Serve(args) => serve::run(&args),
+        #[cfg(unix)]
+        Verb::Tap(args) => tap::run(&args),
+        #[cfg(unix)]
+        Verb::Replay(args) => replay::run(&args, &mut output),
+        #[cfg(unix)]
+        Verb::Attach(args) => attach::attach(&args, &mut output),
+        #[cfg(unix)]
+        Verb::Detach(args) => attach::detach(&args, &mut output),
         Verb::Explain(args) => explain::run(&args, &mut output),
         Verb::Demo(args) => demo::run(&args, &mut output),
+        Verb::Completions(args) => completions::run(&args, &mut output),
+        Verb::Man(args) => man::run(&args, &mut output),
     };
     let exit = match done.and_then(|exit| output.flush().map(|()| exit).map_err(Failure::from)) {
         Ok(exit) => exit,
@@ -86,4 +163,21 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    /// Longer lines are broken where the terminal ends, and their rest stands alone in the next one.
+    #[test]
+    fn no_line_of_a_help_text_is_longer_than_help_may_be_wide() {
+        let program = super::command();
+        for command in std::iter::once(&program).chain(program.get_subcommands()) {
+            let texts = [command.get_before_help(), command.get_after_help()];
+            for text in texts.into_iter().flatten().map(ToString::to_string) {
+                for line in text.lines() {
+                    assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+                }
+            }
+        }
+    }
 }

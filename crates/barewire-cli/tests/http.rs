@@ -2,51 +2,20 @@
 #![cfg(unix)]
 
 mod said;
+mod served;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use said::Said;
 use serde_json::Value;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
-const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
-
-/// A server that runs until it is dropped.
-struct Served {
-    process: Child,
-    url: String,
-    said: Vec<String>,
-}
+use served::{PROGRAM, Served, TOKEN};
 
 impl Served {
-    fn new(options: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
-        command.args(["serve", "--http", "127.0.0.1:0"]).args(options).env(TOKEN, "sesame");
-        let mut process = command
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
-        let stderr = BufReader::new(process.stderr.take().expect("piped"));
-        let said: Vec<String> = stderr.lines().take(3).map(|line| line.expect("text")).collect();
-        let url =
-            said[0].split([' ', ',']).find(|word| word.starts_with("http://")).expect("a URL").to_owned();
-        Self { process, url, said }
-    }
-
     fn ask(&self, options: &[&str]) -> Said {
         ask(&[options, &["--url", &self.url]].concat())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -9,7 +9,15 @@ fn sessions() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
     // `barewire call` starts what it is told to: ourselves, as a server.
     let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
-    trycmd::TestCases::new().env("PATH", path).case("tests/cmd/*.trycmd").case("../../docs/call.md");
+    // How wide the terminal of whoever runs the tests is does not matter.
+    let cases = trycmd::TestCases::new();
+    cases
+        .env("PATH", path)
+        .env("COLUMNS", "")
+        .case("tests/cmd/*.trycmd")
+        .case("../../docs/call.md")
+        .case("../../docs/why-does-my-server-not-start.md")
+        .case("../../docs/check.md");
 }
 
 /// What the README shows is what the program prints.

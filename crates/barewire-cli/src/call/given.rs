@@ -11,8 +11,8 @@ use crate::Failure;
 use crate::output::shown;
 
 /// What was given.
-#[derive(Debug)]
-pub(super) enum Given {
+#[derive(Debug, Clone)]
+pub(crate) enum Given {
     Nothing,
     /// An object, to be sent as it was written.
     Object(Box<RawValue>),
@@ -21,14 +21,14 @@ pub(super) enum Given {
 
 /// A key and its value.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
-    pub(super) key: String,
-    pub(super) value: Text,
+pub(crate) struct Pair {
+    pub(crate) key: String,
+    pub(crate) value: Text,
 }
 
 /// How a value was given.
 #[derive(Debug, Clone)]
-pub(super) enum Text {
+pub(crate) enum Text {
     /// `key=text`, or what is in the file of `key=@FILE`: the schema says what it is.
     Plain(String),
     /// `key:=JSON`.
@@ -36,7 +36,7 @@ pub(super) enum Text {
 }
 
 impl Given {
-    pub(super) fn read(words: &[OsString]) -> Result<Self, Failure> {
+    pub(crate) fn read(words: &[OsString]) -> Result<Self, Failure> {
         match words {
             [] => Ok(Self::Nothing),
             [only] if is_object(only) => object(only).map(Self::Object),
@@ -46,7 +46,7 @@ impl Given {
 }
 
 impl Pair {
-    pub(super) fn read(word: &OsStr) -> Result<Self, Failure> {
+    pub(crate) fn read(word: &OsStr) -> Result<Self, Failure> {
         let name = shown(word.as_encoded_bytes(), LONGEST);
         let word = word.to_str().ok_or_else(|| Failure::new(format!("{name}: not UTF-8")))?;
         let Some((key, value)) = word.split_once('=') else {

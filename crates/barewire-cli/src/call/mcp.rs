@@ -65,7 +65,7 @@ impl Wishes {
                 .map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
         }
-        let ask = Ask::of(args)?;
+        let ask = Ask::read(&args.what, &args.arguments, args.naming())?;
         if !meta.is_empty() && is_listen(&ask) {
             let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
             return Err(Failure::new(what).hint("--raw sends any params"));
@@ -181,12 +181,12 @@ async fn asked(
     if let Some(level) = args.log_level
         && let Err(error) = client.set_log_level(level).await
     {
-        let Missed { what, .. } = Missed::unasked(&error, args);
+        let Missed { what, .. } = Missed::unasked(&error, &args.reach());
         console.say(format!("barewire: no log: {what}"));
     }
     // Whatever does not exist may have been sent as it was written, and the server has said so.
     let is_unchecked = matches!(&ask, Ask::Tool { given: super::given::Given::Object(_), .. });
-    let request = ask.prepare(client, args).await?;
+    let request = ask.prepare(client, &args.reach()).await?;
     for note in &request.notes {
         console.say(format!("barewire: {note}"));
     }
@@ -198,7 +198,7 @@ async fn asked(
             let hint = if is_unchecked && may_not_exist { existing(client, &request).await } else { None };
             Ok(Answer::Refused { error, hint })
         }
-        Err(error) => Err(Missed::unasked(&error, args)),
+        Err(error) => Err(Missed::unasked(&error, &args.reach())),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::time::Duration;
 
 use barewire::client::ClientError;
 use barewire::client::http::HttpFailure;
 use barewire::peer::{CallError, Closed, Reason as End};
+use barewire::proto::mcp::Revision;
 use barewire::transport::SpawnError;
 
 use super::target::Address;
@@ -13,15 +15,23 @@ use super::{Args, Framing};
 use crate::Failure;
 use crate::output::shown;
 
+/// How the server is reached, as far as it matters to what is said when it is not.
+pub(crate) struct Reach {
+    pub(crate) revision: Option<Revision>,
+    pub(crate) timeout: Duration,
+    pub(crate) over_http: bool,
+    pub(crate) with_bearer: bool,
+}
+
 /// A call without an answer.
-pub(super) struct Missed {
-    pub(super) reason: Reason,
-    pub(super) what: String,
-    pub(super) hint: Option<Cow<'static, str>>,
+pub(crate) struct Missed {
+    pub(crate) reason: Reason,
+    pub(crate) what: String,
+    pub(crate) hint: Option<Cow<'static, str>>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Reason {
+pub(crate) enum Reason {
     NotStarted,
     NotConnected,
     Unauthorized,
@@ -40,7 +50,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NotStarted => "not-started",
             Self::NotConnected => "not-connected",
@@ -62,7 +72,7 @@ impl Reason {
 }
 
 impl Missed {
-    pub(super) fn not_started(error: &SpawnError) -> Self {
+    pub(crate) fn not_started(error: &SpawnError) -> Self {
         let hint = match error {
             SpawnError::NotFound { program } if program.contains(' ') => {
                 Some("the program and its arguments are words of their own: do not quote them together")
@@ -112,24 +122,24 @@ impl Missed {
     }
 
     /// Why a client of MCP has no result, but for a refusal, which is an answer.
-    pub(super) fn unasked(error: &ClientError, args: &Args) -> Self {
+    pub(crate) fn unasked(error: &ClientError, reach: &Reach) -> Self {
         let said = |reason, what: String, hint: Option<&'static str>| Self {
             reason,
             what,
             hint: hint.map(Cow::Borrowed),
         };
-        let any_revision = args.revision.map(|_| "without --revision, one is found that both sides speak");
+        let any_revision = reach.revision.map(|_| "without --revision, one is found that both sides speak");
         match error {
             ClientError::Spawn(error) => Self::not_started(error),
-            ClientError::Http { failure, .. } => Self::http(failure, args),
+            ClientError::Http { failure, .. } => Self::http(failure, reach),
             ClientError::Closed(closed) => Self::closed(closed),
             ClientError::Handshake { why, closed } => {
-                let mut missed = Self::handshake(why, closed, args);
+                let mut missed = Self::handshake(why, closed, reach);
                 missed.hint = missed.hint.or(any_revision.map(Cow::Borrowed));
                 missed
             }
             ClientError::Version { .. } => said(Reason::NoRevision, error.to_string(), any_revision),
-            ClientError::TimedOut { method, .. } => Self::timed_out(method, args),
+            ClientError::TimedOut { method, .. } => Self::timed_out(method, reach),
             ClientError::NotOffered { method, capability } => said(
                 Reason::NotOffered,
                 format!("{method} was not sent: the server does not declare {capability}"),
@@ -146,11 +156,11 @@ impl Missed {
     }
 
     /// What HTTP has against it.
-    fn http(failure: &HttpFailure, args: &Args) -> Self {
+    fn http(failure: &HttpFailure, reach: &Reach) -> Self {
         let (reason, hint) = match failure {
             // It says itself what to look at.
             HttpFailure::Fetch(error) if !error.sent() => (Reason::NotConnected, None),
-            HttpFailure::Unauthorized { .. } if args.bearer_env.is_some() => {
+            HttpFailure::Unauthorized { .. } if reach.with_bearer => {
                 (Reason::Unauthorized, Some("the token of --bearer-env is not the one it wants"))
             }
             HttpFailure::Unauthorized { .. } => {
@@ -171,19 +181,19 @@ impl Missed {
         Self { reason, what, hint: hint.map(Cow::Borrowed) }
     }
 
-    pub(super) fn timed_out(method: &str, args: &Args) -> Self {
-        let what = format!("no answer to {} within {:?}", shown(method.as_bytes(), LONGEST), args.timeout);
+    pub(crate) fn timed_out(method: &str, reach: &Reach) -> Self {
+        let what = format!("no answer to {} within {:?}", shown(method.as_bytes(), LONGEST), reach.timeout);
         Self { reason: Reason::TimedOut, what, hint: Some(Cow::Borrowed("--timeout waits longer")) }
     }
 
     /// There is somebody, but they do not answer as a server of MCP does.
-    fn handshake(why: &ClientError, closed: &Closed, args: &Args) -> Self {
-        let mut what = match (why, args.revision) {
+    fn handshake(why: &ClientError, closed: &Closed, reach: &Reach) -> Self {
+        let mut what = match (why, reach.revision) {
             (ClientError::Refused { method, error }, _) => {
                 let message = shown(error.message.as_bytes(), LONGEST);
                 format!("the server refuses {method}: {message} ({})", error.code)
             }
-            (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, args).what,
+            (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, reach).what,
             (ClientError::Fault { method, .. }, Some(revision)) if method == "server/discover" => {
                 format!("the server does not answer as one of {revision} does")
             }
@@ -199,13 +209,16 @@ impl Missed {
             what = format!("{what}; {exit}");
         }
         let hint = Self::closed(closed).hint.or_else(|| match why {
-            ClientError::Refused { .. } if args.url.is_some() => {
+            ClientError::Refused { .. } if reach.over_http => {
                 Some("is this the path of the MCP endpoint? it often is /mcp".into())
             }
             ClientError::Refused { .. } => {
                 Some("if it does not speak MCP: --raw sends plain JSON-RPC".into())
             }
-            ClientError::TimedOut { .. } => Some("--timeout waits longer".into()),
+            ClientError::TimedOut { .. } if reach.over_http => Some("--timeout waits longer".into()),
+            ClientError::TimedOut { .. } => Some(
+                "--timeout waits longer; barewire check -- PROGRAM says what comes in place of it".into(),
+            ),
             _ => None,
         });
         Self { reason: Reason::NoHandshake, what, hint }

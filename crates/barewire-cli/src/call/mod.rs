@@ -4,21 +4,21 @@ mod answer;
 mod arguments;
 mod console;
 mod elicit;
-mod given;
+pub(crate) mod given;
 mod mcp;
-mod missed;
+pub(crate) mod missed;
 mod pages;
 mod params;
 mod pretty;
 mod progress;
 mod raw;
-mod request;
+pub(crate) mod request;
 mod save;
-mod schema;
+pub(crate) mod schema;
 mod show;
-mod signals;
+pub(crate) mod signals;
 mod talk;
-mod target;
+pub(crate) mod target;
 mod terminal;
 
 use std::ffi::OsString;
@@ -32,9 +32,13 @@ use barewire::transport::Framing as WireFraming;
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 
+use crate::along::Along;
+use crate::duration;
 use crate::output::Output;
 use crate::{Exit, Failure};
 use mcp::Wishes;
+use missed::Reach;
+use request::Naming;
 use target::{Address, Target};
 
 /// Ask an MCP server one thing, and print the answer.
@@ -44,7 +48,7 @@ use target::{Address, Target};
 /// its log and its notifications are shown on stderr. What it asks the user is asked at the terminal. With --url the server is
 /// asked over HTTP instead; which transport and revision it speaks is found out as well.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// tools, resources, templates or prompts; read URI; prompt NAME; a method of MCP, as tools/list; else the name of a tool
     what: String,
@@ -60,12 +64,8 @@ pub(crate) struct Args {
     /// Ask the server at this URL, over HTTP
     #[arg(long, value_name = "URL", conflicts_with_all = ["raw", "framing"])]
     url: Option<String>,
-    /// Send this header with every request to the URL, as "Name: value"; can be given several times
-    #[arg(long, value_name = "HEADER", requires = "url")]
-    header: Vec<String>,
-    /// Send the token that this environment variable holds, as Authorization: Bearer
-    #[arg(long, value_name = "NAME", requires = "url")]
-    bearer_env: Option<String>,
+    #[command(flatten)]
+    along: Along,
     /// WHAT is the name of a tool, also if something else has this name
     #[arg(long, conflicts_with_all = ["method", "raw"])]
     tool: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
     /// Wait this long for an answer; 0 for ever. The time that the user takes to answer does not count
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse, allow_negative_numbers = true)]
     timeout: Duration,
     /// How messages are told apart: one a line, or with Content-Length headers as language servers have them
     #[arg(long, value_enum, default_value_t = Framing::Lines)]
@@ -130,8 +130,9 @@ const EXAMPLES: &str = r#"Examples:
   barewire call tools --url https://example.com/mcp   to a server over HTTP
   barewire call tools --url https://example.com/mcp --bearer-env TOKEN
   barewire call echo text=hello --json -- my-server   for scripts
-  barewire call --raw add @params.json -- my-server   plain JSON-RPC, without MCP
+  barewire call --raw add @params.json -- my-server   plain JSON-RPC, without MCP"#;
 
+const NOTES: &str = "\
 A value is what the schema of the tool says: key=5 is a number or a text. key:=JSON gives it as
 JSON, key=@FILE takes it from a file. Of several types that a schema allows it is the first that
 fits of null, true or false, a number, an array, an object, a text.
@@ -154,7 +155,7 @@ At a terminal, what the server asks is asked there: Enter takes what is in brack
 Ctrl-C and SIGTERM cancel the call, tell the other side so with notifications/cancelled (with --raw,
 $/cancelRequest), and end the program; that is no answer. A second one does not wait for the end.
 
-Exit codes: 0 a result, 1 an error or a tool that says isError, 2 no answer."#;
+Exit codes: 0 a result, 1 an error or a tool that says isError, 2 no answer.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let target = Target::of(args)?;
@@ -185,6 +186,23 @@ fn raw_params(args: &Args) -> Result<Option<Box<RawValue>>, Failure> {
 }
 
 impl Args {
+    fn naming(&self) -> Naming {
+        match (self.tool, self.method) {
+            (true, _) => Naming::Tool,
+            (false, true) => Naming::Method,
+            (false, false) => Naming::Any,
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach {
+            revision: self.revision,
+            timeout: self.timeout,
+            over_http: self.url.is_some(),
+            with_bearer: self.along.has_bearer(),
+        }
+    }
+
     /// How long to wait, if not for ever.
     fn patience(&self) -> Option<Duration> {
         (!self.timeout.is_zero()).then_some(self.timeout)
@@ -200,7 +218,7 @@ impl Framing {
     }
 }
 
-fn cannot_begin(error: &io::Error) -> Failure {
+pub(crate) fn cannot_begin(error: &io::Error) -> Failure {
     Failure::new(format!("cannot wait for anything here: {error}"))
 }
 
@@ -208,14 +226,3 @@ fn level(text: &str) -> Result<LoggingLevel, String> {
     let names = || LoggingLevel::ALL.map(LoggingLevel::as_str).join(", ");
     LoggingLevel::parse(text).ok_or_else(|| format!("expected one of {}", names()))
 }
-
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=YEAR).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        Ok(seconds) if seconds > YEAR => Err("more than a year: 0 waits for ever"),
-        _ => Err("a number of seconds is expected, 0 or more"),
-    }
-}
-
-/// Far from what a clock can hold, and longer than anybody waits.
-const YEAR: f64 = 365.0 * 24.0 * 60.0 * 60.0;

@@ -8,18 +8,26 @@ use barewire::proto::mcp::{Kind, Method, Prompt, Side, Tool};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::Args;
 use super::arguments::{self, Wrong};
 use super::given::{Given, Pair};
-use super::missed::{Missed, Reason};
+use super::missed::{Missed, Reach, Reason};
 use super::schema::{Field, Fields, Others};
 use crate::Failure;
 use crate::nearest::nearest;
 use crate::output::shown;
 
+/// What the first word names.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Naming {
+    /// What it is by itself: a word of ours, a method, else a tool.
+    Any,
+    Tool,
+    Method,
+}
+
 /// What is wanted, before anybody was asked.
-#[derive(Debug)]
-pub(super) enum Ask {
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
     /// A list, or of it what has these names.
     List {
         method: &'static str,
@@ -44,13 +52,13 @@ pub(super) enum Ask {
 
 /// What is sent.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) params: Option<Box<RawValue>>,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) params: Option<Box<RawValue>>,
     /// What of a list is shown; all, if there is none.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// What is odd about it.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Words that stand for a list.
@@ -63,12 +71,11 @@ const LISTS: [(&str, &str); 4] = [
 
 impl Ask {
     /// A word of ours, a word in the table of methods, else a tool.
-    pub(super) fn of(args: &Args) -> Result<Self, Failure> {
-        let (what, words) = (args.what.as_str(), args.arguments.as_slice());
-        if args.tool {
+    pub(crate) fn read(what: &str, words: &[OsString], naming: Naming) -> Result<Self, Failure> {
+        if naming == Naming::Tool {
             return Ok(Self::Tool { name: what.to_owned(), given: Given::read(words)? });
         }
-        if !args.method {
+        if naming == Naming::Any {
             if let Some((_, method)) = LISTS.iter().find(|(word, _)| *word == what) {
                 let names = words.iter().map(text).collect::<Result<_, _>>()?;
                 return Ok(Self::List { method, names });
@@ -84,15 +91,15 @@ impl Ask {
             }
         }
         let given = Given::read(words)?;
-        if args.method || Method::find(what).is_some() {
+        if naming == Naming::Method || Method::find(what).is_some() {
             return Ok(Self::Method { method: what.to_owned(), given });
         }
         Ok(Self::Tool { name: what.to_owned(), given })
     }
 
     /// Looks up what is needed to make a request of it.
-    pub(super) async fn prepare(self, client: &Client, args: &Args) -> Result<Request, Missed> {
-        let missed = |error: ClientError| Missed::unasked(&error, args);
+    pub(crate) async fn prepare(self, client: &Client, reach: &Reach) -> Result<Request, Missed> {
+        let missed = |error: ClientError| Missed::unasked(&error, reach);
         match self {
             Self::List { method, names } => Ok(Request { names, ..Request::new(method, None) }),
             Self::Read { uri } => Ok(Request::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
@@ -157,19 +164,19 @@ impl Request {
     }
 
     /// Whether it asks for a list and not for a page of it.
-    pub(super) fn is_whole_list(&self) -> bool {
+    pub(crate) fn is_whole_list(&self) -> bool {
         LISTS.iter().any(|(_, method)| *method == self.method)
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
     /// Whether nobody answers it.
-    pub(super) fn is_notification(&self) -> bool {
+    pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
     }
 
     /// Its params with this in their `_meta` as well. What was written there stays.
-    pub(super) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
+    pub(crate) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
         type Members = BTreeMap<String, Box<RawValue>>;
         let members = |text: &str, what: &str| -> Result<Members, ClientError> {
             serde_json::from_str(text).map_err(|_| ClientError::Params(format!("{what} must be an object")))
@@ -187,7 +194,7 @@ impl Request {
     }
 
     /// The tool or prompt it names.
-    pub(super) fn name(&self) -> Option<String> {
+    pub(crate) fn name(&self) -> Option<String> {
         #[derive(serde::Deserialize)]
         struct Named {
             name: String,
@@ -198,7 +205,7 @@ impl Request {
 }
 
 /// The sentence about a name that the server does not have, with those that it has.
-pub(super) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
+pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
     let shown_name = shown(name.as_bytes(), LONGEST);
     let mut said = format!("the server has no {what} {shown_name}");
     if what == "tool" {
@@ -214,7 +221,7 @@ pub(super) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
 }
 
 /// `did you mean echo? this server has the tools: echo, add`.
-pub(super) fn listed(what: &str, name: &str, names: &[&str]) -> String {
+pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return format!("this server has no {what}s");
     }
@@ -226,12 +233,12 @@ pub(super) fn listed(what: &str, name: &str, names: &[&str]) -> String {
     format!("{near}this server has the {what}s: {}{more}", some.join(", "))
 }
 
-pub(super) fn names(tools: &[Tool]) -> Vec<&str> {
+pub(crate) fn names(tools: &[Tool]) -> Vec<&str> {
     tools.iter().map(|tool| &*tool.name).collect()
 }
 
 /// The arguments of a prompt are strings.
-pub(super) fn fields_of(prompt: &Prompt) -> Fields {
+pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     let arguments = prompt.arguments.as_deref().unwrap_or_default();
     let field = |argument: &barewire::proto::mcp::PromptArgument| Field {
         title: argument.title.clone(),

@@ -10,15 +10,15 @@ use crate::output::shown;
 
 /// The fields of an object.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     /// In the order in which they were written.
-    pub(super) fields: Vec<Field>,
-    pub(super) others: Others,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) others: Others,
 }
 
 /// What is said of members that are no field.
 #[derive(Debug, Default)]
-pub(super) enum Others {
+pub(crate) enum Others {
     #[default]
     Allowed,
     /// They are all like this.
@@ -28,24 +28,24 @@ pub(super) enum Others {
 
 /// A member of an object.
 #[derive(Debug, Default)]
-pub(super) struct Field {
-    pub(super) name: String,
+pub(crate) struct Field {
+    pub(crate) name: String,
     pub(super) title: Option<String>,
     pub(super) description: Option<String>,
-    pub(super) required: bool,
+    pub(crate) required: bool,
     /// What it may be; anything, if there is none.
-    pub(super) kinds: Vec<Type>,
+    pub(crate) kinds: Vec<Type>,
     /// The values that it may have, if they are few.
-    pub(super) choices: Option<Vec<Choice>>,
+    pub(crate) choices: Option<Vec<Choice>>,
     pub(super) default: Option<Value>,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     /// What the elements of an array are.
     pub(super) items: Option<Box<Field>>,
 }
 
 /// A type of JSON, in the order in which a text is tried to be one: everything is a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Null,
     Boolean,
     Integer,
@@ -57,14 +57,14 @@ pub(super) enum Type {
 
 /// A value that can be chosen.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     pub(super) value: Value,
     pub(super) title: Option<String>,
 }
 
 /// Bounds: of a number, of the letters of a string, of the elements of an array.
 #[derive(Debug, Default)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub(super) least: Option<f64>,
     pub(super) most: Option<f64>,
     pub(super) above: Option<f64>,
@@ -74,12 +74,12 @@ pub(super) struct Limits {
     pub(super) min_items: Option<u64>,
     pub(super) max_items: Option<u64>,
     /// As `email` or `date`.
-    pub(super) format: Option<String>,
+    pub(crate) format: Option<String>,
 }
 
 impl Fields {
     /// What `schema` says of an object. What is not understood is not said.
-    pub(super) fn of(schema: &RawValue) -> Self {
+    pub(crate) fn of(schema: &RawValue) -> Self {
         let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Self::default() };
         let object = resolved(&root, &root);
         let properties = object.get("properties").and_then(Value::as_object);
@@ -155,7 +155,7 @@ impl Field {
     }
 
     /// Whether it may be of this type.
-    pub(super) fn may_be(&self, kind: Type) -> bool {
+    pub(crate) fn may_be(&self, kind: Type) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 

@@ -8,18 +8,18 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::missed::Missed;
 
 /// The signals that ask us to stop. Caught, they end nothing by themselves.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(super) fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// The name of the next one.
-    pub(super) async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
@@ -27,7 +27,7 @@ impl Signals {
     }
 
     /// Waits for `work`, or drops it when a signal comes.
-    pub(super) async fn or<T>(&mut self, work: impl Future<Output = Result<T, Missed>>) -> Result<T, Missed> {
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = Result<T, Missed>>) -> Result<T, Missed> {
         tokio::select! {
             biased;
             done = work => done,

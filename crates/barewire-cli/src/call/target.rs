@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire::client::http::{Endpoint, Secret};
+use barewire::client::http::Endpoint;
 use barewire::client::{Builder, Client};
 use barewire::peer::{Connection, Peer};
 use barewire::transport::{Child, Transport, tcp, unix};
@@ -17,7 +17,6 @@ use super::console::Console;
 use super::missed::Missed;
 use super::{Args, talk};
 use crate::Failure;
-use crate::bearer::bearer;
 use crate::output::shown;
 
 /// Whom to ask.
@@ -42,7 +41,7 @@ impl<'a> Target<'a> {
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
             ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
             ([], Some(address), None) => Ok(Self::Listener(address)),
-            ([], None, Some(url)) => endpoint(url, args).map(|endpoint| Self::Url(Box::new(endpoint))),
+            ([], None, Some(url)) => args.along.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
             ([], None, None) => {
                 let what = "nobody to ask: neither a program nor --connect nor --url";
                 Err(Failure::new(what).hint(if args.raw {
@@ -112,24 +111,8 @@ impl Target<'_> {
                 }
             }
         };
-        connected.map_err(|error| Missed::unasked(&error, args))
+        connected.map_err(|error| Missed::unasked(&error, &args.reach()))
     }
-}
-
-/// The server at a URL, and what is sent along.
-fn endpoint(url: &str, args: &Args) -> Result<Endpoint, Failure> {
-    let mut endpoint = Endpoint::new(url);
-    for header in &args.header {
-        let Some((name, value)) = header.split_once(':') else {
-            // What stands there may be a secret.
-            return Err(Failure::new("--header: \"Name: value\" is expected, and there is no colon"));
-        };
-        endpoint = endpoint.header(name.trim(), value.trim());
-    }
-    if let Some(name) = &args.bearer_env {
-        endpoint = endpoint.bearer(Secret::new(bearer(name)?));
-    }
-    Ok(endpoint)
 }
 
 fn connection(transport: impl Transport, args: &Args) -> Peer {

@@ -17,7 +17,7 @@ use topics::{RANGES, TOPICS, Topic};
 
 /// Explain an error code, a message shape, a rule, a method or a revision.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(before_help = EXAMPLES)]
 pub(crate) struct Args {
     /// An error code, a shape, a rule that `barewire read` names, a method, or a revision
     #[arg(value_name = "CODE|METHOD|SHAPE", allow_hyphen_values = true, required_unless_present = "list")]

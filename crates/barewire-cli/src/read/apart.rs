@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use barewire::proto::json::{Json, Kind, Member, Text};
 use barewire::proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
 
+use super::link::Link;
 use super::text;
-use super::verdict::{Facts, Seen};
 use crate::explain;
 use crate::output::{Output, Tone, shown, size};
+use crate::wire::{Facts, Seen};
 
-pub(super) fn show(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
+pub(super) fn show(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();
     let title = output.paint(Tone::Strong, format_args!("frame {}: {}", seen.number, facts.kind));
     writeln!(output, "{title}, {} at byte {}", size(seen.length), seen.offset)?;
@@ -19,7 +20,13 @@ pub(super) fn show(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
         let time = place.time.map_or(String::new(), |time| format!(" at {:.6} s", time.as_secs_f64()));
         writeln!(output, "on {way}{time}")?;
     }
-    text::details(output, seen, &facts)?;
+    if let (false, Some(link)) = (facts.kind == "batch", links.first()) {
+        let words = link.words(false);
+        if !words.is_empty() {
+            writeln!(output, "{}", words.join("  "))?;
+        }
+    }
+    text::details(output, seen, &facts, links)?;
     if let Some(bytes) = seen.bytes {
         members(output, &Part { kind: facts.kind, text: bytes, at: 0 })?;
     }

@@ -6,17 +6,18 @@ use barewire::proto::rpc::Parsed;
 use serde_json::Value;
 
 use super::apart::{self, Part};
-use super::verdict::{Facts, Seen};
+use super::link::{About, Answer, How, Link};
 use crate::output::{Output, safe_json};
+use crate::wire::{Facts, Seen};
 
 /// The object of a frame.
-pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
-    object(output, seen, Detail::Line)
+pub(super) fn line(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+    object(output, seen, links, Detail::Line)
 }
 
 /// The object of a frame with its members taken apart.
-pub(super) fn members(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
-    object(output, seen, Detail::Members)
+pub(super) fn members(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+    object(output, seen, links, Detail::Members)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -25,7 +26,7 @@ enum Detail {
     Members,
 }
 
-fn object(output: &mut Output, seen: &Seen<'_>, detail: Detail) -> io::Result<()> {
+fn object(output: &mut Output, seen: &Seen<'_>, links: &[Link], detail: Detail) -> io::Result<()> {
     write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{},", seen.number, seen.offset, seen.length)?;
     if let Some(place) = seen.place {
         write!(output, "\"stream\":\"{}\",", place.stream.sigil())?;
@@ -40,6 +41,9 @@ fn object(output: &mut Output, seen: &Seen<'_>, detail: Detail) -> io::Result<()
         }
     }
     facts(output, &seen.facts())?;
+    if let (Parsed::Message(_) | Parsed::Invalid(_), Some(link)) = (&seen.parsed, links.first()) {
+        tie(output, link)?;
+    }
     if let (Detail::Members, Some(part)) = (detail, Part::frame(seen)) {
         member_list(output, &part)?;
     }
@@ -47,6 +51,9 @@ fn object(output: &mut Output, seen: &Seen<'_>, detail: Detail) -> io::Result<()
         write!(output, "{}{{", if index == 0 { ",\"elements\":[" } else { "," })?;
         let about = Facts::element(&element, text);
         facts(output, &about)?;
+        if let Some(link) = links.get(index) {
+            tie(output, link)?;
+        }
         if detail == Detail::Members {
             member_list(output, &Part::element(seen, about.kind, text))?;
         }
@@ -83,6 +90,41 @@ fn facts(output: &mut Output, facts: &Facts<'_>) -> io::Result<()> {
         write!(output, ",\"detail\":{}", text(&invalid.rule.to_string()))?;
     }
     Ok(())
+}
+
+/// What a message has to do with others.
+fn tie(output: &mut Output, link: &Link) -> io::Result<()> {
+    let tie = match link.how {
+        How::None => return Ok(()),
+        How::Asks { .. } => "asks",
+        How::Answers { .. } => "answers",
+        How::Progress => "progress",
+        How::Cancels => "cancels",
+        How::Refuses => "refuses",
+        How::Again => "again",
+        How::Nobody => "nobody",
+    };
+    write!(output, ",\"tie\":\"{tie}\"")?;
+    if let Some(about) = &link.about {
+        let About { number, frame, round, .. } = about;
+        write!(output, ",\"operation\":{{\"number\":{number},\"frame\":{frame},\"round\":{round}")?;
+        write!(output, ",\"method\":{}", safe_json(&text(&about.method).to_string()))?;
+        if let Some(name) = &about.name {
+            write!(output, ",\"name\":{}", safe_json(&text(name).to_string()))?;
+        }
+        write!(output, "}}")?;
+    }
+    if let Some(latency) = link.latency {
+        write!(output, ",\"latency\":{:.6}", latency.as_secs_f64())?;
+    }
+    let flag = match link.how {
+        How::Asks { id_in_use: true } => ",\"id_in_use\":true",
+        How::Answers { answer: Answer::ToolFailed, .. } => ",\"is_error\":true",
+        How::Answers { answer: Answer::InputRequired, .. } => ",\"input_required\":true",
+        _ => "",
+    };
+    let late = if let How::Answers { late: true, .. } = link.how { ",\"late\":true" } else { "" };
+    write!(output, "{flag}{late}")
 }
 
 fn member_list(output: &mut Output, part: &Part<'_>) -> io::Result<()> {

@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use unicode_width::UnicodeWidthStr;
-
-use super::verdict::{Facts, Seen};
+use super::link::{About, Answer, How, Link};
 use crate::excerpt::Excerpt;
-use crate::output::{Output, Tone, shown, size};
+use crate::output::{Output, Tone, pad, shown, size};
+use crate::wire::{Facts, Seen};
 
-/// Number, offset, kind, id, method, size. What is wrong with it stands below.
-pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
+/// Number, offset, kind, id, method, size, what it has to do with others. What is wrong with it stands below.
+pub(super) fn line(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();
     let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
     let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
@@ -17,12 +16,19 @@ pub(super) fn line(output: &mut Output, seen: &Seen<'_>) -> io::Result<()> {
         let time = place.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
         format!("{time}{}{} ", place.stream.sigil(), place.channel)
     });
-    writeln!(output, "{number} {offset}  {place}{}  {}", columns(output, &facts), size(seen.length))?;
-    details(output, seen, &facts)
+    let link = if facts.kind == "batch" { None } else { links.first() };
+    let (columns, size, words) =
+        (columns(output, &facts, link), size(seen.length), words(output, link, &facts));
+    if words.is_empty() {
+        writeln!(output, "{number} {offset}  {place}{columns}  {size}")?;
+    } else {
+        writeln!(output, "{number} {offset}  {place}{columns}  {size:<9} {words}")?;
+    }
+    details(output, seen, &facts, links)
 }
 
 /// What the line says of the message itself, in columns.
-fn columns(output: &Output, facts: &Facts<'_>) -> String {
+fn columns(output: &Output, facts: &Facts<'_>, link: Option<&Link>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
     let method = facts.method.map(|method| shown(unquoted(method).as_bytes(), 40));
@@ -32,13 +38,24 @@ fn columns(output: &Output, facts: &Facts<'_>) -> String {
         (None, Some(error), _) => {
             format!("{} {}", error.code, shown(unquoted(error.message.raw()).as_bytes(), 32))
         }
-        (None, None, method) => method.unwrap_or_default(),
+        (None, None, Some(method)) => match link.and_then(|link| link.about.as_ref()) {
+            Some(About { name: Some(_), .. }) if facts.kind == "request" => {
+                link.and_then(|link| link.about.as_ref()).map_or(method, About::title)
+            }
+            _ => method,
+        },
+        (None, None, None) => link.and_then(Link::title).unwrap_or_default(),
     };
     format!("{kind}  {id}  {}", pad(&what, 30))
 }
 
 /// The lines below: elements, notes, and the place of a fault.
-pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -> io::Result<()> {
+pub(super) fn details(
+    output: &mut Output,
+    seen: &Seen<'_>,
+    facts: &Facts<'_>,
+    links: &[Link],
+) -> io::Result<()> {
     let mut left_out = (0, 0);
     for (index, (element, text)) in (1u64..).zip(seen.elements()) {
         if index > MOST_ELEMENTS {
@@ -47,8 +64,9 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
             continue;
         }
         let facts = Facts::element(&element, text);
-        let columns = columns(output, &facts);
-        writeln!(output, "{:>15}  {}", format!("[{index}]"), columns.trim_end())?;
+        let link = usize::try_from(index - 1).ok().and_then(|index| links.get(index));
+        let line = format!("{}  {}", columns(output, &facts, link), words(output, link, &facts));
+        writeln!(output, "{:>15}  {}", format!("[{index}]"), line.trim_end())?;
         if let (Err(invalid), Some(bytes)) = (&element, seen.bytes) {
             fault(output, &invalid.to_string(), bytes, invalid.at)?;
         }
@@ -70,6 +88,18 @@ pub(super) fn details(output: &mut Output, seen: &Seen<'_>, facts: &Facts<'_>) -
     }
 }
 
+/// What a message has to do with others; bad news in the tone of such.
+pub(super) fn words(output: &Output, link: Option<&Link>, facts: &Facts<'_>) -> String {
+    let Some(link) = link else { return String::new() };
+    let tone = match link.how {
+        How::Nobody | How::Again | How::Asks { id_in_use: true } => Tone::Bad,
+        How::Answers { late: true, .. } | How::Answers { answer: Answer::ToolFailed, .. } => Tone::Noted,
+        _ => Tone::Faint,
+    };
+    let words = link.words(facts.kind == "result");
+    if words.is_empty() { String::new() } else { output.paint(tone, words.join("  ")) }
+}
+
 /// The sentence, the place in the frame, and a caret under it.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
@@ -87,10 +117,6 @@ fn tone(kind: &str) -> Tone {
         "invalid" => Tone::Bad,
         _ => Tone::Strong,
     }
-}
-
-fn pad(text: &str, width: usize) -> String {
-    format!("{text}{:1$}", "", width.saturating_sub(text.width()))
 }
 
 /// A JSON string without its quotes; its escapes stay.

@@ -14,7 +14,7 @@ use crate::{Exit, Failure};
 /// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, and completion for it.
 /// On stdio it ends when its stdin does; over HTTP with Ctrl-C or SIGTERM.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// Speak these revisions only; several with commas between them
     #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
@@ -26,14 +26,15 @@ pub(crate) struct Args {
     http: http::HttpArgs,
 }
 
-const EXAMPLES: &str = r#"Examples:
+const EXAMPLES: &str = "\
+Examples:
   barewire call tools -- barewire serve                         what it has
   barewire call echo text=hello -- barewire serve               something to try
   barewire call greet -- barewire serve --revision 2025-06-18   as one that knows only this
   barewire serve --http 127.0.0.1:8808                          over HTTP, for whoever asks
-  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       only for who has the token in $TOKEN
+  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       only for who has the token in $TOKEN";
 
-In a host's configuration:
+const NOTES: &str = r#"In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
 
 Exit codes: 0 the client has finished, 2 the connection broke or nothing could be served."#;

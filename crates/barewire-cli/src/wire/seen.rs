@@ -8,41 +8,41 @@ use barewire::proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, S
 use barewire::proto::transcript::Stream;
 
 /// A frame of the input, judged.
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     /// From 1.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Where it begins in its stream.
-    pub(super) offset: u64,
-    pub(super) length: u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
     /// Its bytes, unless it was too long to keep.
-    pub(super) bytes: Option<&'a [u8]>,
-    pub(super) parsed: Parsed<'a>,
+    pub(crate) bytes: Option<&'a [u8]>,
+    pub(crate) parsed: Parsed<'a>,
     /// Where it is nested deeper than the limit. That is well formed, and noted.
-    pub(super) too_deep: Option<TooDeep>,
+    pub(crate) too_deep: Option<TooDeep>,
     /// Where it stands in a transcript.
-    pub(super) place: Option<Where<'a>>,
+    pub(crate) place: Option<Where<'a>>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct TooDeep {
-    pub(super) limit: usize,
-    pub(super) at: usize,
+pub(crate) struct TooDeep {
+    pub(crate) limit: usize,
+    pub(crate) at: usize,
 }
 
 /// Which stream of a transcript, and when.
 #[derive(Clone, Copy)]
-pub(super) struct Where<'a> {
-    pub(super) stream: Stream,
-    pub(super) channel: &'a str,
-    pub(super) time: Option<Duration>,
+pub(crate) struct Where<'a> {
+    pub(crate) stream: Stream,
+    pub(crate) channel: &'a str,
+    pub(crate) time: Option<Duration>,
     /// Bytes of the stream before those that the offset of a frame counts from.
-    pub(super) before: u64,
+    pub(crate) before: u64,
     /// Something in it was replaced to keep a secret.
-    pub(super) redacted: bool,
+    pub(crate) redacted: bool,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn judge(
+    pub(crate) fn judge(
         number: u64,
         frame: &'a Result<Frame<'a>, FrameError>,
         place: Option<Where<'a>>,
@@ -68,7 +68,7 @@ impl<'a> Seen<'a> {
     }
 
     /// A frame of which a transcript holds only the beginning.
-    pub(super) fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
+    pub(crate) fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
         let invalid = Invalid {
             rule: Rule::Truncated,
             at: begins.len(),
@@ -80,7 +80,7 @@ impl<'a> Seen<'a> {
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
-    pub(super) fn is_well_formed(&self) -> bool {
+    pub(crate) fn is_well_formed(&self) -> bool {
         match &self.parsed {
             Parsed::Message(_) => true,
             Parsed::Invalid(_) => false,
@@ -88,7 +88,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    pub(super) fn facts(&self) -> Facts<'_> {
+    pub(crate) fn facts(&self) -> Facts<'_> {
         match &self.parsed {
             Parsed::Message(message) => Facts::message(message, self.bytes),
             Parsed::Batch(_) => Facts { kind: "batch", ..Facts::default() },
@@ -97,7 +97,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The elements of a batch, each with its text. Nothing if the frame is no batch.
-    pub(super) fn elements(&self) -> impl Iterator<Item = (Element<'a>, &'a [u8])> {
+    pub(crate) fn elements(&self) -> impl Iterator<Item = (Element<'a>, &'a [u8])> {
         let batch = match self.parsed {
             Parsed::Batch(batch) => Some(batch),
             _ => None,
@@ -106,7 +106,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-pub(super) type Element<'a> = Result<Message<'a>, Invalid<'a>>;
+pub(crate) type Element<'a> = Result<Message<'a>, Invalid<'a>>;
 
 /// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
 fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
@@ -130,20 +130,20 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
 
 /// What is said of a frame or of an element of a batch, in any form of output.
 #[derive(Default)]
-pub(super) struct Facts<'a> {
-    pub(super) kind: &'static str,
+pub(crate) struct Facts<'a> {
+    pub(crate) kind: &'static str,
     /// The id as it was written, valid or not.
-    pub(super) id: Option<String>,
+    pub(crate) id: Option<String>,
     /// The method as it was written, with its quotes.
-    pub(super) method: Option<&'a str>,
+    pub(crate) method: Option<&'a str>,
     /// An error's code, or the one that a bad frame is refused with.
-    pub(super) code: Option<i64>,
-    pub(super) invalid: Option<&'a Invalid<'a>>,
-    pub(super) error: Option<ErrorRef<'a>>,
+    pub(crate) code: Option<i64>,
+    pub(crate) invalid: Option<&'a Invalid<'a>>,
+    pub(crate) error: Option<ErrorRef<'a>>,
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn element(element: &'a Element<'a>, text: &[u8]) -> Self {
+    pub(crate) fn element(element: &'a Element<'a>, text: &[u8]) -> Self {
         match element {
             Ok(message) => Self::message(message, Some(text)),
             Err(invalid) => Self::invalid(invalid, Some(text)),

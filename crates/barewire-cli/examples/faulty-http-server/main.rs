@@ -1,0 +1,332 @@
+//! A small MCP server over HTTP, of both eras, written out by hand, with a switch for each fault that `barewire check --url` must find.
+//!
+//! It says its URL in the first line of stdout. Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults
+//! with the check that finds each; `--legacy` and `--modern` leave out the other era.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the URL is on stdout, and complaints are on stderr"
+)]
+
+mod message;
+mod wire;
+
+use std::collections::HashMap;
+use std::net::{TcpListener, TcpStream};
+use std::process::exit;
+use std::sync::{Arc, Mutex};
+
+use message::{Era, Outcome};
+use serde_json::{Value, json};
+use wire::{Request, Response};
+
+/// A way to be wrong, and the one check that flags it.
+#[rustfmt::skip]
+const FAULTS: &[(&str, &str)] = &[
+    ("any-origin", "http-origin"),
+    ("origin-is-400", "http-origin"),
+    ("any-host", "http-host"),
+    ("any-request-type", "http-request-type"),
+    ("answers-as-text", "http-content-type"),
+    ("get-is-json", "http-content-type"),
+    ("notification-is-200", "http-status"),
+    ("unknown-method-is-200", "http-status"),
+    ("get-is-404", "http-status"),
+    ("session-is-optional", "http-session"),
+    ("session-never-ends", "http-session"),
+    ("one-session-for-all", "http-session"),
+    ("session-with-spaces", "http-session"),
+    ("delete-is-500", "http-session"),
+    ("sessions-count", "http-session-entropy"),
+    ("any-version", "http-protocol-version"),
+    ("version-is-404", "http-protocol-version"),
+    ("any-method-header", "http-header-mirroring"),
+    ("any-name-header", "http-header-mirroring"),
+    ("mismatch-is-32602", "http-header-mirroring"),
+    ("bare-401", "http-unauthorized"),
+    ("basic-401", "http-unauthorized"),
+    ("breaks-in-a-call", "http-status"),
+    ("says-nothing", "mute-server"),
+    ("stumbles-over-junk", "parse-error-recovery"),
+    ("wrong-code-for-method", "unknown-method"),
+    ("no-result-type", "result-type"),
+    ("serves-what-is-gone", "modern-removed-methods"),
+    ("echoes-version", "version-negotiation"),
+];
+
+struct Server {
+    fault: String,
+    has_legacy: bool,
+    has_modern: bool,
+    port: u16,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The revision of each session.
+    sessions: HashMap<String, String>,
+    given: u64,
+    /// The next request is not served.
+    is_upset: bool,
+}
+
+impl Server {
+    fn has(&self, fault: &str) -> bool {
+        debug_assert!(FAULTS.iter().any(|(name, _)| *name == fault), "{fault} is in no list");
+        self.fault == fault
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| args.iter().any(|arg| arg == name);
+    if has("--faults") {
+        for (name, check) in FAULTS {
+            println!("{name} {check}");
+        }
+        return;
+    }
+    let fault = args.iter().position(|arg| arg == "--fault").and_then(|at| args.get(at + 1)).cloned();
+    let fault = fault.unwrap_or_else(|| "none".to_owned());
+    if fault != "none" && !FAULTS.iter().any(|(name, _)| *name == fault) {
+        eprintln!("there is no fault {fault}");
+        exit(2);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    println!("http://127.0.0.1:{port}/mcp");
+    let server = Server {
+        fault,
+        has_legacy: !has("--modern"),
+        has_modern: !has("--legacy"),
+        port,
+        state: Mutex::default(),
+    };
+    let server = Arc::new(server);
+    for stream in listener.incoming().flatten() {
+        let server = Arc::clone(&server);
+        std::thread::spawn(move || server.serve(stream));
+    }
+}
+
+impl Server {
+    fn serve(&self, mut stream: TcpStream) {
+        let Some(request) = Request::read(&mut stream) else { return };
+        if self.has("says-nothing") {
+            std::thread::sleep(std::time::Duration::from_secs(120));
+            return;
+        }
+        self.answer(&request).write(&mut stream);
+    }
+
+    fn answer(&self, request: &Request) -> Response {
+        if let Some(refused) = self.admit(request) {
+            return refused;
+        }
+        match request.verb.as_str() {
+            "POST" => self.post(request),
+            "GET" if self.has("get-is-404") => Response::new(404),
+            "GET" if self.has("get-is-json") => Response::new(200).json(&json!({})),
+            "DELETE" if self.has_legacy => self.delete(request),
+            _ => Response::new(405),
+        }
+    }
+
+    /// Who may ask at all.
+    fn admit(&self, request: &Request) -> Option<Response> {
+        let hosts = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        let is_ours = |host: &str| hosts.iter().any(|it| it == host);
+        if !request.header("host").is_some_and(is_ours) && !self.has("any-host") {
+            return Some(Response::new(403));
+        }
+        if let Some(origin) = request.header("origin")
+            && !origin.strip_prefix("http://").is_some_and(is_ours)
+            && !self.has("any-origin")
+        {
+            return Some(Response::new(if self.has("origin-is-400") { 400 } else { 403 }));
+        }
+        if self.has("bare-401") {
+            return Some(Response::new(401));
+        }
+        self.has("basic-401").then(|| Response::new(401).header("WWW-Authenticate", "Basic realm=\"x\""))
+    }
+
+    fn post(&self, request: &Request) -> Response {
+        let is_json = request.header("content-type") == Some("application/json");
+        if !is_json && !self.has("any-request-type") {
+            return Response::new(415);
+        }
+        if std::mem::take(&mut self.state.lock().expect("nobody panics").is_upset) {
+            return Response::new(500);
+        }
+        let Ok(message) = serde_json::from_slice::<Value>(&request.body) else {
+            let is_deep = request.body.len() > 1000;
+            self.state.lock().expect("nobody panics").is_upset =
+                self.has("stumbles-over-junk") && !is_deep && request.body.is_ascii();
+            let error = json!({"code": -32700, "message": "Parse error"});
+            return Response::new(400).json(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
+        };
+        let has_arguments = message["params"]["arguments"].as_object().is_some_and(|it| !it.is_empty());
+        if self.has("breaks-in-a-call") && message["method"] == json!("tools/call") && has_arguments {
+            return Response::new(500);
+        }
+        let meta = message["params"]["_meta"].get(message::VERSION_KEY);
+        let is_modern = meta.is_some() || request.header("mcp-protocol-version") == Some("2026-07-28");
+        if is_modern && self.has_modern {
+            return self.modern(request, &message);
+        }
+        if self.has_legacy { self.legacy(request, &message) } else { self.no_handshake(&message) }
+    }
+
+    fn no_handshake(&self, message: &Value) -> Response {
+        let data = json!({"supported": ["2026-07-28"]});
+        let error = json!({"code": -32602, "message": "there is no handshake", "data": data});
+        Response::new(400).json(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+    }
+
+    fn modern(&self, request: &Request, message: &Value) -> Response {
+        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
+            return self.accepted();
+        };
+        let mismatch = self.mirrored(request, message, method);
+        let is_mismatch = mismatch.is_some();
+        let outcome = match mismatch {
+            Some(what) => Err((if self.has("mismatch-is-32602") { -32602 } else { -32020 }, what, None)),
+            None => message::modern(&|fault| self.has(fault), method, &message["params"]),
+        };
+        let status = match &outcome {
+            Err((-32601, ..)) if self.has("unknown-method-is-200") => 200,
+            Err((-32601, ..)) => 404,
+            Err(_) if is_mismatch => 400,
+            Err((-32022..=-32020, ..)) => 400,
+            _ => 200,
+        };
+        self.say(status, &message["id"], outcome)
+    }
+
+    /// What headers say against the body.
+    fn mirrored(&self, request: &Request, message: &Value, method: &str) -> Option<String> {
+        let version = message["params"]["_meta"][message::VERSION_KEY].as_str();
+        if version.is_some() && request.header("mcp-protocol-version") != version {
+            return Some("Header mismatch: MCP-Protocol-Version".to_owned());
+        }
+        if request.header("mcp-method") != Some(method) && !self.has("any-method-header") {
+            return Some("Header mismatch: Mcp-Method".to_owned());
+        }
+        let name = match method {
+            "tools/call" | "prompts/get" => message["params"]["name"].as_str(),
+            "resources/read" => message["params"]["uri"].as_str(),
+            _ => None,
+        };
+        let differs = name.is_some() && request.header("mcp-name") != name;
+        (differs && !self.has("any-name-header")).then(|| "Header mismatch: Mcp-Name".to_owned())
+    }
+
+    fn legacy(&self, request: &Request, message: &Value) -> Response {
+        if message["method"] == "initialize" {
+            return self.initialize(message);
+        }
+        let session = request.header("mcp-session-id");
+        let agreed =
+            session.and_then(|id| self.state.lock().expect("nobody panics").sessions.get(id).cloned());
+        let agreed = match (session, agreed) {
+            (_, Some(agreed)) => agreed,
+            (None, None) if self.has("session-is-optional") => "2025-11-25".to_owned(),
+            (None, None) => return Response::new(400),
+            (Some(_), None) => return Response::new(404),
+        };
+        let version = request.header("mcp-protocol-version");
+        if version.is_some_and(|it| !message::REVISIONS.contains(&it)) && !self.has("any-version") {
+            return Response::new(if self.has("version-is-404") { 404 } else { 400 });
+        }
+        if let Some(all) = message.as_array() {
+            return self.batch(all, &agreed);
+        }
+        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
+            return self.accepted();
+        };
+        let outcome = message::serve(&|fault| self.has(fault), method, &message["params"], Era::Legacy);
+        self.say(200, &message["id"], outcome)
+    }
+
+    /// Arrays were there in one revision only.
+    fn batch(&self, all: &[Value], agreed: &str) -> Response {
+        if agreed != "2025-03-26" {
+            let error = json!({"code": -32600, "message": "no arrays"});
+            return Response::new(400).json(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
+        }
+        let answer = |message: &Value| {
+            let method = message["method"].as_str().unwrap_or_default();
+            message::said(
+                &message["id"],
+                message::serve(&|fault| self.has(fault), method, &message["params"], Era::Legacy),
+            )
+        };
+        Response::new(200).json(&all.iter().map(answer).collect())
+    }
+
+    fn initialize(&self, message: &Value) -> Response {
+        let asked = message["params"]["protocolVersion"].as_str().unwrap_or_default();
+        let known = message::REVISIONS.iter().find(|it| **it == asked);
+        let agreed = known.copied().unwrap_or("2025-11-25");
+        let session = self.session(agreed);
+        let version = if self.has("echoes-version") { asked } else { agreed };
+        let result = json!({
+            "protocolVersion": version,
+            "capabilities": message::capabilities(),
+            "serverInfo": message::info(),
+        });
+        self.say(200, &message["id"], Ok(result)).header("Mcp-Session-Id", &session)
+    }
+
+    fn session(&self, agreed: &str) -> String {
+        let mut state = self.state.lock().expect("nobody panics");
+        state.given += 1;
+        let number = state.given;
+        let id = match () {
+            () if self.has("one-session-for-all") => "5d2b8f6f4e1c4a0c9d7e3b1a2f6c8e90".to_owned(),
+            () if self.has("sessions-count") => format!("session-{number:016}"),
+            () if self.has("session-with-spaces") => format!("{} {}", random(), random()),
+            () => random(),
+        };
+        state.sessions.insert(id.clone(), agreed.to_owned());
+        id
+    }
+
+    fn delete(&self, request: &Request) -> Response {
+        let Some(id) = request.header("mcp-session-id") else { return Response::new(400) };
+        if self.has("delete-is-500") {
+            return Response::new(500);
+        }
+        if self.has("session-never-ends") {
+            return Response::new(200);
+        }
+        let was_there = self.state.lock().expect("nobody panics").sessions.remove(id).is_some();
+        Response::new(if was_there { 200 } else { 404 })
+    }
+
+    fn accepted(&self) -> Response {
+        Response::new(if self.has("notification-is-200") { 200 } else { 202 })
+    }
+
+    fn say(&self, status: u16, id: &Value, outcome: Outcome) -> Response {
+        let message = message::said(id, outcome);
+        if self.has("answers-as-text") && status == 200 {
+            return Response::new(status).json(&message).header("Content-Type", "text/plain");
+        }
+        // Both ways to answer are used.
+        match id.as_u64() {
+            Some(id) if id % 2 == 0 && status == 200 => Response::new(status).events(&message),
+            _ => Response::new(status).json(&message),
+        }
+    }
+}
+
+/// 128 bits that nobody guesses; the hash of the standard library is seeded at random.
+fn random() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let part = || RandomState::new().hash_one(std::time::Instant::now());
+    format!("{:016x}{:016x}", part(), part())
+}

@@ -1,0 +1,77 @@
+//! The legacy era: the handshake, and what it opens.
+
+use serde_json::{Value, json};
+
+use crate::Server;
+use crate::surface::{self, Asked};
+use crate::wire::{Reply, no};
+
+/// How far the handshake has come, with the revision that was agreed.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum State {
+    Fresh,
+    Initializing(&'static str),
+    Ready(&'static str),
+}
+
+const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+impl State {
+    pub(crate) fn ready(self) -> Self {
+        match self {
+            Self::Initializing(revision) => Self::Ready(revision),
+            other => other,
+        }
+    }
+
+    pub(crate) fn revision(self) -> Option<&'static str> {
+        match self {
+            Self::Fresh => None,
+            Self::Initializing(revision) | Self::Ready(revision) => Some(revision),
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn legacy(&mut self, id: &Value, method: &str, params: &Value) -> Reply {
+        if !self.has_legacy {
+            let data = json!({"supported": ["2026-07-28"]});
+            return Reply::Now(match method {
+                "initialize" => Err((-32601, "there is no handshake".to_owned(), Some(data))),
+                _ => no(-32602, "_meta lacks the protocol version"),
+            });
+        }
+        let is_open = matches!(self.state, State::Ready(_)) || self.has("serves-before-initialize");
+        match method {
+            "initialize" => Reply::Now(self.initialize(params)),
+            _ if self.has("stops-after-the-handshake") && is_open => Reply::Later,
+            "ping" if self.has("ignores-ping") => Reply::Later,
+            "ping" if self.has("no-ping") => Reply::Now(no(-32601, "Method not found")),
+            "ping" => Reply::Now(Ok(json!({}))),
+            _ if !is_open => Reply::Now(no(-32600, "not before initialize")),
+            "logging/setLevel" if self.has("dies-in-between") => std::process::exit(1),
+            "logging/setLevel" => Reply::Now(Ok(json!({}))),
+            _ => self.serve(&Asked { id, method, params, is_modern: false }),
+        }
+    }
+
+    fn initialize(&mut self, params: &Value) -> crate::wire::Outcome {
+        if self.state != State::Fresh && !self.has("initializes-twice") {
+            return no(-32600, "initialize was answered before");
+        }
+        let asked = params["protocolVersion"].as_str().unwrap_or_default();
+        let known = REVISIONS.iter().find(|known| **known == asked);
+        let revision = known.copied().unwrap_or("2025-11-25");
+        self.state = State::Initializing(revision);
+        let version = if self.has("echoes-version") { asked } else { revision };
+        let mut result = json!({
+            "protocolVersion": version,
+            "capabilities": self.capabilities(false),
+            "serverInfo": surface::info(),
+        });
+        if self.has("no-server-info-in-initialize") {
+            result.as_object_mut().expect("an object").remove("serverInfo");
+        }
+        Ok(result)
+    }
+}

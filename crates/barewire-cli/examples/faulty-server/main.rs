@@ -1,0 +1,155 @@
+//! A small MCP server of both eras, written out by hand, with a switch for each fault that `barewire check` must find.
+//!
+//! Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults with the check that finds each;
+//! `--legacy` and `--modern` leave out the other era.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "stdout is the wire, and this writes it by hand"
+)]
+
+mod faults;
+mod legacy;
+mod modern;
+mod surface;
+mod wire;
+
+use std::io::Read;
+use std::process::exit;
+use std::time::Duration;
+
+use faults::FAULTS;
+use wire::{Form, Wire};
+
+/// What there is of it.
+pub(crate) struct Server {
+    fault: String,
+    has_legacy: bool,
+    has_modern: bool,
+    wire: Wire,
+    state: legacy::State,
+    /// How often `tools/list` was asked.
+    lists: u64,
+}
+
+impl Server {
+    /// Whether it has this fault.
+    pub(crate) fn has(&self, fault: &str) -> bool {
+        debug_assert!(FAULTS.iter().any(|known| known.name == fault), "{fault} is in no list");
+        self.fault == fault
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| args.iter().any(|arg| arg == name);
+    if has("--faults") {
+        for fault in FAULTS {
+            println!("{} {}", fault.name, fault.check);
+        }
+        return;
+    }
+    let fault = args.iter().position(|arg| arg == "--fault").and_then(|at| args.get(at + 1)).cloned();
+    let fault = fault.unwrap_or_else(|| "none".to_owned());
+    if fault != "none" && !FAULTS.iter().any(|known| known.name == fault) {
+        eprintln!("there is no fault {fault}");
+        exit(2);
+    }
+    let mut server = Server {
+        has_legacy: !has("--modern"),
+        has_modern: !has("--legacy"),
+        wire: Wire { form: form(&fault), ..Wire::default() },
+        fault,
+        state: legacy::State::Fresh,
+        lists: 0,
+    };
+    server.begins();
+    server.reads();
+    server.ends();
+}
+
+fn form(fault: &str) -> Form {
+    match fault {
+        "all-pretty" => Form::Pretty,
+        "speaks-content-length" => Form::ContentLength,
+        "speaks-utf-16" => Form::Utf16,
+        "ends-no-line" => Form::Endless,
+        _ => Form::Lines,
+    }
+}
+
+impl Server {
+    fn begins(&mut self) {
+        if self.has("ends-at-once") {
+            eprintln!("cannot find module 'left-pad'");
+            exit(1);
+        }
+        if self.has("banner") {
+            println!("Weather server v1.0 listening on stdio");
+        }
+        if self.has("logs-as-json") {
+            println!(r#"{{"level":30,"time":1763300000000,"pid":7,"msg":"ready"}}"#);
+        }
+        if self.has("content-length") {
+            println!("Content-Length: 17");
+        }
+        if self.has("colours") {
+            eprintln!("\x1b[32mready\x1b[0m");
+        }
+        if self.has("messages-on-stderr") {
+            eprintln!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{}}}}"#);
+        }
+        if self.has("leaves-a-child") {
+            let null = std::process::Stdio::null;
+            let _ = std::process::Command::new("sleep")
+                .arg("30")
+                .stdin(null())
+                .stdout(null())
+                .stderr(null())
+                .spawn();
+        }
+    }
+
+    /// Bytes -> lines, or what a fault takes for one.
+    fn reads(&mut self) {
+        let mut stdin = std::io::stdin().lock();
+        let mut held: Vec<u8> = Vec::new();
+        let mut chunk = vec![0; 256 * 1024];
+        loop {
+            let count = match stdin.read(&mut chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => count,
+            };
+            if self.has("closes-stdout") {
+                exit(0);
+            }
+            if self.has("says-nothing") {
+                continue;
+            }
+            let read = &chunk[..count];
+            if self.has("a-read-a-message") && !read.ends_with(b"\n") && held.is_empty() && count < 200 {
+                continue;
+            }
+            held.extend_from_slice(read);
+            let mut taken = 0;
+            while let Some(end) = held.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = held.drain(..=end).take(end).collect();
+                taken += 1;
+                if !(self.has("loses-what-comes-at-once") && taken > 8) {
+                    self.line(&line);
+                }
+            }
+            if self.has("line-limit") && held.len() > 64 * 1024 {
+                exit(1);
+            }
+        }
+    }
+
+    fn ends(&mut self) {
+        if self.has("stays-after-eof") {
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        exit(if self.has("exits-with-three") { 3 } else { 0 });
+    }
+}

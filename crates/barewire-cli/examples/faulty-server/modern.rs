@@ -1,0 +1,92 @@
+//! The modern era: every request says what is needed, and every result too.
+
+use serde_json::{Value, json};
+
+use crate::Server;
+use crate::surface::{self, Asked};
+use crate::wire::{Outcome, Reply, modern_key, no};
+
+impl Server {
+    pub(crate) fn modern(&mut self, id: &Value, method: &str, params: &Value) -> Reply {
+        if let Err(refused) = self.metadata(&params["_meta"]) {
+            return Reply::Now(Err(refused));
+        }
+        match method {
+            "server/discover" if self.has("no-discover") => Reply::Now(no(-32601, "Method not found")),
+            "server/discover" => {
+                let mut result = json!({
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": self.capabilities(true),
+                });
+                if self.has("no-supported-versions") {
+                    result.as_object_mut().expect("an object").remove("supportedVersions");
+                }
+                Reply::Now(self.complete(method, Ok(result)))
+            }
+            "subscriptions/listen" => self.listen(id, params),
+            "ping" if self.has("serves-what-is-gone") => Reply::Now(self.complete(method, Ok(json!({})))),
+            "ping" | "initialize" | "logging/setLevel" | "resources/subscribe" => {
+                Reply::Now(no(-32601, "Method not found"))
+            }
+            _ => match self.serve(&Asked { id, method, params, is_modern: true }) {
+                Reply::Now(outcome) => Reply::Now(self.complete(method, outcome)),
+                Reply::Later => Reply::Later,
+            },
+        }
+    }
+
+    fn metadata(&self, meta: &Value) -> Result<(), (i64, String, Option<Value>)> {
+        let (version, capabilities) =
+            (meta.get(modern_key("protocolVersion")), meta.get(modern_key("clientCapabilities")));
+        if self.has("takes-any-metadata") && version.is_none() {
+            return Ok(());
+        }
+        let Some(version) = version.and_then(Value::as_str) else {
+            return no(-32602, "_meta lacks protocolVersion");
+        };
+        if version != "2026-07-28" {
+            if self.has("wrong-code-for-version") {
+                return no(-32602, "Unsupported protocol version");
+            }
+            let data = json!({"supported": ["2026-07-28"], "requested": version});
+            let data = (!self.has("version-without-data")).then_some(data);
+            return Err((-32022, "Unsupported protocol version".to_owned(), data));
+        }
+        if capabilities.is_none() {
+            return no(-32602, "_meta lacks clientCapabilities");
+        }
+        if self.has("needs-client-info") && meta.get(modern_key("clientInfo")).is_none() {
+            return no(-32602, "_meta lacks clientInfo");
+        }
+        Ok(())
+    }
+
+    /// What every modern result has.
+    pub(crate) fn complete(&self, method: &str, outcome: Outcome) -> Outcome {
+        let mut result = outcome?;
+        if !self.has("no-result-type") && result.get("resultType").is_none() {
+            result["resultType"] = json!("complete");
+        }
+        let is_kept = method.ends_with("/list") || matches!(method, "server/discover" | "resources/read");
+        if is_kept && !self.has("no-hints") {
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+        }
+        if !self.has("no-server-info") {
+            result["_meta"] = json!({modern_key("serverInfo"): surface::info()});
+        }
+        Ok(result)
+    }
+
+    fn listen(&self, id: &Value, params: &Value) -> Reply {
+        let meta = json!({modern_key("subscriptionId"): id});
+        if !self.has("no-acknowledgement") {
+            let params = json!({"_meta": meta, "notifications": params["notifications"]});
+            self.wire.notify("notifications/subscriptions/acknowledged", &params);
+        }
+        if self.has("untagged-change") {
+            self.wire.notify("notifications/tools/list_changed", &json!({}));
+        }
+        Reply::Later
+    }
+}

@@ -1,0 +1,277 @@
+//! Lines -> requests, and answers -> lines: the envelope, and what is wrong with it.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::process::exit;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::Server;
+
+/// Where answers go: also from threads.
+#[derive(Clone, Default)]
+pub(crate) struct Wire {
+    /// Ids of what was cancelled.
+    pub(crate) cancelled: Arc<Mutex<HashSet<String>>>,
+    pub(crate) form: Form,
+}
+
+/// How messages are written.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Form {
+    #[default]
+    Lines,
+    Pretty,
+    ContentLength,
+    Utf16,
+    /// Without line breaks.
+    Endless,
+}
+
+impl Wire {
+    pub(crate) fn send(&self, message: &Value) {
+        match self.form {
+            Form::Lines => self.text(&message.to_string()),
+            Form::Endless => self.bytes(message.to_string().as_bytes()),
+            Form::Pretty => self.text(&serde_json::to_string_pretty(message).expect("JSON")),
+            Form::ContentLength => {
+                let text = message.to_string();
+                self.bytes(format!("Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes());
+            }
+            Form::Utf16 => {
+                let units = format!("\u{feff}{message}\n");
+                self.bytes(&units.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, text: &str) {
+        self.bytes(format!("{text}\n").as_bytes());
+    }
+
+    fn bytes(&self, bytes: &[u8]) {
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(bytes);
+        let _ = stdout.flush();
+    }
+
+    pub(crate) fn notify(&self, method: &str, params: &Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+}
+
+/// A result, or an error: its code, its message, and what else there is to say.
+pub(crate) type Outcome = Result<Value, (i64, String, Option<Value>)>;
+
+/// What a request gets.
+pub(crate) enum Reply {
+    Now(Outcome),
+    /// Somebody else answers, or nobody does.
+    Later,
+}
+
+pub(crate) fn no<T>(code: i64, message: &str) -> Result<T, (i64, String, Option<Value>)> {
+    Err((code, message.to_owned(), None))
+}
+
+impl Server {
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        let has_crlf = line.ends_with(b"\r");
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            if self.has("answers-blank-lines") {
+                self.refuse(&Value::Null, -32700, "Parse error");
+            }
+            return;
+        }
+        if has_crlf && self.has("no-crlf") {
+            return self.refuse(&Value::Null, -32700, "Parse error");
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            if self.has("dies-of-bytes") {
+                exit(1);
+            }
+            return self.refuse(&Value::Null, -32700, "Parse error");
+        };
+        if depth(text) > 100 {
+            if self.has("dies-of-depth") {
+                std::process::abort();
+            }
+            return self.refuse(&Value::Null, -32600, "too deep");
+        }
+        match serde_json::from_str::<Value>(text) {
+            Err(_) if self.has("dies-of-junk") => exit(1),
+            Err(_) if self.has("silent-on-junk") => {}
+            Err(_) if self.has("wrong-code-for-junk") => self.refuse(&Value::Null, -32603, "Internal error"),
+            Err(_) => self.refuse(&Value::Null, -32700, "Parse error"),
+            Ok(Value::Array(elements)) => self.batch(&elements),
+            Ok(message) => {
+                if let Some(answer) = self.message(&message) {
+                    self.wire.send(&answer);
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, id: &Value, code: i64, message: &str) {
+        let answer = self.answer(id, no(code, message));
+        self.wire.send(&answer);
+    }
+
+    fn batch(&mut self, elements: &[Value]) {
+        let has_them = self.state.revision() == Some("2025-03-26") && !self.has("refuses-batches");
+        if !has_them && !self.has("serves-batches") {
+            return self.refuse(&Value::Null, -32600, "batches are not allowed");
+        }
+        let answers: Vec<Value> = elements.iter().filter_map(|element| self.message(element)).collect();
+        self.wire.send(&Value::Array(answers));
+    }
+
+    /// One message -> its answer, if it gets one.
+    fn message(&mut self, message: &Value) -> Option<Value> {
+        let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+        let is_outcome = message.get("result").is_some() || message.get("error").is_some();
+        if message.get("method").is_none() && is_outcome {
+            return None;
+        }
+        let is_lenient = self.has("serves-without-jsonrpc") && message.get("jsonrpc").is_none();
+        let method = message.get("method").and_then(Value::as_str);
+        let params = message.get("params").cloned().unwrap_or_else(|| json!({}));
+        let is_whole = message["jsonrpc"] == json!("2.0") || is_lenient;
+        let (true, Some(method), true) = (is_whole, method, params.is_object()) else {
+            let code = if self.has("wrong-envelope-code") { -32000 } else { -32600 };
+            return Some(self.answer(id.unwrap_or(&Value::Null), no(code, "Invalid Request")));
+        };
+        if message.get("id").is_none() {
+            self.notified(method, &params);
+            return None;
+        }
+        let Some(id) = id else {
+            return Some(self.answer(&Value::Null, no(-32600, "Invalid Request")));
+        };
+        match self.request(id, method, &params) {
+            Reply::Now(outcome) => self.spoilt(id, method, outcome),
+            Reply::Later => None,
+        }
+    }
+
+    fn request(&mut self, id: &Value, method: &str, params: &Value) -> Reply {
+        if self.has("refuses-initialize") {
+            return Reply::Now(no(-32603, "the database is down"));
+        }
+        let meta = &params["_meta"];
+        let is_modern = meta.get(modern_key("protocolVersion")).is_some()
+            || meta.get(modern_key("clientCapabilities")).is_some()
+            || matches!(method, "server/discover" | "subscriptions/listen");
+        if is_modern && self.has_modern {
+            self.modern(id, method, params)
+        } else {
+            self.legacy(id, method, params)
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) {
+        if method == "notifications/cancelled" {
+            if self.has("dies-of-cancel") && params["requestId"] == json!(987_654) {
+                exit(1);
+            }
+            if let Some(id) = params.get("requestId") {
+                self.wire.cancelled.lock().expect("nobody panics").insert(id.to_string());
+            }
+        }
+        if method == "notifications/initialized" {
+            self.state = self.state.ready();
+        }
+        if method == "notifications/barewire/no-such" && self.has("answers-notifications") {
+            self.refuse(&Value::Null, -32601, "Method not found");
+        }
+    }
+
+    /// The answer, with whatever is wrong with it.
+    fn spoilt(&self, id: &Value, method: &str, outcome: Outcome) -> Option<Value> {
+        let mut answer = self.answer(id, outcome);
+        if method == "prompts/list" {
+            if self.has("no-jsonrpc") {
+                answer.as_object_mut().expect("an object").remove("jsonrpc");
+            }
+            if self.has("result-and-error") {
+                answer["error"] = Value::Null;
+            }
+            if self.has("answers-twice") {
+                self.wire.send(&answer);
+            }
+            if self.has("forgets-a-request") {
+                return None;
+            }
+            if self.has("pretty") {
+                self.wire.text(&serde_json::to_string_pretty(&answer).expect("JSON"));
+                return None;
+            }
+        }
+        Some(answer)
+    }
+
+    fn answer(&self, id: &Value, outcome: Outcome) -> Value {
+        let mut id = id.clone();
+        if self.has("rounds-ids") && id.as_u64().is_some_and(|id| id > 1 << 53) {
+            id = json!(id.as_u64().expect("it is one") & !1);
+        }
+        if self.has("ids-as-strings") && id == json!(0) {
+            id = json!("0");
+        }
+        if self.has("all-ids-as-strings") && id.is_number() {
+            id = json!(id.to_string());
+        }
+        if self.has("all-ids-as-floats")
+            && let Some(float) = id.as_i64().filter(|id| id.abs() < 1 << 53).and(id.as_f64())
+        {
+            id = json!(float);
+        }
+        match outcome {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, message, data)) => {
+                let mut error = json!({"code": code, "message": message});
+                if let Some(data) = data {
+                    error["data"] = data;
+                }
+                if code == -32601 && self.has("empty-error-message") {
+                    error["message"] = json!("");
+                }
+                if code == -32601 && self.has("stack-trace") {
+                    error["message"] = json!("Error: no\n    at Server.handle (server.js:7:1)\n    at main");
+                }
+                if code == -32602 && self.has("no-error-message") {
+                    error.as_object_mut().expect("an object").remove("message");
+                }
+                if self.has("codes-as-strings") {
+                    error["code"] = json!(code.to_string());
+                }
+                json!({"jsonrpc": "2.0", "id": id, "error": error})
+            }
+        }
+    }
+}
+
+pub(crate) fn modern_key(name: &str) -> String {
+    format!("io.modelcontextprotocol/{name}")
+}
+
+/// How deep it is nested.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut most, mut in_string, mut escaped) = (0usize, 0, false, false);
+    for b in text.bytes() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}

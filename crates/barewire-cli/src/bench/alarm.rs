@@ -1,0 +1,101 @@
+//! A point in time -> something to wait for, to within microseconds. tokio's own timers have steps of a millisecond, and at
+//! a fixed rate every latency would begin with the rest of one.
+
+use std::io;
+use std::time::Instant;
+
+#[cfg(target_os = "linux")]
+mod os {
+    use std::time::Duration;
+
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    };
+    use tokio::net::unix::pipe;
+
+    use super::{Instant, io};
+
+    /// A timer of the kernel's.
+    pub(in super::super) struct Alarm {
+        timer: pipe::Receiver,
+        /// What it is set to.
+        set: Option<Instant>,
+    }
+
+    impl Alarm {
+        pub(in super::super) fn new() -> io::Result<Self> {
+            let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+            let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            // It is no pipe, but it is read like one; and what tokio has for any descriptor needs unsafe code.
+            Ok(Self { timer: pipe::Receiver::from_owned_fd_unchecked(timer)?, set: None })
+        }
+
+        /// Waits until then. Dropped and asked again for the same time, it stays set.
+        pub(in super::super) async fn at(&mut self, at: Instant) -> io::Result<()> {
+            if self.set != Some(at) {
+                // A time of zero would mean never.
+                let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+                let value = Timespec {
+                    tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+                    tv_nsec: wait.subsec_nanos().into(),
+                };
+                let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let timer = Itimerspec { it_interval: zero, it_value: value };
+                timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer)?;
+                self.set = Some(at);
+            }
+            loop {
+                self.timer.readable().await?;
+                match self.timer.try_read(&mut [0; 8]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    read => {
+                        self.set = None;
+                        return read.map(drop);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod os {
+    use super::{Instant, io};
+
+    /// The best that tokio has.
+    pub(in super::super) struct Alarm;
+
+    impl Alarm {
+        pub(in super::super) fn new() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(in super::super) async fn at(&mut self, at: Instant) -> io::Result<()> {
+            tokio::time::sleep_until(at.into()).await;
+            Ok(())
+        }
+    }
+}
+
+pub(super) use os::Alarm;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn it_goes_off_when_it_should_and_not_before() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut alarm = Alarm::new().expect("an alarm");
+            for wait in [0, 300, 5_000] {
+                let at = Instant::now() + Duration::from_micros(wait);
+                alarm.at(at).await.expect("it waits");
+                assert!(Instant::now() >= at);
+            }
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! Times -> how many there were of each length, in a table of fixed size, and the percentiles of it.
+//!
+//! Log-linear: every power of two is cut into 128 equal steps, so a time is kept to within 1/128, whether it is a microsecond
+//! or a minute. The crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a format
+//! of its own; one table and a percentile are all that is needed here.
+
+use std::time::Duration;
+
+/// How often each length of time was seen.
+#[derive(Clone)]
+pub(super) struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// Steps in a power of two: 2^7.
+const BITS: u32 = 7;
+const STEPS: u64 = 1 << BITS;
+
+/// Steps for all of 64 bits. The first two powers share the steps below 128, which are exact.
+const BUCKETS: usize = ((64 - BITS as usize) + 1) << BITS;
+
+impl Histogram {
+    pub(super) fn new() -> Self {
+        Self { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    pub(super) fn record(&mut self, time: Duration) {
+        // More than 500 years are as good as 500 years.
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.counts[bucket(nanos)] += 1;
+        self.count += 1;
+        self.sum += u128::from(nanos);
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The time that this share of all, from 0 to 1, did not take longer than. `None` if there were none.
+    pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
+        if self.count == 0 {
+            return None;
+        }
+        // At least the first, at most the last; a share is no count, so it may be rounded.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        let at = at.expect("the counts add up to the count");
+        Some(Duration::from_nanos(last(at).clamp(self.min, self.max)))
+    }
+
+    pub(super) fn min(&self) -> Option<Duration> {
+        (self.count > 0).then(|| Duration::from_nanos(self.min))
+    }
+
+    pub(super) fn max(&self) -> Option<Duration> {
+        (self.count > 0).then(|| Duration::from_nanos(self.max))
+    }
+
+    pub(super) fn mean(&self) -> Option<Duration> {
+        let mean = self.sum.checked_div(u128::from(self.count))?;
+        Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
+    }
+
+    /// The counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to the
+    /// last.
+    pub(super) fn rows(&self) -> Vec<(Duration, u64)> {
+        let mut rows: Vec<(Duration, u64)> = Vec::new();
+        let mut edges = edges();
+        let mut edge = edges.next().unwrap_or(u64::MAX);
+        for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let from = last(at).min(self.max);
+            while edge < from {
+                if !rows.is_empty() {
+                    rows.push((Duration::from_nanos(edge), 0));
+                }
+                edge = edges.next().unwrap_or(u64::MAX);
+            }
+            match rows.last_mut() {
+                Some((up_to, sum)) if up_to.as_nanos() == u128::from(edge) => *sum += count,
+                _ => rows.push((Duration::from_nanos(edge), *count)),
+            }
+        }
+        rows.dedup_by(|later, earlier| later.0 == earlier.0 && later.1 == 0);
+        rows
+    }
+}
+
+/// 1, 2, 5, 10, 20, 50 and so on, in nanoseconds.
+fn edges() -> impl Iterator<Item = u64> {
+    (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power)))
+}
+
+/// Where a number is counted.
+fn bucket(nanos: u64) -> usize {
+    if nanos < STEPS {
+        return usize::try_from(nanos).expect("less than 128");
+    }
+    let power = nanos.ilog2();
+    // The leading bit says which power it is, the next seven which step of it.
+    let step = (nanos >> (power - BITS)) - STEPS;
+    let at = (u64::from(power - BITS + 1) << BITS) + step;
+    usize::try_from(at).expect("no more than there are buckets")
+}
+
+/// The largest number that is counted there.
+fn last(bucket: usize) -> u64 {
+    let at = bucket as u64;
+    let (power, step) = (at >> BITS, at & (STEPS - 1));
+    if power == 0 {
+        return step;
+    }
+    let shift = power - 1;
+    let first = (STEPS + step) << shift;
+    first + ((1 << shift) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_counted_where_it_belongs() {
+        for nanos in (0..100_000).chain([u64::MAX, u64::MAX / 2, 1 << 40, (1 << 40) - 1]) {
+            let at = bucket(nanos);
+            assert!(nanos <= last(at), "{nanos}");
+            assert!(at == 0 || nanos > last(at - 1), "{nanos}");
+            assert!(last(at) - nanos <= nanos / STEPS, "{nanos} is kept to within 1/128");
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_list() {
+        let mut histogram = Histogram::new();
+        assert_eq!(histogram.percentile(0.5), None);
+        for micros in (1..=1000).rev() {
+            histogram.record(Duration::from_micros(micros));
+        }
+        for (share, micros) in [(0.0, 1), (0.5, 500), (0.9, 900), (0.99, 990), (0.999, 999), (1.0, 1000)] {
+            let exact = Duration::from_micros(micros);
+            let kept = histogram.percentile(share).expect("there are some");
+            assert!(kept >= exact && kept <= exact + exact / 100, "{share}: {kept:?}");
+        }
+        assert_eq!(histogram.max(), Some(Duration::from_millis(1)));
+        assert_eq!(histogram.mean(), Some(Duration::from_nanos(500_500)));
+    }
+
+    #[test]
+    fn rows_hold_every_count_and_the_empty_ones_between() {
+        let mut histogram = Histogram::new();
+        for micros in [3, 4, 5, 70] {
+            histogram.record(Duration::from_micros(micros));
+        }
+        let rows: Vec<(u128, u64)> =
+            histogram.rows().iter().map(|(up_to, count)| (up_to.as_micros(), *count)).collect();
+        assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 4);
+        assert_eq!(rows.last(), Some(&(100, 1)));
+        assert!(rows.contains(&(20, 0)), "{rows:?}");
+    }
+}

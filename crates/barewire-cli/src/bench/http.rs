@@ -1,0 +1,169 @@
+//! Requests -> a server at a URL, and its answers: as many tasks as are in flight over one client, which keeps a connection
+//! for each.
+
+use std::time::{Duration, Instant};
+
+use barewire::client::{Client, ClientError};
+use barewire::peer::Raw;
+use barewire::proto::json::Json;
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+
+use super::judge::{Judge, Unfit};
+use super::load::Amount;
+use super::outstanding::FIRST_ID;
+use super::run::{End, Run};
+use super::slice::Slice;
+use super::tally::{Tally, Wrong};
+use super::template::Template;
+
+/// A server at a URL.
+pub(super) struct Http {
+    client: Client,
+    method: String,
+    params: Option<Box<RawValue>>,
+    /// For params that are other ones each time.
+    template: Option<Template>,
+    next: u64,
+}
+
+/// A request that is done with.
+struct Done {
+    number: u64,
+    due: Instant,
+    received: Instant,
+    answer: Result<Raw, ClientError>,
+}
+
+impl Http {
+    pub(super) fn new(client: Client, method: String, params: Option<Box<RawValue>>) -> Self {
+        let template = params.as_deref().map(Template::params).filter(|template| template.tail().is_some());
+        Self { client, method, params, template, next: FIRST_ID }
+    }
+
+    /// Asks once, and learns what answers look like.
+    pub(super) async fn first(&mut self, patience: Duration) -> Result<Result<Judge, Unfit>, ClientError> {
+        let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
+        let params = self.params.clone();
+        let done = self.ask(Instant::now(), patience).await;
+        match done.answer {
+            Ok(raw) => {
+                let result = result(&raw);
+                Ok(Judge::learn(&Ok(result), done.number, tail.as_deref(), params.as_deref()))
+            }
+            Err(ClientError::Refused { error, .. }) => {
+                Ok(Err(Unfit::Refused(format!("{} ({})", error.message, error.code))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A request, which is not sent before it is awaited.
+    fn ask(&mut self, due: Instant, patience: Duration) -> impl Future<Output = Done> + use<> {
+        let number = self.next;
+        self.next += 1;
+        let params = match &self.template {
+            None => self.params.clone(),
+            Some(template) => {
+                let mut bytes = Vec::with_capacity(template.len());
+                template.append(number, &mut bytes);
+                let text = String::from_utf8(bytes).expect("digits instead of letters");
+                Some(RawValue::from_string(text).expect("JSON with another number in a string"))
+            }
+        };
+        let call = self.client.request(self.method.clone(), params).timeout(patience).as_it_comes();
+        async move {
+            let answer = call.await;
+            Done { number, due, received: Instant::now(), answer }
+        }
+    }
+
+    pub(super) async fn slice(
+        &mut self,
+        run: &mut Run<'_>,
+        judge: &mut Judge,
+        amount: Amount,
+        tally: &mut Tally,
+    ) -> End {
+        let mut slice = Slice::new(run.load, amount);
+        let mut open: JoinSet<Done> = JoinSet::new();
+        let end = loop {
+            let now = Instant::now();
+            while let Some(due) = slice.next(now, open.len(), tally) {
+                open.spawn(self.ask(due, run.load.patience));
+            }
+            let before = open.len();
+            if slice.is_over(now, before) {
+                break End::Done;
+            }
+            if slice.is_time_to_look(now) {
+                run.live.show(now, tally);
+                continue;
+            }
+            if run.stop.is_asked() {
+                // What is open is not lost: nobody has waited for it.
+                tally.sent -= before as u64;
+                break End::Stopped;
+            }
+            let done = tokio::select! {
+                biased;
+                Some(done) = open.join_next() => done,
+                slept = run.alarm.at(slice.wake()) => match slept {
+                    Ok(()) => continue,
+                    Err(_) => break End::Broken,
+                },
+                () = run.stop.asked() => continue,
+            };
+            let done = done.expect("a task that awaits a call does not panic, and nobody aborts it");
+            slice.received(done.received);
+            slice.settled(done.received, before, open.len());
+            if let Connection::Over = take(done, judge, tally) {
+                tally.lost += open.len() as u64;
+                break End::Broken;
+            }
+        };
+        slice.close(end, tally);
+        end
+    }
+
+    /// Says goodbye.
+    pub(super) async fn finish(self) {
+        self.client.shutdown().await;
+    }
+}
+
+/// Whether anything more can be asked.
+enum Connection {
+    There,
+    Over,
+}
+
+/// Counts what came of a request.
+fn take(done: Done, judge: &mut Judge, tally: &mut Tally) -> Connection {
+    match done.answer {
+        Ok(raw) => match judge.judge(&Ok(result(&raw)), done.number) {
+            Ok(()) => tally.good(done.due, done.received),
+            Err(wrong) => tally.wrong(wrong, raw.as_str().unwrap_or_default().as_bytes()),
+        },
+        Err(ClientError::TimedOut { .. }) => tally.lost += 1,
+        Err(ClientError::Closed(_)) => {
+            tally.lost += 1;
+            return Connection::Over;
+        }
+        Err(error) => {
+            let wrong = match &error {
+                ClientError::Refused { .. } => Wrong::Error,
+                ClientError::Http { .. } => Wrong::Http,
+                _ => Wrong::NoMessage,
+            };
+            tally.wrong(wrong, error.to_string().as_bytes());
+        }
+    }
+    Connection::There
+}
+
+/// What the client has scanned as JSON already.
+fn result(raw: &Raw) -> Json<'_> {
+    let text = raw.as_str().unwrap_or("null");
+    Json::parse(text.as_bytes()).expect("a result is JSON")
+}

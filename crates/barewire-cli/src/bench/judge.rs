@@ -1,0 +1,224 @@
+//! Answers -> good, or what is wrong with them. What is good the first answer says.
+
+use barewire::proto::json::{Json, Kind as JsonKind, Text};
+use barewire::proto::rpc::ErrorRef;
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use super::outstanding::DIGITS;
+use super::tally::Wrong;
+use super::template::digits;
+
+/// What all answers have in common.
+pub(super) struct Judge {
+    kind: Kind,
+    echo: Echo,
+}
+
+/// What a result is, as far as it is the same for all that succeed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Kind {
+    json: JsonKind,
+    is_error: bool,
+    is_complete: bool,
+    /// Which of [`MAIN`] it has, a bit each.
+    main: u16,
+}
+
+/// What the first answer repeated of what it was given.
+enum Echo {
+    Nothing,
+    /// The payload, which is another one each time: what follows its number, and where it was found last.
+    Payload {
+        tail: Vec<u8>,
+        at: usize,
+    },
+    /// Texts that are the same each time.
+    Fixed(Vec<Vec<u8>>),
+}
+
+/// Why a first answer is none to measure.
+#[derive(Debug, PartialEq)]
+pub(super) enum Unfit {
+    /// It is an error: its code and message.
+    Refused(String),
+    /// It says isError.
+    Failed(String),
+    /// It asks for something first.
+    AsksFirst,
+}
+
+impl Judge {
+    /// Learns from the answer to the request with this number.
+    pub(super) fn learn(
+        outcome: &Result<Json<'_>, ErrorRef<'_>>,
+        number: u64,
+        tail: Option<&[u8]>,
+        params: Option<&RawValue>,
+    ) -> Result<Self, Unfit> {
+        let result = match outcome {
+            Ok(result) => *result,
+            Err(error) => {
+                return Err(Unfit::Refused(format!("{} ({})", error.message.to_name(), error.code)));
+            }
+        };
+        let kind = Kind::of(result);
+        match kind {
+            Kind { is_error: true, .. } => return Err(Unfit::Failed(result.as_str().to_owned())),
+            Kind { is_complete: false, .. } => return Err(Unfit::AsksFirst),
+            _ => {}
+        }
+        let payload = tail.and_then(|tail| {
+            let at = found(result.as_bytes(), number, tail)?;
+            Some(Echo::Payload { tail: tail.to_vec(), at })
+        });
+        let echo = payload.unwrap_or_else(|| {
+            let mut given = params.map(texts).unwrap_or_default();
+            given.retain(|text| memmem::find(result.as_bytes(), text).is_some());
+            if given.is_empty() { Echo::Nothing } else { Echo::Fixed(given) }
+        });
+        Ok(Self { kind, echo })
+    }
+
+    /// Judges the answer to the request with this number.
+    pub(super) fn judge(
+        &mut self,
+        outcome: &Result<Json<'_>, ErrorRef<'_>>,
+        number: u64,
+    ) -> Result<(), Wrong> {
+        let Ok(result) = outcome else { return Err(Wrong::Error) };
+        let kind = Kind::of(*result);
+        if kind.is_error {
+            return Err(Wrong::Error);
+        }
+        if kind != self.kind {
+            return Err(Wrong::Kind);
+        }
+        let text = result.as_bytes();
+        match &mut self.echo {
+            Echo::Nothing => Ok(()),
+            Echo::Payload { tail, at } if stands(text, *at, number, tail) => Ok(()),
+            Echo::Payload { tail, at } => {
+                *at = found(text, number, tail).ok_or(Wrong::Echo)?;
+                Ok(())
+            }
+            Echo::Fixed(given) => match given.iter().all(|given| memmem::find(text, given).is_some()) {
+                true => Ok(()),
+                false => Err(Wrong::Echo),
+            },
+        }
+    }
+
+    /// Whether answers are compared with what was sent.
+    pub(super) fn checks_echo(&self) -> bool {
+        !matches!(self.echo, Echo::Nothing)
+    }
+}
+
+impl Kind {
+    fn of(result: Json<'_>) -> Self {
+        let mut kind = Self { json: result.kind(), is_error: false, is_complete: true, main: 0 };
+        if kind.json != JsonKind::Object {
+            return kind;
+        }
+        for member in result.members() {
+            if member.name == "isError" {
+                kind.is_error = member.value.kind() == JsonKind::True;
+            } else if member.name == "resultType" {
+                let text = Text::from_json(member.value);
+                kind.is_complete = text.is_some_and(|text| text == "complete");
+            } else if let Some(at) = MAIN.iter().position(|name| member.name == *name) {
+                kind.main |= 1 << at;
+            }
+        }
+        kind
+    }
+}
+
+/// Where a payload with this number stands in a text.
+fn found(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
+    memmem::find_iter(text, &digits(number)).find(|at| stands(text, *at, number, tail))
+}
+
+fn stands(text: &[u8], at: usize, number: u64, tail: &[u8]) -> bool {
+    let Some(text) = text.get(at..) else { return false };
+    let Some((found, rest)) = text.split_at_checked(DIGITS) else { return false };
+    found == digits(number) && rest.starts_with(tail)
+}
+
+/// The texts among the arguments of a tool or prompt, as they are written.
+fn texts(params: &RawValue) -> Vec<Vec<u8>> {
+    let Ok(params) = Json::parse(params.get().as_bytes()) else { return Vec::new() };
+    if params.kind() != JsonKind::Object {
+        return Vec::new();
+    }
+    let arguments = params.members().find(|member| member.name == "arguments");
+    let arguments = arguments.map(|member| member.value).filter(|json| json.kind() == JsonKind::Object);
+    let members = arguments.into_iter().flat_map(Json::members);
+    let texts = members.filter_map(|member| Text::from_json(member.value).map(Text::raw));
+    // Without the quotes: what is repeated may stand among other words.
+    let texts = texts.filter_map(|text| text.strip_prefix('"')?.strip_suffix('"'));
+    texts.filter(|text| text.len() >= SHORTEST).map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Members that make a result what it is. Those that may be there or not by chance are left out.
+const MAIN: [&str; 9] = [
+    "content",
+    "tools",
+    "resources",
+    "resourceTemplates",
+    "contents",
+    "prompts",
+    "messages",
+    "completion",
+    "supportedVersions",
+];
+
+/// A shorter text can stand in an answer by chance.
+const SHORTEST: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Result<Json<'_>, ErrorRef<'_>> {
+        Ok(Json::parse(text.as_bytes()).expect("JSON"))
+    }
+
+    #[test]
+    fn an_answer_is_compared_with_the_first() {
+        let first = json(r#"{"content":[{"type":"text","text":"1000000000abc"}]}"#);
+        let mut judge = Judge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
+        assert!(judge.checks_echo());
+        for (text, verdict) in [
+            (r#"{"content":[{"type":"text","text":"1000000001abc"}]}"#, Ok(())),
+            (r#"{"content":[{"text":"1000000001abc","type":"text"}]}"#, Ok(())),
+            (r#"{"content":[{"type":"text","text":"1000000002abc"}]}"#, Err(Wrong::Echo)),
+            (r#"{"content":[{"type":"text","text":"1000000001ab"}]}"#, Err(Wrong::Echo)),
+            (r#"{"content":[{"type":"text","text":"1000000001abc"}],"isError":true}"#, Err(Wrong::Error)),
+            (r#"{"tools":[]}"#, Err(Wrong::Kind)),
+            (r#"{"resultType":"input_required"}"#, Err(Wrong::Kind)),
+            ("7", Err(Wrong::Kind)),
+        ] {
+            assert_eq!(judge.judge(&json(text), 1_000_000_001), verdict, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_always_the_same_is_looked_for_if_the_first_answer_had_it() {
+        let params = r#"{"name":"t","arguments":{"text":"hello","n":"1","other":"gone"}}"#;
+        let params = RawValue::from_string(params.to_owned()).expect("JSON");
+        let first = json(r#"{"content":[{"text":"he says hello"}]}"#);
+        let mut judge = Judge::learn(&first, 0, None, Some(&params)).expect("a good one");
+        assert_eq!(judge.judge(&json(r#"{"content":["hello"]}"#), 1), Ok(()));
+        assert_eq!(judge.judge(&json(r#"{"content":["goodbye"]}"#), 1), Err(Wrong::Echo));
+    }
+
+    #[test]
+    fn a_first_answer_that_is_no_success_measures_nothing() {
+        let learn = |text: &str| Judge::learn(&json(text), 0, None, None).err();
+        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(Unfit::Failed(_))));
+        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(Unfit::AsksFirst));
+        assert_eq!(learn("{}"), None);
+    }
+}

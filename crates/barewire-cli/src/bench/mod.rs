@@ -1,0 +1,291 @@
+//! `barewire bench`: load for a server on stdio or over HTTP, and how it bears it.
+
+mod alarm;
+mod histogram;
+mod http;
+mod judge;
+mod lane;
+mod lend;
+mod load;
+mod outstanding;
+mod process;
+mod report;
+mod run;
+mod servers;
+mod slice;
+mod stdio;
+mod tally;
+mod template;
+mod wish;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::str::FromStr;
+use std::time::Duration;
+
+use barewire::proto::mcp::{Era, Revision};
+use tokio::runtime::Builder;
+
+use crate::along::Along;
+use crate::call::cannot_begin;
+use crate::call::missed::Reach;
+use crate::call::request::{Ask, Naming};
+use crate::call::signals::Signals;
+use crate::duration;
+use crate::output::Output;
+use crate::{Exit, Failure};
+use alarm::Alarm;
+use lane::Lane;
+use load::{Amount, Load};
+use run::{End, Live, Run, Stop};
+use servers::{At, Server};
+use wish::{Payload, Wish};
+
+/// Load an MCP server with requests, and measure how it bears it.
+///
+/// Starts PROGRAM, or goes to a URL, finds out which revision of MCP the server speaks, and sends one request again and again:
+/// what the server has for a ping, or what WHAT names. No tool is called that is not named. It is sent once before
+/// everything else, to see what a good answer looks like; from then on, answers that are lost, come twice or
+/// differ are counted.
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
+pub(crate) struct Args {
+    /// The name of a tool; or what `barewire call` takes: a method as tools/list, tools, read URI, prompt NAME. Without it, ping
+    /// or in the modern era server/discover
+    what: Option<String>,
+    /// Its arguments: key=value, or one JSON object; @FILE reads that from a file, - from stdin
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+    /// The program to start, and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+    /// Load the server at this URL, over HTTP
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    along: Along,
+    /// The process of the server at --url, if its CPU time and memory are to be measured
+    #[arg(long, value_name = "PID", requires = "url")]
+    pid: Option<u32>,
+    /// Load this server too, in turns with the first, and compare: a program or a URL; can be given several times
+    #[arg(long, value_name = "NAME=PROGRAM")]
+    against: Vec<String>,
+    /// Have at most so many requests open at once [default: 1; with --rate 1000]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    in_flight: Option<u32>,
+    /// Send so many requests a second, whatever comes back; without it, as fast as answers come
+    #[arg(long, value_name = "PER-SECOND", value_parser = rate)]
+    rate: Option<f64>,
+    /// Send a text of so many bytes along, each time another one: in the first text argument that is free, in KEY, or in _meta
+    /// where there are no arguments
+    #[arg(long, value_name = "[KEY=]BYTES", value_parser = Payload::parse)]
+    payload: Option<Payload>,
+    /// Go on for so long, for each server
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::some)]
+    duration: Duration,
+    /// Send so many requests to each server, however long it takes
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Go on for so long before anything is counted
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::parse)]
+    warm_up: Duration,
+    /// Take a request for lost that has no answer after this
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::some)]
+    timeout: Duration,
+    /// Speak this revision of MCP and no other
+    #[arg(long, value_name = "REVISION", value_parser = Revision::from_str)]
+    revision: Option<Revision>,
+    /// WHAT is the name of a tool, also if something else has this name
+    #[arg(long, conflicts_with = "method", requires = "what")]
+    tool: bool,
+    /// WHAT is a method, also if MCP has none of this name
+    #[arg(long, requires = "what")]
+    method: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire bench -- my-server                             round trips, one after the other
+  barewire bench --in-flight 64 -- my-server              as many as it can, 64 at a time
+  barewire bench echo --payload 4096 -- my-server         a tool, with 4 KiB of text
+  barewire bench add a=19 b=23 --count 10000 -- my-server
+  barewire bench --rate 2000 --duration 30 -- my-server   at a fixed rate
+  barewire bench --url http://127.0.0.1:8808/mcp --in-flight 8
+  barewire bench echo --payload 64 --against old='./server-1 --stdio' -- ./server-2 --stdio
+  barewire bench --json -- my-server                      for scripts";
+
+const NOTES: &str = "\
+At a fixed rate latency counts from when a request was due, not from when it could be sent: a
+server that stalls for a second is seen to do so by all that were due in that second, not by one.
+
+Several servers take turns of some 200 ms, in changing order, so that what disturbs the machine
+disturbs all of them. Ratios are those to the first. All are sent the same request: without WHAT,
+those that speak both eras are asked with a ping as soon as one of them speaks only the older.
+
+An answer is wrong if it is an error or says isError, if nobody asked under its id, if the id is
+written otherwise than it was asked (1.0 for 1; on stdio, over HTTP that is not seen), if it is of
+another kind than the first, and, if the first repeated the text that was sent, if it does not.
+
+CPU time is counted in ticks of the system's clock, mostly 10 ms: less than one is unknown, not 0.
+
+With --json the object has `stopped`, whether a signal ended it early, and `servers`. Each has:
+  name, server, transport, revision, era
+  request          method, name, bytes
+  load             in_flight, rate, payload, duration, count, warm_up, timeout
+  seconds          how long there was something to send or to wait for
+  sent, answered   requests, and good answers
+  lost, late       without an answer within --timeout, and answers after that
+  duplicated       second answers
+  wrong            by kind: unknown_id, id, no_message, error, kind, echo, http
+  unsent           due at a fixed rate, and not sent for want of room in flight
+  throughput       good answers a second
+  latency_us       min, mean, p50, p90, p99, p999, max
+  histogram        up_to_us and count, row by row
+  lag_us           p50, p99 and max of how late we were ourselves, at a fixed rate
+  usage            of the server: cpu_seconds, cpu_us_per_request, memory, peak_memory, processes
+  generator        of this program: cpu_us_per_request
+  ratio            to the first server: throughput, p50, p99, cpu
+  broken           why it ended before its time
+
+Ctrl-C and SIGTERM end it early; what was measured until then is printed.
+
+Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 nothing was measured.";
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let servers = Server::all(args)?;
+    let wish = args.wish()?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
+    let done = runtime.block_on(bench(args, servers, &wish, output));
+    runtime.shutdown_background();
+    done
+}
+
+async fn bench(args: &Args, servers: Vec<Server>, wish: &Wish, output: &mut Output) -> Result<Exit, Failure> {
+    // Before anything is started that a signal could leave behind.
+    let stop = Stop::on(Signals::catch().map_err(|error| cannot_begin(&error))?);
+    let load = args.load();
+    let alarm = Alarm::new().map_err(|error| cannot_begin(&error))?;
+    let mut run = Run { load: &load, alarm, live: Live::stderr(), stop };
+    let mut stop = run.stop.clone();
+    let mut lanes = tokio::select! {
+        lanes = open(args, &servers, wish) => lanes?,
+        () = stop.asked() => return Err(Failure::new("stopped before anything was measured")),
+    };
+    let end = measure(&mut run, &mut lanes).await;
+    run.live.clear();
+    report::print(output, args, &load, &lanes, end == End::Stopped)?;
+    // Whoever waits for the numbers does not wait for the end of the programs.
+    output.flush()?;
+    let times = 1 + u32::from(end == End::Stopped);
+    let finish = async {
+        for lane in &mut lanes {
+            lane.finish().await;
+        }
+    };
+    tokio::select! {
+        () = finish => {}
+        // Their watchers end them without us.
+        () = run.stop.times(times) => {}
+    }
+    Ok(if lanes.iter().all(Lane::is_clean) { Exit::Clean } else { Exit::No })
+}
+
+/// Connects to all of them. What is asked if nothing is said depends on the era: a server that speaks both is asked in the one of
+/// those that speak the older alone, so that all get the same.
+async fn open(args: &Args, servers: &[Server], wish: &Wish) -> Result<Vec<Lane>, Failure> {
+    let mut lanes = Vec::new();
+    for server in servers {
+        lanes.push(Lane::open(server.clone(), wish, args, args.revision).await?);
+    }
+    let revision = |lane: &Lane| lane.about.revision;
+    let legacy = lanes.iter().map(revision).filter(|revision| revision.era() == Era::Legacy).max();
+    let Some(legacy) = legacy.filter(|_| wish.ask.is_none()) else { return Ok(lanes) };
+    for (lane, server) in lanes.iter_mut().zip(servers) {
+        if revision(lane).era() == Era::Legacy {
+            continue;
+        }
+        // One that does not speak it keeps what it was asked, and the report says so.
+        if let Ok(other) = Lane::open(server.clone(), wish, args, Some(legacy)).await {
+            std::mem::replace(lane, other).finish().await;
+        }
+    }
+    Ok(lanes)
+}
+
+/// Warms up, and then gives everybody their turns.
+async fn measure(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
+    if !run.load.warm_up.is_zero() {
+        for lane in lanes.iter_mut() {
+            run.live.doing = format!("{}, warming up", lane.name);
+            if lane.slice(run, Amount::For(run.load.warm_up)).await == End::Stopped {
+                return End::Stopped;
+            }
+        }
+    }
+    for lane in lanes.iter_mut() {
+        lane.start();
+    }
+    let slices = run.load.amount.slices(lanes.len());
+    let mut end = End::Done;
+    'all: for (round, amount) in slices.iter().enumerate() {
+        for at in 0..lanes.len() {
+            // There and back again, so that nobody is always the first.
+            let at = if round % 2 == 0 { at } else { lanes.len() - 1 - at };
+            let lane = &mut lanes[at];
+            run.live.doing.clone_from(&lane.name);
+            if lane.slice(run, *amount).await == End::Stopped {
+                end = End::Stopped;
+                break 'all;
+            }
+        }
+    }
+    for lane in lanes.iter_mut() {
+        lane.stop(end).await;
+    }
+    end
+}
+
+impl Args {
+    fn load(&self) -> Load {
+        let usual = if self.rate.is_some() { 1000 } else { 1 };
+        let in_flight = self.in_flight.unwrap_or(usual);
+        Load {
+            in_flight: usize::try_from(in_flight).expect("no more than 100,000"),
+            rate: self.rate,
+            amount: self.count.map_or(Amount::For(self.duration), Amount::Count),
+            warm_up: self.warm_up,
+            patience: self.timeout,
+        }
+    }
+
+    fn wish(&self) -> Result<Wish, Failure> {
+        let naming = match (self.tool, self.method) {
+            (true, _) => Naming::Tool,
+            (false, true) => Naming::Method,
+            (false, false) => Naming::Any,
+        };
+        let ask = self.what.as_ref().map(|what| Ask::read(what, &self.arguments, naming)).transpose()?;
+        let wish = Wish { ask, payload: self.payload.clone() };
+        wish.check()?;
+        Ok(wish)
+    }
+
+    fn reach(&self, at: &At) -> Reach {
+        Reach {
+            revision: self.revision,
+            timeout: self.timeout,
+            over_http: !matches!(at, At::Program { .. }),
+            with_bearer: self.along.has_bearer() && matches!(at, At::Url(_)),
+        }
+    }
+}
+
+fn rate(text: &str) -> Result<f64, &'static str> {
+    match text.parse() {
+        Ok(rate) if (0.001..=10_000_000.0).contains(&rate) => Ok(rate),
+        _ => Err("a number of requests a second is expected, up to ten million"),
+    }
+}

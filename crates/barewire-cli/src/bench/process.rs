@@ -1,0 +1,96 @@
+//! /proc -> the CPU time and memory of a process and of all that it has started. Nothing where there is no /proc.
+
+use std::time::Duration;
+
+/// What a process and its descendants use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Usage {
+    /// Of all of them since they began, with those that have ended and were waited for.
+    pub(super) cpu: Duration,
+    /// Bytes in memory now. What they share is counted for each.
+    pub(super) memory: u64,
+    /// The most that each of those alive has had, added up.
+    pub(super) peak: u64,
+    pub(super) processes: usize,
+}
+
+/// What is used now; `None` if there is no such process, or no way to know.
+#[cfg(target_os = "linux")]
+pub(super) fn usage(pid: u32) -> Option<Usage> {
+    linux::usage(pid)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn usage(_: u32) -> Option<Usage> {
+    None
+}
+
+/// The CPU time of this process; none where it is not known.
+#[cfg(target_os = "linux")]
+pub(super) fn own_cpu() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn own_cpu() -> Duration {
+    Duration::ZERO
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::Usage;
+    use crate::processes::{Process, all};
+
+    pub(super) fn usage(root: u32) -> Option<Usage> {
+        let all = all();
+        if !all.iter().any(|process| process.pid == root) {
+            return None;
+        }
+        // Descendants, and those that have lost their parent but not their group, which a program that we start has for itself.
+        let mut tree = vec![root];
+        let mut at = 0;
+        while let Some(parent) = tree.get(at).copied() {
+            at += 1;
+            let belongs = |it: &&Process| it.parent == parent || (parent == root && it.group == root);
+            let found: Vec<u32> = all.iter().filter(belongs).map(|process| process.pid).collect();
+            for pid in found {
+                if !tree.contains(&pid) {
+                    tree.push(pid);
+                }
+            }
+        }
+        let ticks: u64 = all.iter().filter(|it| tree.contains(&it.pid)).map(|it| it.ticks).sum();
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let (mut memory, mut peak) = (0, 0);
+        for pid in &tree {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            memory += kibibytes(&status, "VmRSS:") * 1024;
+            peak += kibibytes(&status, "VmHWM:") * 1024;
+        }
+        let cpu = Duration::from_millis(ticks.saturating_mul(1000) / per_second);
+        Some(Usage { cpu, memory, peak, processes: tree.len() })
+    }
+
+    fn kibibytes(status: &str, name: &str) -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn this_process_uses_something() {
+            let usage = usage(std::process::id()).expect("it is there");
+            assert!(usage.memory > 0 && usage.peak >= usage.memory && usage.processes >= 1, "{usage:?}");
+            assert_eq!(super::usage(u32::MAX), None);
+        }
+    }
+}

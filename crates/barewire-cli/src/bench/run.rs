@@ -1,0 +1,102 @@
+//! What a slice of load needs besides its server: how much is wanted, the time, somebody who looks on, and the wish to stop.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::alarm::Alarm;
+use super::load::Load;
+use super::tally::Tally;
+use crate::call::signals::Signals;
+
+pub(super) struct Run<'a> {
+    pub(super) load: &'a Load,
+    pub(super) alarm: Alarm,
+    pub(super) live: Live,
+    pub(super) stop: Stop,
+}
+
+/// How a slice ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum End {
+    Done,
+    /// By Ctrl-C or SIGTERM.
+    Stopped,
+    /// The connection is over.
+    Broken,
+}
+
+/// How often we were asked to stop.
+#[derive(Clone)]
+pub(super) struct Stop(watch::Receiver<u32>);
+
+impl Stop {
+    /// Counts signals from now on.
+    pub(super) fn on(mut signals: Signals) -> Self {
+        let (count, told) = watch::channel(0);
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                count.send_modify(|count| *count += 1);
+            }
+        });
+        Self(told)
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+
+    /// Waits until we are.
+    pub(super) async fn asked(&mut self) {
+        self.times(1).await;
+    }
+
+    /// Waits until we were so often.
+    pub(super) async fn times(&mut self, times: u32) {
+        if self.0.wait_for(|count| *count >= times).await.is_err() {
+            // Whoever counts has ended with the runtime.
+            std::future::pending().await
+        }
+    }
+}
+
+/// A line on the terminal that says how far it is.
+pub(super) struct Live {
+    is_terminal: bool,
+    /// What is being done, for the beginning of the line.
+    pub(super) doing: String,
+    next: Instant,
+}
+
+impl Live {
+    pub(super) fn stderr() -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self { is_terminal, doing: String::new(), next: Instant::now() }
+    }
+
+    /// Draws the line, if it is time to.
+    pub(super) fn show(&mut self, now: Instant, tally: &Tally) {
+        if !self.is_terminal || now < self.next {
+            return;
+        }
+        self.next = now + DRAWN;
+        let answers = tally.good_answers();
+        let median = tally.latency.percentile(0.5).map_or(String::new(), |it| format!(", p50 {it:.1?}"));
+        let bad = tally.lost + tally.duplicated + tally.wrong_answers();
+        let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
+        let line = format!("{}: {answers} answers{median}{bad}", self.doing);
+        // If stderr is closed there is nobody to tell.
+        let _ = write!(io::stderr(), "\r\x1b[K{}", crate::output::shown(line.as_bytes(), 78));
+    }
+
+    pub(super) fn clear(&self) {
+        if self.is_terminal {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Fast enough to see that it goes on, and not to read.
+const DRAWN: Duration = Duration::from_millis(200);

@@ -1,0 +1,248 @@
+//! What the command line says about the request -> a method and params for this server, with the payload in its place.
+
+use barewire::client::{Client, ClientError};
+use barewire::proto::mcp::{Era, Tool};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::template::payload;
+use crate::Failure;
+use crate::call::given::{Given, Pair, Text};
+use crate::call::missed::{Missed, Reach};
+use crate::call::request::{self, Ask, Request};
+use crate::call::schema::{Fields, Type};
+use crate::output::shown;
+
+/// What is to be asked, before any server is known.
+pub(super) struct Wish {
+    /// What an era has for this if nothing is said.
+    pub(super) ask: Option<Ask>,
+    pub(super) payload: Option<Payload>,
+}
+
+/// How much is sent along, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Payload {
+    pub(super) bytes: usize,
+    /// The argument, if it is named.
+    pub(super) key: Option<String>,
+}
+
+impl Payload {
+    /// `BYTES` or `KEY=BYTES`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (key, bytes) = match text.rsplit_once('=') {
+            Some((key, bytes)) => (Some(key.to_owned()), bytes),
+            None => (None, text),
+        };
+        match bytes.parse() {
+            Ok(bytes) if (LEAST..=MOST).contains(&bytes) => Ok(Self { bytes, key }),
+            _ => Err(format!("BYTES or KEY=BYTES is expected, from {LEAST} to {MOST} bytes")),
+        }
+    }
+}
+
+impl Wish {
+    /// What can be wrong before a server is asked.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match &self.ask {
+            Some(Ask::List { names, .. }) if !names.is_empty() => {
+                Err(Failure::new("a list is asked for as a whole").hint("leave the names out"))
+            }
+            Some(Ask::Method { method, .. })
+                if ["initialize", "subscriptions/listen"].contains(&&**method) =>
+            {
+                Err(Failure::new(format!("{method} is no request to send again and again")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The request for this server.
+    pub(super) async fn request(&self, client: &Client, reach: &Reach) -> Result<Request, Failure> {
+        let ask = match &self.ask {
+            Some(ask) => ask.clone(),
+            None => Ask::Method { method: usual(client.era()).to_owned(), given: Given::Nothing },
+        };
+        let Some(wanted) = &self.payload else { return prepared(ask, client, reach).await };
+        let text = payload(wanted.bytes);
+        match ask {
+            Ask::Tool { name, given } => {
+                let tools = client.list_tools().await.map_err(|error| missed(&error, reach))?;
+                let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
+                    return Err(request::no_such("tool", &name, &request::names(&tools)).into());
+                };
+                let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
+                prepared(Ask::Tool { name, given }, client, reach).await
+            }
+            Ask::Prompt { name, given } => {
+                let prompts = client.list_prompts().await.map_err(|error| missed(&error, reach))?;
+                let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+                    let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
+                    return Err(request::no_such("prompt", &name, &names).into());
+                };
+                let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
+                prepared(Ask::Prompt { name, given }, client, reach).await
+            }
+            _ if wanted.key.is_some() => {
+                Err(Failure::new("--payload: only tools and prompts have arguments to fill")
+                    .hint("without a name the payload is sent in _meta"))
+            }
+            ask => {
+                let request = prepared(ask, client, reach).await?;
+                let params =
+                    request.with_meta(&json!({ PADDING: text })).map_err(|error| missed(&error, reach))?;
+                Ok(Request { params, ..request })
+            }
+        }
+    }
+}
+
+/// What is asked if nothing is said: the least that an era has.
+fn usual(era: Era) -> &'static str {
+    match era {
+        Era::Modern => "server/discover",
+        _ => "ping",
+    }
+}
+
+async fn prepared(ask: Ask, client: &Client, reach: &Reach) -> Result<Request, Failure> {
+    let request = ask.prepare(client, reach).await.map_err(said)?;
+    if request.is_notification() {
+        let method = shown(request.method.as_bytes(), LONGEST);
+        return Err(Failure::new(format!("{method} is a notification, which nobody answers")));
+    }
+    Ok(request)
+}
+
+/// The arguments with one more.
+fn filled(
+    name: &str,
+    given: Given,
+    fields: &Fields,
+    wanted: &Payload,
+    text: String,
+) -> Result<Given, Failure> {
+    let is_given = |key: &str| match &given {
+        Given::Nothing => false,
+        Given::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
+        Given::Object(object) => keys(object).iter().any(|other| other == key),
+    };
+    let name = shown(name.as_bytes(), LONGEST);
+    let key = match &wanted.key {
+        Some(key) if is_given(key) => {
+            let key = shown(key.as_bytes(), LONGEST);
+            return Err(Failure::new(format!("{key} is given, and --payload would fill it"))
+                .hint("leave one of them out"));
+        }
+        Some(key) => key.clone(),
+        None => {
+            let takes_text = |field: &&crate::call::schema::Field| {
+                field.may_be(Type::String)
+                    && field.choices.is_none()
+                    && field.limits.format.is_none()
+                    && !is_given(&field.name)
+            };
+            let mut fit: Vec<_> = fields.fields.iter().filter(takes_text).collect();
+            fit.sort_by_key(|field| !field.required);
+            let Some(field) = fit.first() else {
+                return Err(Failure::new(format!("--payload: {name} has no text argument to fill"))
+                    .hint("--payload KEY=BYTES names one; the schema may not say so"));
+            };
+            field.name.clone()
+        }
+    };
+    Ok(match given {
+        Given::Nothing => Given::Pairs(vec![Pair { key, value: Text::Plain(text) }]),
+        Given::Pairs(mut pairs) => {
+            pairs.push(Pair { key, value: Text::Plain(text) });
+            Given::Pairs(pairs)
+        }
+        Given::Object(object) => {
+            let inner = object.get().trim().trim_start_matches('{').trim_end_matches('}').trim();
+            let comma = if inner.is_empty() { "" } else { "," };
+            let open = object.get().trim().strip_suffix('}').expect("an object ends with a brace");
+            let all = format!("{open}{comma}{}:{}}}", json!(key), json!(text));
+            Given::Object(RawValue::from_string(all).expect("an object with one more member"))
+        }
+    })
+}
+
+fn keys(object: &RawValue) -> Vec<String> {
+    let json = barewire::proto::json::Json::parse(object.get().as_bytes());
+    let members = json.into_iter().flat_map(barewire::proto::json::Json::members);
+    members.map(|member| member.name.to_name().into_owned()).collect()
+}
+
+/// Why there is no request.
+pub(super) fn missed(error: &ClientError, reach: &Reach) -> Failure {
+    said(Missed::unasked(error, reach))
+}
+
+/// Without the hints that name options which only `call` has.
+fn said(missed: Missed) -> Failure {
+    let failure = Failure::new(missed.what);
+    match missed.hint {
+        Some(hint) if !OF_CALL.iter().any(|option| hint.contains(option)) => failure.hint(hint),
+        _ => failure,
+    }
+}
+
+const OF_CALL: [&str; 3] = ["--raw", "--lenient", "--framing"];
+
+/// Where the payload of a request without arguments is. Everybody may put something into `_meta`, and nobody has to read it.
+const PADDING: &str = "barewire/padding";
+
+/// Its number has ten digits, by which one answer is told from the other.
+const LEAST: usize = super::outstanding::DIGITS;
+
+/// As large as a frame may be here, with what an answer says besides.
+const MOST: usize = 32 * 1024 * 1024;
+
+/// As much of a name as fits a line.
+const LONGEST: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{"properties":{"mode":{"enum":["a"]},"n":{"type":"integer"},"note":{"type":"string"},
+        "text":{"type":"string"}},"required":["text","n"]}"#;
+
+    fn fill(given: Given, payload: &str) -> Result<String, Failure> {
+        let fields = Fields::of(&RawValue::from_string(SCHEMA.to_owned()).expect("JSON"));
+        let payload = Payload::parse(payload).expect("a payload");
+        Ok(match filled("tool", given, &fields, &payload, "x".to_owned())? {
+            Given::Pairs(pairs) => pairs.iter().map(|pair| format!("{} ", pair.key)).collect(),
+            Given::Object(object) => object.get().to_owned(),
+            Given::Nothing => unreachable!("it was filled"),
+        })
+    }
+
+    fn object(text: &str) -> Given {
+        Given::Object(RawValue::from_string(text.to_owned()).expect("JSON"))
+    }
+
+    #[test]
+    fn the_payload_fills_the_first_text_that_is_missing() {
+        let filled = |given, payload| fill(given, payload).ok();
+        assert_eq!(filled(Given::Nothing, "64").as_deref(), Some("text "));
+        assert_eq!(filled(object(r#"{"n":1}"#), "64").as_deref(), Some(r#"{"n":1,"text":"x"}"#));
+        assert_eq!(filled(object("{ }"), "64").as_deref(), Some(r#"{ "text":"x"}"#));
+        assert_eq!(filled(object(r#"{"text":"a"}"#), "64").as_deref(), Some(r#"{"text":"a","note":"x"}"#));
+        assert_eq!(filled(object(r#"{"text":"a","note":"b"}"#), "64"), None);
+        assert_eq!(filled(object(r#"{"text":"a"}"#), "text=64"), None);
+        assert_eq!(
+            filled(object(r#"{"text":"a"}"#), "more=64").as_deref(),
+            Some(r#"{"text":"a","more":"x"}"#)
+        );
+    }
+
+    #[test]
+    fn a_payload_has_a_size() {
+        assert_eq!(Payload::parse("text=64"), Ok(Payload { bytes: 64, key: Some("text".to_owned()) }));
+        for text in ["", "9", "text", "text=", "64=text", "99999999999"] {
+            assert!(Payload::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Findings that are known <-> a file of them.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::find;
+use super::finding::Finding;
+use super::report::Report;
+use crate::Failure;
+
+/// What was found before.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Baseline {
+    version: u32,
+    pub(super) findings: Vec<Known>,
+}
+
+/// A finding without what differs from run to run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Known {
+    pub(super) check: String,
+    party: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    path: String,
+    /// Numbers are written as #, but for codes and revisions.
+    pub(super) detail: String,
+}
+
+impl Baseline {
+    pub(super) fn of(report: &Report) -> Self {
+        let mut findings: Vec<Known> = report.findings().map(Known::of).collect();
+        findings.sort();
+        findings.dedup();
+        Self { version: 1, findings }
+    }
+
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let cannot =
+            |why: String| Failure::new(format!("cannot read the baseline {}: {why}", path.display()));
+        let text = std::fs::read(path)
+            .map_err(|error| cannot(error.to_string()).hint("--write-baseline writes one"))?;
+        let read: Self = serde_json::from_slice(&text).map_err(|error| cannot(error.to_string()))?;
+        if read.version != 1 {
+            return Err(cannot(format!("its version is {}, and only 1 is known", read.version)));
+        }
+        if let Some(known) = read.findings.iter().find(|known| find(&known.check).is_none()) {
+            return Err(cannot(format!("there is no check {:?}", known.check))
+                .hint("barewire check --list shows all"));
+        }
+        Ok(read)
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let mut text = serde_json::to_string_pretty(self).expect("strings are always JSON");
+        text.push('\n');
+        std::fs::write(path, text)
+            .map_err(|error| Failure::new(format!("cannot write the baseline {}: {error}", path.display())))
+    }
+}
+
+impl Known {
+    pub(super) fn of(finding: &Finding) -> Self {
+        let fingerprint = finding.fingerprint();
+        let mut parts = fingerprint.splitn(4, '|').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Self { check: next(), party: next(), path: next(), detail: next() }
+    }
+}

@@ -1,0 +1,168 @@
+//! A program or a URL -> findings: it is started as often as necessary, spoken to in every era it knows, well and badly.
+
+mod answer;
+mod calls;
+mod ending;
+mod eras;
+mod group;
+mod handshake;
+pub(super) mod http;
+mod lab;
+mod modern;
+mod ordinary;
+mod probes;
+mod progress;
+mod rough;
+mod sample;
+mod talk;
+mod tape;
+mod web;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use barewire::proto::mcp::{Era, Revision};
+use barewire::transport::Child;
+use serde_json::Value;
+use tokio::runtime::Builder;
+
+use super::catalogue::{Place, all};
+use super::ledger::{Ledger, Skip};
+use crate::Failure;
+use crate::record::{Capture, Clock, Redactor};
+use lab::{Lab, Target, Wishes};
+use progress::Progress;
+use tape::Shared;
+
+/// Whom to check.
+pub(super) enum Whom<'a> {
+    Program { program: &'a OsString, args: &'a [OsString] },
+    Url(http::At<'a>),
+}
+
+/// What is allowed and wanted.
+pub(super) struct Terms<'a> {
+    pub(super) calls: Vec<(String, Value)>,
+    pub(super) all_calls: bool,
+    pub(super) wanted: Vec<&'static str>,
+    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
+    pub(super) record: Option<&'a Path>,
+    pub(super) redactor: Redactor,
+    pub(super) quiet: bool,
+}
+
+/// What came of it.
+pub(super) struct Live {
+    pub(super) ledger: Ledger,
+    pub(super) about: About,
+}
+
+/// What was found out about the server.
+#[derive(Default, Clone)]
+pub(crate) struct About {
+    pub(crate) name: Option<String>,
+    /// The legacy revisions that it agreed to.
+    pub(crate) legacy: Vec<Revision>,
+    pub(crate) modern: bool,
+    /// Whether it was spoken to in any era.
+    pub(crate) answers: bool,
+    /// Processes that were started, or exchanges over HTTP.
+    pub(crate) processes: u32,
+    /// Whether time was up before everything was done.
+    pub(crate) is_cut: bool,
+}
+
+pub(super) fn run(whom: Whom<'_>, terms: Terms<'_>) -> Result<Live, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
+    let live = runtime.block_on(async {
+        match whom {
+            Whom::Program { program, args } => check(program, args, terms).await,
+            Whom::Url(at) => http::check(at, terms).await,
+        }
+    });
+    runtime.shutdown_background();
+    live
+}
+
+impl Terms<'_> {
+    /// A lab for it, with nothing on its tape.
+    fn lab(self, target: Target) -> Result<Lab, Failure> {
+        let clock = Clock::start();
+        let capture = match self.record {
+            Some(path) => Some(Capture::create(path, clock, self.redactor, &[("by", "check")])?),
+            None => None,
+        };
+        Ok(Lab {
+            target,
+            tape: Shared::new(clock, capture),
+            patience: self.patience,
+            until: Instant::now() + self.timeout,
+            wishes: Wishes { calls: self.calls, all_calls: self.all_calls, wanted: self.wanted },
+            progress: Progress::new(self.quiet),
+            started: 0,
+            light: "ping",
+            asks_for: Revision::LATEST_LEGACY,
+            has_handshake: false,
+            ignores_eof: false,
+        })
+    }
+}
+
+async fn check(program: &OsString, args: &[OsString], terms: Terms<'_>) -> Result<Live, Failure> {
+    let argv = std::iter::once(program).chain(args).cloned().collect();
+    let mut lab = terms.lab(Target::Program { child: Child::new(program).args(args), argv })?;
+    let mut about = About::default();
+    let found = eras::find(&mut lab, &mut about).await?;
+    let main = course(&mut lab, found, &mut about).await?;
+    if let Some(era) = main {
+        rough::run(&mut lab, era).await?;
+    }
+    about.processes = lab.started;
+    finish(lab, about, main, Place::Stdio)
+}
+
+/// What is the same over pipes and over HTTP: what well-behaved clients do, in every era.
+async fn course(lab: &mut Lab, found: eras::Found, about: &mut About) -> Result<Option<Era>, Failure> {
+    lab.has_handshake = found.legacy.is_some();
+    about.answers = found.legacy.is_some() || found.modern.is_some();
+    let mut main = None;
+    if let Some((talk, surface)) = found.legacy {
+        if ordinary::run(lab, talk, surface).await? {
+            main = Some(Era::Legacy);
+            handshake::run(lab, about).await?;
+        }
+    } else {
+        handshake::skip(lab);
+    }
+    if let Some((talk, surface)) = found.modern {
+        about.modern = true;
+        ordinary::run(lab, talk, surface).await?;
+        main = main.or(Some(Era::Modern));
+    } else {
+        modern::skip(lab);
+    }
+    Ok(main)
+}
+
+/// All is over: what could not be done, what was found, and whether it could be kept.
+fn finish(lab: Lab, mut about: About, main: Option<Era>, place: Place) -> Result<Live, Failure> {
+    about.is_cut = lab.is_late();
+    if about.is_cut {
+        for check in all().filter(|check| check.runs_on(place)) {
+            if !lab.tape.is_settled(check) && main.is_some() {
+                lab.tape.incomplete(check, "time was up before it could run; --timeout gives more");
+            }
+        }
+    }
+    for check in all().filter(|check| check.hostile && main.is_none()) {
+        lab.tape.skip(check, Skip::Nothing("no MCP server answers".to_owned()));
+    }
+    let tape = lab.tape.clone();
+    drop(lab);
+    let (ledger, kept) = tape.finish();
+    kept.map_err(|error| Failure::new(format!("cannot write the capture: {error}")))?;
+    Ok(Live { ledger, about })
+}

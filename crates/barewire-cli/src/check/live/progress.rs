@@ -1,0 +1,36 @@
+//! What is being checked -> a line on the terminal that is written over and over, or nothing.
+
+use std::io::{self, IsTerminal, Write};
+
+/// A line on stderr, if somebody looks.
+pub(super) struct Progress {
+    is_shown: bool,
+    width: usize,
+}
+
+impl Progress {
+    pub(super) fn new(quiet: bool) -> Self {
+        let stderr = io::stderr();
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let width = terminal_size::terminal_size_of(&stderr).map_or(80, |(width, _)| usize::from(width.0));
+        Self { is_shown: !quiet && !dumb && stderr.is_terminal(), width }
+    }
+
+    /// Shows what is done now, in place of what was shown before.
+    pub(super) fn say(&self, what: &str, processes: u32) {
+        if self.is_shown {
+            let line = format!("checking {what} ({processes} started)");
+            let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        }
+    }
+}
+
+/// The line is gone when it is over.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A schema -> a value that may hold to it: enough to call a tool that only looks.
+
+use serde_json::{Map, Value, json};
+
+/// The smallest value that the schema seems to ask for; `None` if that cannot be told.
+pub(super) fn sample(schema: &Value, depth: usize) -> Option<Value> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    for given in ["const", "default"] {
+        if let Some(value) = schema.get(given) {
+            return Some(value.clone());
+        }
+    }
+    for given in ["examples", "enum"] {
+        if let Some(value) = schema.get(given).and_then(Value::as_array).and_then(|values| values.first()) {
+            return Some(value.clone());
+        }
+    }
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(choices) = schema.get(choice).and_then(Value::as_array) {
+            return choices.iter().find_map(|schema| sample(schema, depth + 1));
+        }
+    }
+    let kind = match schema.get("type") {
+        Some(Value::String(kind)) => kind.as_str(),
+        Some(Value::Array(kinds)) => kinds.iter().find_map(Value::as_str)?,
+        // What has properties is an object; what says nothing takes anything; the rest refers elsewhere.
+        None if schema.get("properties").is_some() => "object",
+        None if schema.as_object().is_some_and(Map::is_empty) => "string",
+        _ => return None,
+    };
+    Some(match kind {
+        "object" => return object(schema, depth),
+        "string" => string(schema)?,
+        "integer" | "number" => number(schema),
+        "boolean" => json!(false),
+        "array" if schema.get("minItems").and_then(Value::as_u64).unwrap_or(0) > 0 => {
+            json!([sample(schema.get("items")?, depth + 1)?])
+        }
+        "array" => json!([]),
+        "null" => Value::Null,
+        _ => return None,
+    })
+}
+
+/// The required members.
+fn object(schema: &Value, depth: usize) -> Option<Value> {
+    let mut members = Map::new();
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    for name in required.filter_map(Value::as_str) {
+        let property = schema.get("properties").and_then(|it| it.get(name))?;
+        members.insert(name.to_owned(), sample(property, depth + 1)?);
+    }
+    Some(Value::Object(members))
+}
+
+fn string(schema: &Value) -> Option<Value> {
+    if schema.get("pattern").is_some() {
+        return None;
+    }
+    let text = match schema.get("format").and_then(Value::as_str) {
+        None => "barewire",
+        Some("date") => "2026-07-28",
+        Some("date-time") => "2026-07-28T00:00:00Z",
+        Some("uri" | "url") => "https://example.com/",
+        Some("email") => "somebody@example.com",
+        Some(_) => return None,
+    };
+    let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
+    let most = schema.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
+    let length = text.len() as u64;
+    (least..=most).contains(&length).then(|| json!(text)).or_else(|| {
+        let length = usize::try_from(least.min(64)).ok()?.max(usize::from(most > 0));
+        Some(json!("x".repeat(length)))
+    })
+}
+
+fn number(schema: &Value) -> Value {
+    match (schema.get("minimum"), schema.get("maximum")) {
+        (Some(least), _) => least.clone(),
+        (None, Some(most)) if most.as_f64().is_some_and(|most| most < 1.0) => most.clone(),
+        _ => json!(1),
+    }
+}
+
+/// Deeper schemas are for other tools.
+const MAX_DEPTH: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_required_members_are_made_up() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "integer", "minimum": 3},
+                "b": {"enum": ["x", "y"]},
+                "c": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "d": {"type": "string"},
+            },
+            "required": ["a", "b", "c"],
+        });
+        assert_eq!(sample(&schema, 0), Some(json!({"a": 3, "b": "x", "c": ["barewire"]})));
+        assert_eq!(sample(&json!({"type": "object"}), 0), Some(json!({})));
+    }
+
+    #[test]
+    fn what_cannot_be_made_up_is_not_called() {
+        for property in [json!({"type": "string", "pattern": "^a{7}$"}), json!({"$ref": "#/$defs/x"})] {
+            let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
+            assert_eq!(sample(&schema, 0), None);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `barewire man`: the command line, its examples and its notes -> pages for man(1).
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Command;
+use clap_mangen::Man;
+
+use crate::nearest::nearest;
+use crate::output::{Output, shown};
+use crate::{Exit, Failure};
+
+/// Print the manual page of barewire, or of one of its verbs.
+///
+/// The page is printed as man(1) reads it; no pager is started.
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The verb; without one it is the page about all of them
+    verb: Option<String>,
+    /// Write the pages of barewire and of all verbs into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "verb", value_hint = clap::ValueHint::DirPath)]
+    to: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire man | man -l -                        look at it
+  barewire man call | man -l -                   at the page of a verb
+  barewire man --to ~/.local/share/man/man1      for man barewire and man barewire-call";
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    // `barewire help` has no page: it shows what the pages say.
+    let mut program = crate::command().disable_help_subcommand(true);
+    program.build();
+    if let Some(folder) = &args.to {
+        let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
+        for command in std::iter::once(&program).chain(verbs) {
+            let file = folder.join(format!("{}.1", title(command)));
+            let written = page(command, &program).and_then(|page| std::fs::write(&file, page));
+            written.map_err(|error| cannot_write(&file, &error))?;
+        }
+        return Ok(Exit::Clean);
+    }
+    let command = match &args.verb {
+        None => &program,
+        Some(verb) => program.find_subcommand(verb).ok_or_else(|| unknown(verb, &program))?,
+    };
+    output.write_all(&page(command, &program)?)?;
+    Ok(Exit::Clean)
+}
+
+/// One page: the sections of `--help` in the order that man pages have them, and the examples early here too.
+fn page(command: &Command, program: &Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    let is_program = command.get_name() == program.get_name();
+    let version = program.get_version().unwrap_or_default();
+    let man = Man::new(command.clone()).source(format!("barewire {version}")).manual("barewire");
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    let usage = command.clone().render_usage().to_string();
+    section(&mut page, "SYNOPSIS", usage.trim_start_matches("Usage: "))?;
+    man.render_description_section(&mut page)?;
+    if let Some(examples) = command.get_before_help() {
+        section(&mut page, "EXAMPLES", examples.to_string().trim_start_matches("Examples:\n"))?;
+    }
+    man.render_options_section(&mut page)?;
+    if is_program {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some(notes) = command.get_after_help() {
+        let notes = notes.to_string();
+        let (notes, codes) = match notes.split_once(EXIT_CODES) {
+            Some((notes, codes)) => (notes.trim_end(), Some(codes)),
+            None => (&notes[..], None),
+        };
+        if !notes.is_empty() {
+            section(&mut page, "NOTES", notes)?;
+        }
+        if let Some(codes) = codes {
+            section(&mut page, "EXIT STATUS", codes)?;
+        }
+    }
+    if is_program {
+        section(&mut page, "ENVIRONMENT", ENVIRONMENT)?;
+    } else {
+        section(&mut page, "SEE ALSO", "barewire(1)")?;
+    }
+    Ok(page)
+}
+
+/// A heading, and text that keeps its lines.
+fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> io::Result<()> {
+    writeln!(page, ".SH \"{heading}\"\n.nf")?;
+    for line in text.lines() {
+        writeln!(page, "{}", literal(line))?;
+    }
+    writeln!(page, ".fi")
+}
+
+/// A line that roff prints as it is. A hyphen would become a longer one that no shell takes for an option.
+fn literal(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    if line.starts_with(['.', '\'']) {
+        out.push_str("\\&");
+    }
+    for c in line.chars() {
+        match c {
+            '\\' => out.push_str("\\e"),
+            '-' => out.push_str("\\-"),
+            '\'' => out.push_str("\\(aq"),
+            '`' => out.push_str("\\(ga"),
+            '^' => out.push_str("\\(ha"),
+            '~' => out.push_str("\\(ti"),
+            c if c.is_ascii() => out.push(c),
+            c => write!(out, "\\[u{:04X}]", u32::from(c)).expect("a String takes everything"),
+        }
+    }
+    out
+}
+
+fn title(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> Failure {
+    let name = shown(file.as_os_str().as_encoded_bytes(), 200);
+    Failure::new(format!("cannot write {name}: {error}"))
+        .hint("--to takes a folder that is there, as ~/.local/share/man/man1")
+}
+
+fn unknown(verb: &str, program: &Command) -> Failure {
+    let names = program.get_subcommands().map(Command::get_name);
+    let failure = Failure::new(format!("there is no verb {}", shown(verb.as_bytes(), 40)));
+    match nearest(verb, names) {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure.hint("barewire --help lists them"),
+    }
+}
+
+/// What the last paragraph of a verb's notes begins with.
+const EXIT_CODES: &str = "Exit codes: ";
+
+const ENVIRONMENT: &str = "\
+NO_COLOR         no colours, if it is not empty
+CLICOLOR_FORCE   colours also where the output is no terminal, if it is not empty
+CLICOLOR         no colours, if it is 0
+TERM             no colours, if it is dumb
+COLUMNS          how wide lines may be, where the output is no terminal";

@@ -1,0 +1,82 @@
+//! The system -> its processes.
+
+/// One that runs, or has ended and was not waited for.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) name: String,
+    pub(crate) is_dead: bool,
+    /// CPU time in ticks of the clock: its own, and of its children that have ended. 0 where it is not known.
+    pub(crate) ticks: u64,
+}
+
+/// All that there are.
+#[cfg(target_os = "linux")]
+pub(crate) fn all() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers
+        .filter_map(|pid| Process::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+impl Process {
+    /// A line of /proc/PID/stat. The name of the program stands in parentheses and may hold any others.
+    fn parse(line: &str) -> Option<Self> {
+        let (pid, rest) = line.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        // proc(5) counts from 1, with the pid and the name before these.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let small = |field: usize| u32::try_from(number(field)?).ok();
+        Some(Self {
+            pid: pid.parse().ok()?,
+            parent: small(4)?,
+            group: small(5)?,
+            name: name.to_owned(),
+            is_dead: matches!(fields.first(), Some(&("Z" | "X"))),
+            ticks: (14..=17).map(number).sum::<Option<u64>>()?,
+        })
+    }
+}
+
+/// All that there are.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn all() -> Vec<Process> {
+    let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,pgid=,stat=,comm="]).output();
+    let Ok(listed) = listed else { return Vec::new() };
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let process = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (pid, parent, group) = (words.next()?, words.next()?, words.next()?);
+        let is_dead = words.next()?.starts_with('Z');
+        let name = words.collect::<Vec<_>>().join(" ");
+        let (pid, parent, group) = (pid.parse().ok()?, parent.parse().ok()?, group.parse().ok()?);
+        Some(Process { pid, parent, group, name, is_dead, ticks: 0 })
+    };
+    text.lines().filter_map(process).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_program_may_have_any_name() {
+        let line = "42 (a) b (c) S 7 8 9 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 100";
+        let process =
+            Process { pid: 42, parent: 7, group: 8, name: "a) b (c".into(), is_dead: false, ticks: 100 };
+        assert_eq!(Process::parse(line), Some(process));
+        assert_eq!(Process::parse("42"), None);
+    }
+
+    #[test]
+    fn this_process_is_one_of_them() {
+        let own = std::process::id();
+        assert!(all().iter().any(|process| process.pid == own && !process.is_dead));
+    }
+}

@@ -1,0 +1,193 @@
+//! Rows and bars -> lines for a terminal.
+
+use std::time::Duration;
+
+use barewire::proto::mcp::Side;
+use unicode_width::UnicodeWidthStr;
+
+use super::bars::{Bar, Bars, Look};
+use super::rows::{Arrow, Drawn, Head, Rows};
+use crate::output::{shown, took, wrap};
+
+/// Two lifelines with arrows between them.
+pub(super) fn rows(rows: &Rows, width: usize) -> String {
+    let rounds = rows.spans.iter().any(|span| span.rounds > 1);
+    let right = usize::from(rounds) * 2 + if rows.several { 13 } else { 0 };
+    let times = wide(rows.rows.iter().filter_map(|row| row.time));
+    let room = width.saturating_sub(times + 4 + right).max(20);
+    let mut out = String::new();
+    let unit = if rows.rows.iter().any(|row| row.time.is_some()) { "seconds" } else { "" };
+    push(&mut out, &format!("{unit:>times$}  {:<1$}Server", "Client", room + 2 - 6));
+    for (index, row) in rows.rows.iter().enumerate() {
+        let active = |side: Side, from: usize, to: usize| {
+            rows.spans.iter().any(|span| span.on == side && span.first <= from && span.last >= to)
+        };
+        // An arrow meets a bar where it begins and where it ends.
+        let line = |side| if active(side, index, index) { '┃' } else { '│' };
+        let (client, server) = (line(Side::Client), line(Side::Server));
+        let middle = match &row.what {
+            Drawn::Arrow(arrow) => arrow_text(arrow, room),
+            Drawn::Said { text, bad } => {
+                let mark = if *bad { "! " } else { "" };
+                centred(&format!("{mark}{text}"), room)
+            }
+            Drawn::Later(time) => centred(&format!("· · · {} later · · ·", took(*time)), room),
+        };
+        let time = row.time.map_or(String::new(), seconds);
+        let bracket = if rounds { bracket(rows, index) } else { "" };
+        let tag = match &row.what {
+            Drawn::Arrow(arrow) => arrow.tag.as_str(),
+            Drawn::Said { .. } | Drawn::Later(_) => "",
+        };
+        push(&mut out, &format!("{time:>times$}  {client}{middle}{server}{bracket} {tag}"));
+    }
+    out
+}
+
+/// Holds the rounds of an operation together.
+fn bracket(rows: &Rows, index: usize) -> &'static str {
+    let mut spans = rows.spans.iter().filter(|span| span.rounds > 1);
+    let Some(span) = spans.find(|span| span.first <= index && index <= span.last) else { return "  " };
+    match index {
+        _ if index == span.first => " ┐",
+        _ if index == span.last => " ┘",
+        _ => " │",
+    }
+}
+
+fn arrow_text(arrow: &Arrow, room: usize) -> String {
+    // Requests are drawn through, answers dashed; a notification has an open head, and what failed a cross.
+    let (dash, point) = match (arrow.head, arrow.from) {
+        (Head::Ask, Side::Client) => ('─', '>'),
+        (Head::Ask, Side::Server) => ('─', '<'),
+        (Head::Answer, Side::Client) => ('╌', '>'),
+        (Head::Answer, Side::Server) => ('╌', '<'),
+        (Head::Failure | Head::Odd, _) => ('╌', 'x'),
+        (Head::Note, Side::Client) => ('─', ')'),
+        (Head::Note, Side::Server) => ('─', '('),
+    };
+    let aside = if arrow.aside.is_empty() { String::new() } else { format!(" {} ", arrow.aside) };
+    let label = shown(arrow.label.as_bytes(), room.saturating_sub(aside.width() + 8));
+    let fill = room.saturating_sub(label.width() + aside.width() + 7);
+    let dashes: String = std::iter::repeat_n(dash, fill).collect();
+    match arrow.from {
+        Side::Client => format!("{dash}{dash} {label} {dashes}{aside}{dash}{dash}{point}"),
+        Side::Server => format!("{point}{dash}{dash} {label} {dashes}{aside}{dash}{dash}"),
+    }
+}
+
+fn centred(text: &str, room: usize) -> String {
+    let text = shown(text.as_bytes(), room);
+    let space = room - text.width();
+    format!("{:2$}{text}{:3$}", "", "", space / 2, space - space / 2)
+}
+
+/// A bar an operation.
+pub(super) fn bars(bars: &Bars, width: usize) -> String {
+    let tag = if bars.several { 13 } else { 0 };
+    let times = wide(bars.bars().filter_map(|bar| bar.time));
+    let room = width.saturating_sub(times + 2 + tag + 3);
+    let label = room * 2 / 5;
+    let scale = room * 3 / 10;
+    let told = room - label - scale;
+    let mut out = String::new();
+    let unit = if bars.in_seconds { "seconds" } else { "frame" };
+    for section in &bars.sections {
+        let ruler = section.scale.ruler().map_or(String::new(), |(name, share)| {
+            let length = cells(share, scale).max(2);
+            format!("├{}┤ {name}", "─".repeat(length - 2))
+        });
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        push(&mut out, &format!("{unit:>times$}  {:label$} {ruler}", ""));
+        for bar in &section.bars {
+            let time = bar.time.map_or_else(|| bar.frame.to_string(), seconds);
+            let name = shown(bar.label.as_bytes(), label);
+            let space = label - name.width();
+            let ends = shown(bar.told.as_bytes(), told);
+            let drawn = bar_text(bar, scale);
+            let behind = if bars.several {
+                format!("{:1$} {2}", "", told - ends.width(), bar.tag)
+            } else {
+                String::new()
+            };
+            push(&mut out, &format!("{time:>times$}  {name}{:space$} {drawn} {ends}{behind}", ""));
+        }
+    }
+    for line in footnotes(bars).iter().flat_map(|note| wrap(note, width.saturating_sub(times + 2))) {
+        push(&mut out, &format!("{:times$}  {line}", ""));
+    }
+    out
+}
+
+/// What the picture does not show.
+pub(super) fn footnotes(bars: &Bars) -> Vec<String> {
+    let mut lines = Vec::new();
+    if bars.sections.iter().any(|section| section.scale.pauses > 0) {
+        lines.push("Time in which nothing was under way is left out.".to_owned());
+    }
+    if !bars.in_seconds {
+        lines.push("The input has no times: the scale is in frames.".to_owned());
+    }
+    if bars.goes_back > 0 {
+        lines.push(format!("! The time goes back {} times.", bars.goes_back).replace(" 1 times", " once"));
+    }
+    if bars.notifications > 0 {
+        lines.push(format!("{} notifications are not drawn.", bars.notifications));
+    }
+    lines
+}
+
+fn bar_text(bar: &Bar, scale: usize) -> String {
+    let mut cells_of = vec![' '; scale];
+    let first = bar.legs.first().map_or(0, |leg| cell(leg.0, scale));
+    let end = |to: Option<f64>| to.map_or(scale.saturating_sub(1), |to| cell(to, scale));
+    let last = bar.legs.last().map_or(0, |leg| end(leg.1)).max(first);
+    if bar.legs.len() > 1 {
+        cells_of[first..=last].fill('─');
+    }
+    let fill = match bar.look {
+        Look::Good => '█',
+        Look::Bad => 'x',
+        Look::Open => '░',
+        Look::Several => '▒',
+        Look::Odd => '!',
+    };
+    for (from, to) in &bar.legs {
+        let (from, till) = (cell(*from, scale), end(*to));
+        cells_of[from..=till.max(from)].fill(fill);
+        if to.is_none() && bar.look != Look::Open {
+            cells_of[scale - 1] = '>';
+        }
+    }
+    cells_of.into_iter().collect()
+}
+
+fn cell(place: f64, scale: usize) -> usize {
+    cells(place, scale).min(scale.saturating_sub(1))
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a place from 0 to 1 in a line of a terminal"
+)]
+fn cells(share: f64, scale: usize) -> usize {
+    (share * scale as f64) as usize
+}
+
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64())
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// Columns for the time: eight, or more where there are long ones.
+fn wide(times: impl Iterator<Item = Duration>) -> usize {
+    times.max().map_or(0, |time| seconds(time).len()).max(8)
+}

@@ -1,0 +1,229 @@
+//! What goes over a wire -> figures, one thing after the other.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use barewire::proto::mcp::Era;
+use barewire::proto::transcript::{Note, Stream};
+
+use super::figures::{HowFailed, MOST_NAMED, Slow, Summary, Unanswered, Way};
+use crate::Failure;
+use crate::read::direction::Directions;
+use crate::read::event::status;
+use crate::read::link::waited;
+use crate::watch::{Conversation, Operation, Outcome, Tie, Watch, Watched, Who};
+use crate::wire::{Facts, Seen, Sight, Sink};
+
+#[derive(Default)]
+pub(super) struct Collect {
+    watch: Watch,
+    directions: Directions,
+    summary: Summary,
+    conversations: HashSet<String>,
+}
+
+impl Sink for Collect {
+    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
+        match sight {
+            Sight::Frame(seen) if seen.place.is_none() => {
+                let placed = self.directions.guess(seen);
+                self.frame(&Sight::Frame(&placed), &placed);
+            }
+            Sight::Frame(seen) => {
+                self.summary.has_directions = true;
+                self.frame(sight, seen);
+            }
+            Sight::Header(header) => {
+                let started = header.facts.iter().find(|(key, _)| key.as_str() == "started");
+                self.summary.started = started.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+            }
+            Sight::Stderr(bytes) => {
+                self.time(bytes.marks.time);
+                self.summary.stderr.count += 1;
+                self.summary.stderr.bytes += bytes.payload.len() as u64;
+            }
+            Sight::Endpoint { .. } => self.watch.take(sight, &mut |_| {}),
+            Sight::Event(event) => {
+                self.time(event.marks.time);
+                self.event(&event.note);
+                self.watch.take(sight, &mut |_| {});
+                self.refused(event.channel.as_str());
+                // What was said before the session had a name was said in it.
+                let channel = event.channel.as_str();
+                if self.watch.exchange(channel).is_some_and(|exchange| exchange.session.is_some()) {
+                    self.conversations.remove(channel);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Collect {
+    pub(super) fn finish(mut self) -> Summary {
+        for operation in self.watch.open() {
+            let Operation { method, name, rounds, .. } = operation;
+            *self.summary.rounds.entry(rounds.len()).or_default() += 1;
+            if !operation.is_unanswered() {
+                continue;
+            }
+            self.summary.unanswered += 1;
+            if self.summary.unanswered_first.len() < MOST_NAMED {
+                let asked = rounds.last().map_or(operation.asked(), |round| round.asked);
+                let (method, name) = (method.clone(), name.clone());
+                let one = Unanswered { frame: asked.frame, time: asked.time, method, name };
+                self.summary.unanswered_first.push(one);
+            }
+        }
+        self.summary.conversations = self.conversations.len() as u64;
+        self.summary
+    }
+
+    /// A status of HTTP in place of an answer.
+    fn refused(&mut self, channel: &str) {
+        let status = self.watch.exchange(channel).and_then(|exchange| exchange.code()).unwrap_or_default();
+        for operation in self.watch.refused() {
+            let Operation { method, rounds, .. } = operation;
+            self.summary.fail(method, HowFailed::Status(status), operation.asked().frame, None);
+            *self.summary.rounds.entry(rounds.len()).or_default() += 1;
+        }
+    }
+
+    fn time(&mut self, time: Option<Duration>) {
+        let Some(time) = time else { return };
+        let (first, last) = self.summary.span.unwrap_or((time, time));
+        self.summary.span = Some((first.min(time), last.max(time)));
+    }
+
+    fn event(&mut self, note: &Note) {
+        match note {
+            Note::ExitCode(code) => self.exit(format!("exit code {code}")),
+            Note::ExitSignal(signal) => self.exit(format!("ended by signal {signal}")),
+            Note::Head(Stream::ToClient, line) => {
+                if let Some(status) = status(line) {
+                    *self.summary.statuses.entry(status).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn exit(&mut self, how: String) {
+        if self.summary.exits.len() < MOST_NAMED {
+            self.summary.exits.push(how);
+        }
+    }
+
+    fn frame(&mut self, sight: &Sight<'_>, seen: &Seen<'_>) {
+        let place = seen.place;
+        self.time(place.and_then(|place| place.time));
+        let Self { watch, summary, conversations, .. } = self;
+        summary.frames += 1;
+        let way = usize::from(place.is_some_and(|place| place.stream == Stream::ToClient));
+        let Way { frames, kinds } = &mut summary.ways[way];
+        frames.count += 1;
+        frames.bytes += seen.length;
+        if seen.facts().kind == "batch" {
+            *kinds.entry("batch").or_default() += 1;
+        }
+        watch.take(sight, &mut |watched| {
+            let kind = Facts::element(watched.message, watched.text.unwrap_or_default()).kind;
+            *summary.ways[way].kinds.entry(kind).or_default() += 1;
+            message(summary, watched);
+            who(summary, watched.conversation);
+            // What is only asked for, as to find out the era of a server, is not what is spoken.
+            if let Tie::Answers { operation, .. } = watched.tie
+                && operation.answer().is_some_and(|answer| answer.outcome.is_result())
+            {
+                version(summary, watched.conversation);
+            }
+            let name = &watched.conversation.name;
+            if !conversations.contains(name) && conversations.len() < MOST_CONVERSATIONS {
+                conversations.insert(name.clone());
+            }
+        });
+    }
+}
+
+fn message(summary: &mut Summary, watched: &Watched<'_>) {
+    match watched.tie {
+        Tie::None | Tie::Refuses => {}
+        Tie::Asks { operation, id_in_use } => {
+            summary.ids_in_use += u64::from(id_in_use);
+            if operation.rounds.len() == 1 {
+                summary.operations += 1;
+                summary.method(&operation.method).asked += 1;
+            }
+        }
+        Tie::Answers { operation, latency, late } => {
+            summary.round_trips += 1;
+            summary.late += u64::from(late);
+            if let Some(latency) = latency {
+                summary.method(&operation.method).latencies.add(latency);
+            }
+            answered(summary, operation);
+        }
+        Tie::Progress { .. } => summary.progress += 1,
+        Tie::Cancels { .. } => summary.cancelled += 1,
+        Tie::Again => summary.second_answers += 1,
+        Tie::Nobody => summary.to_nobody += 1,
+    }
+}
+
+fn answered(summary: &mut Summary, operation: &Operation) {
+    let Some(answer) = operation.answer() else { return };
+    let (method, frame) = (&operation.method, operation.asked().frame);
+    match &answer.outcome {
+        // It is not over.
+        Outcome::InputRequired => return,
+        Outcome::Result => {}
+        Outcome::ToolFailed => {
+            let name = operation.name.as_deref();
+            summary.fail(method, HowFailed::IsError, frame, name);
+        }
+        Outcome::Error { code, message } => {
+            summary.fail(method, HowFailed::Code(*code), frame, Some(message));
+        }
+        Outcome::Bad => summary.fail(method, HowFailed::Unreadable, frame, None),
+    }
+    summary.method(method).answered += 1;
+    *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
+    if let Some(waited) = waited(operation) {
+        summary.slow(Slow {
+            waited,
+            total: operation.latency(),
+            frame,
+            rounds: operation.rounds.len(),
+            method: method.clone(),
+            name: operation.name.clone(),
+        });
+    }
+}
+
+fn who(summary: &mut Summary, conversation: &Conversation) {
+    let add = |known: &mut Vec<Who>, who: &Option<Who>| {
+        if let Some(who) = who
+            && !known.contains(who)
+            && known.len() < MOST_NAMED
+        {
+            known.push(who.clone());
+        }
+    };
+    add(&mut summary.clients, &conversation.client);
+    add(&mut summary.servers, &conversation.server);
+}
+
+fn version(summary: &mut Summary, conversation: &Conversation) {
+    let Some(version) = &conversation.version else { return };
+    let is_new = !summary.versions.iter().any(|(known, _)| known == version);
+    if is_new && summary.versions.len() < MOST_NAMED {
+        let era = conversation.era().map(|era| match era {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        });
+        summary.versions.push((version.clone(), era));
+    }
+}
+
+/// More are not told apart.
+const MOST_CONVERSATIONS: usize = 65_536;

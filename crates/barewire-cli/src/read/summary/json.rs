@@ -1,0 +1,125 @@
+//! Figures -> one JSON object.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::figures::{HowFailed, Summary, Way};
+use crate::output::{Output, safe_json};
+use crate::watch::Who;
+
+pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    let text = value(summary).to_string();
+    writeln!(output, "{}", safe_json(&text))
+}
+
+fn value(summary: &Summary) -> Value {
+    let who = |all: &[Who]| -> Vec<Value> {
+        all.iter().map(|who| json!({"name": who.name, "version": who.version})).collect()
+    };
+    let versions: Vec<_> =
+        summary.versions.iter().map(|(version, era)| json!({"revision": version, "era": era})).collect();
+    let rounds: Map<String, Value> =
+        summary.rounds.iter().map(|(rounds, count)| (rounds.to_string(), json!(count))).collect();
+    let statuses: Map<String, Value> =
+        summary.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
+    let ways = summary.has_directions.then(|| {
+        let [to_server, to_client] = &summary.ways;
+        json!({"to_server": way(to_server), "to_client": way(to_client)})
+    });
+    json!({
+        "started": summary.started,
+        "first": summary.span.map(|(first, _)| seconds(first)),
+        "last": summary.span.map(|(_, last)| seconds(last)),
+        "frames": summary.frames,
+        "bytes": summary.ways.iter().map(|way| way.frames.bytes).sum::<u64>(),
+        "directions": ways,
+        "stderr": {"lines": summary.stderr.count, "bytes": summary.stderr.bytes},
+        "exits": summary.exits,
+        "http": statuses,
+        "conversations": summary.conversations,
+        "clients": who(&summary.clients),
+        "servers": who(&summary.servers),
+        "revisions": versions,
+        "operations": summary.operations,
+        "round_trips": summary.round_trips,
+        "rounds": rounds,
+        "progress": summary.progress,
+        "cancelled": summary.cancelled,
+        "late": summary.late,
+        "second_answers": summary.second_answers,
+        "to_nobody": summary.to_nobody,
+        "ids_in_use": summary.ids_in_use,
+        "invalid": summary.invalid(),
+        "methods": methods(summary),
+        "slowest": slowest(summary),
+        "failures": failures(summary),
+        "unanswered": {"count": summary.unanswered, "first": unanswered(summary)},
+    })
+}
+
+fn way(way: &Way) -> Value {
+    json!({"frames": way.frames.count, "bytes": way.frames.bytes, "kinds": way.kinds})
+}
+
+fn methods(summary: &Summary) -> Vec<Value> {
+    let one = |(method, figures): (&String, &super::figures::MethodFigures)| {
+        json!({
+            "method": method,
+            "asked": figures.asked,
+            "answered": figures.answered,
+            "failed": figures.failed,
+            "p50": figures.latencies.percentile(50).map(seconds),
+            "p95": figures.latencies.percentile(95).map(seconds),
+            "max": figures.latencies.max().map(seconds),
+        })
+    };
+    summary.methods.iter().map(one).collect()
+}
+
+fn slowest(summary: &Summary) -> Vec<Value> {
+    let one = |slow: &super::figures::Slow| {
+        json!({
+            "frame": slow.frame,
+            "method": slow.method,
+            "name": slow.name,
+            "rounds": slow.rounds,
+            "latency": seconds(slow.waited),
+            "total": slow.total.map(seconds),
+        })
+    };
+    summary.slowest.iter().map(one).collect()
+}
+
+fn failures(summary: &Summary) -> Vec<Value> {
+    let all = summary.failures.iter();
+    all.map(|(failing, failure)| {
+        let (code, how) = match failing.how {
+            HowFailed::Code(code) => (Some(code), "error"),
+            HowFailed::IsError => (None, "isError"),
+            HowFailed::Status(status) => (Some(status.into()), "status"),
+            HowFailed::Unreadable => (None, "invalid"),
+        };
+        let about = if how == "isError" { "name" } else { "message" };
+        json!({
+            "method": failing.method, "how": how, "code": code, "count": failure.count, "frame": failure.frame,
+            about: failure.message,
+        })
+    })
+    .collect()
+}
+
+fn unanswered(summary: &Summary) -> Vec<Value> {
+    let first = summary.unanswered_first.iter();
+    first
+        .map(|one| {
+            json!({"frame": one.frame, "time": one.time.map(seconds), "method": one.method, "name": one.name})
+        })
+        .collect()
+}
+
+/// To the microsecond, as times are written elsewhere.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e6
+}

@@ -1,0 +1,208 @@
+//! Figures -> a page for people.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::figures::{HowFailed, Summary};
+use crate::output::{Output, Tone, shown, size, took};
+use crate::read::link::title;
+use crate::read::plural;
+use crate::watch::Who;
+
+pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    who(output, summary)?;
+    traffic(output, summary)?;
+    operations(output, summary)?;
+    methods(output, summary)?;
+    slowest(output, summary)?;
+    failures(output, summary)?;
+    unanswered(output, summary)
+}
+
+fn fact(output: &mut Output, name: &str, what: &str) -> io::Result<()> {
+    if what.is_empty() {
+        return Ok(());
+    }
+    let name = output.paint(Tone::Faint, format_args!("{name:<13}"));
+    writeln!(output, "{name} {what}")
+}
+
+fn heading(output: &mut Output, text: &str) -> io::Result<()> {
+    let text = output.paint(Tone::Strong, text);
+    writeln!(output, "\n{text}")
+}
+
+fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    let names = |all: &[Who]| {
+        let one = |who: &Who| {
+            format!("{} {}", shown(who.name.as_bytes(), 40), shown(who.version.as_bytes(), 20))
+                .trim_end()
+                .to_owned()
+        };
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    fact(output, "client", &names(&summary.clients))?;
+    fact(output, "server", &names(&summary.servers))?;
+    let version = |(version, era): &(String, Option<&str>)| {
+        let version = shown(version.as_bytes(), 20);
+        era.map_or(version.clone(), |era| format!("{version} ({era})"))
+    };
+    let versions: Vec<_> = summary.versions.iter().map(version).collect();
+    fact(output, "revision", &versions.join(", "))?;
+    let started = summary.started.as_ref().map(|started| format!("began {}", shown(started.as_bytes(), 40)));
+    let span =
+        summary.span.map(|(first, last)| format!("{} from first to last", took(last.saturating_sub(first))));
+    let time: Vec<_> = span.into_iter().chain(started).collect();
+    fact(output, "time", &time.join(", "))?;
+    if summary.conversations > 1 {
+        fact(output, "conversations", &summary.conversations.to_string())?;
+    }
+    Ok(())
+}
+
+fn traffic(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    if summary.has_directions {
+        for (name, way) in ["to server", "to client"].iter().zip(&summary.ways) {
+            let kinds: Vec<_> = way.kinds.iter().map(|(kind, count)| plural(*count, kind)).collect();
+            let kinds = kinds.join(", ").replace("batchs", "batches").replace("invalids", "invalid");
+            let frames = plural(way.frames.count, "frame");
+            fact(output, name, &format!("{frames}, {}: {kinds}", size(way.frames.bytes)))?;
+        }
+    } else {
+        let (count, bytes) = (summary.frames, summary.ways.iter().map(|way| way.frames.bytes).sum());
+        fact(
+            output,
+            "frames",
+            &format!("{}, {}; who has sent what is a guess", plural(count, "frame"), size(bytes)),
+        )?;
+    }
+    let stderr = &summary.stderr;
+    if stderr.count > 0 {
+        fact(output, "stderr", &format!("{}, {}", plural(stderr.count, "line"), size(stderr.bytes)))?;
+    }
+    let statuses: Vec<_> =
+        summary.statuses.iter().map(|(status, count)| format!("{status} {count} times")).collect();
+    fact(output, "HTTP", &statuses.join(", ").replace(" 1 times", " once"))?;
+    fact(output, "exit", &summary.exits.join(", ").replace("exit code", "code"))
+}
+
+fn operations(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    let rounds: Vec<_> = summary
+        .rounds
+        .iter()
+        .filter(|(rounds, _)| **rounds > 1)
+        .map(|(rounds, count)| format!("{count} of {rounds} rounds"))
+        .collect();
+    let trips = plural(summary.round_trips, "round trip");
+    let rounds = if rounds.is_empty() { String::new() } else { format!(" ({})", rounds.join(", ")) };
+    fact(output, "operations", &format!("{} in {trips}{rounds}", summary.operations))?;
+    let counts = [
+        (summary.failures.values().map(|failure| failure.count).sum(), "failed"),
+        (summary.unanswered, "unanswered"),
+        (summary.cancelled, "cancelled"),
+        (summary.late, "answered late"),
+        (summary.second_answers, "answered twice"),
+        (summary.to_nobody, "to nobody"),
+        (summary.ids_in_use, "under an id in use"),
+        (summary.invalid(), "no message"),
+        (summary.progress, "progress"),
+    ];
+    let counts: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    fact(output, "of note", &counts.join(", "))
+}
+
+fn methods(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    if summary.methods.is_empty() {
+        return Ok(());
+    }
+    let mut all: Vec<_> = summary.methods.iter().collect();
+    all.sort_by_key(|(method, figures)| (std::cmp::Reverse(figures.asked), (*method).clone()));
+    let more = all.len().saturating_sub(MOST_METHODS);
+    all.truncate(MOST_METHODS);
+    let name =
+        |method: &str| if method.is_empty() { "(none)".to_owned() } else { shown(method.as_bytes(), 40) };
+    let width = all.iter().map(|(method, _)| name(method).width()).max().unwrap_or(0).max("method".len());
+    heading(output, &format!("{:<width$}  asked  failed       p50       p95       max", "method"))?;
+    for (method, figures) in all {
+        let latency = |time: Option<Duration>| format!("{:>9}", time.map_or("-".into(), took));
+        let (median, high, max) =
+            (figures.latencies.percentile(50), figures.latencies.percentile(95), figures.latencies.max());
+        let method = name(method);
+        let space = " ".repeat(width - method.width());
+        let failed = if figures.failed == 0 { "-".to_owned() } else { figures.failed.to_string() };
+        writeln!(
+            output,
+            "{method}{space}  {:>5}  {failed:>6} {} {} {}",
+            figures.asked,
+            latency(median),
+            latency(high),
+            latency(max)
+        )?;
+    }
+    if more > 0 {
+        writeln!(output, "and {more} more: --json has them all")?;
+    }
+    Ok(())
+}
+
+fn slowest(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    if summary.slowest.is_empty() {
+        return Ok(());
+    }
+    heading(output, "slowest")?;
+    for slow in summary.slowest.iter().take(5) {
+        let title = title(&slow.method, slow.name.as_deref());
+        write!(output, "{:>9}  frame {:<6} {title}", took(slow.waited), slow.frame)?;
+        if slow.rounds > 1 {
+            let total = slow.total.map_or(String::new(), |total| format!(", {} in all", took(total)));
+            write!(output, "  {} rounds{total}", slow.rounds)?;
+        }
+        writeln!(output)?;
+    }
+    Ok(())
+}
+
+fn failures(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    if summary.failures.is_empty() {
+        return Ok(());
+    }
+    heading(output, "failures")?;
+    for (failing, failure) in summary.failures.iter().take(MOST_METHODS) {
+        let said = failure.message.as_deref().map_or(String::new(), |said| shown(said.as_bytes(), 40));
+        let how = match failing.how {
+            HowFailed::Code(code) => format!("{code} {said}"),
+            HowFailed::IsError => format!("isError {said}"),
+            HowFailed::Status(status) => format!("HTTP {status}"),
+            HowFailed::Unreadable => "the answer is no message".to_owned(),
+        };
+        let times = format!("{}x", failure.count);
+        let method = shown(failing.method.as_bytes(), 40);
+        writeln!(output, "{times:>9}  frame {:<6} {method}  {}", failure.frame, how.trim_end())?;
+    }
+    Ok(())
+}
+
+fn unanswered(output: &mut Output, summary: &Summary) -> io::Result<()> {
+    if summary.unanswered == 0 {
+        return Ok(());
+    }
+    heading(output, "unanswered")?;
+    for one in &summary.unanswered_first {
+        let time = one.time.map_or(String::new(), |time| format!("{:.3} s", time.as_secs_f64()));
+        writeln!(output, "{time:>9}  frame {:<6} {}", one.frame, title(&one.method, one.name.as_deref()))?;
+    }
+    let more = summary.unanswered - summary.unanswered_first.len() as u64;
+    if more > 0 {
+        writeln!(output, "and {more} more: barewire read --unanswered shows them")?;
+    }
+    Ok(())
+}
+
+/// As many as fit a screen.
+const MOST_METHODS: usize = 30;

@@ -1,0 +1,186 @@
+//! The entries of a capture and what is wanted of it -> the channels that are one conversation.
+//!
+//! On a stream that is one channel. Over HTTP every exchange has one of its own, and a session holds them together.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use barewire::proto::transcript::{Entry, Note, Stream};
+
+use super::script::Unfit;
+use crate::output::shown;
+
+/// The channels of one conversation.
+#[derive(Debug)]
+pub(super) struct Channels {
+    pub(super) over_http: bool,
+    names: HashSet<String>,
+}
+
+impl Channels {
+    /// Those of the conversation that the channel which is wanted is part of, or of the only one.
+    pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Unfit> {
+        let found = Found::of(entries);
+        match wanted {
+            Some(wanted) if found.exchanges.contains_key(wanted) => {
+                let session = &found.exchanges[wanted].session;
+                found.http(|exchange| exchange.session == *session)
+            }
+            Some(wanted) if found.streams.contains(wanted) => Ok(Self::stream(wanted)),
+            Some(wanted) => Err(Unfit::new(
+                format!("it has no channel {wanted}"),
+                format!("it has: {}", found.listed().join(", ")),
+            )),
+            None => match (found.streams.iter().collect::<Vec<_>>().as_slice(), found.sessions()) {
+                ([one], _) => Ok(Self::stream(one)),
+                // What is in no session, as a question for the era, belongs to the only one that there is.
+                ([], sessions) if sessions.len() < 2 && !found.exchanges.is_empty() => found.http(|_| true),
+                ([], sessions) if sessions.is_empty() => {
+                    Err(Unfit::new("there are no frames in it", "barewire read shows what is in it"))
+                }
+                (streams, sessions) => {
+                    let what = match streams.len() {
+                        0 => format!("it has {} sessions over HTTP", sessions.len()),
+                        streams => format!("it has {streams} channels"),
+                    };
+                    let listed = found.listed().join(", ");
+                    Err(Unfit::new(what, format!("--channel NAME says which: {listed}")))
+                }
+            },
+        }
+    }
+
+    fn stream(name: &str) -> Self {
+        Self { over_http: false, names: HashSet::from([name.to_owned()]) }
+    }
+
+    pub(super) fn has(&self, channel: &str) -> bool {
+        self.names.contains(channel)
+    }
+}
+
+/// What a capture has.
+#[derive(Default)]
+struct Found {
+    streams: BTreeSet<String>,
+    exchanges: HashMap<String, Exchange>,
+}
+
+#[derive(Default)]
+struct Exchange {
+    /// So many began before it.
+    number: usize,
+    session: Option<String>,
+    /// What the body of the response is encoded with.
+    encoding: Option<String>,
+}
+
+impl Found {
+    fn of(entries: &[Entry]) -> Self {
+        let mut found = Self::default();
+        for entry in entries {
+            match entry {
+                Entry::Bytes(bytes) if bytes.stream != Stream::Stderr => {
+                    found.streams.insert(bytes.channel.as_str().to_owned());
+                }
+                Entry::Event(event) => {
+                    if let Note::Head(stream, line) = &event.note {
+                        found.head(event.channel.as_str(), *stream, line);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Self { streams, exchanges } = &mut found;
+        streams.retain(|name| !exchanges.contains_key(name));
+        found
+    }
+
+    fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) {
+        let number = self.exchanges.len();
+        let exchange = self.exchanges.entry(channel.to_owned());
+        let exchange = exchange.or_insert_with(|| Exchange { number, ..Exchange::default() });
+        let line = String::from_utf8_lossy(line);
+        let Some((name, value)) = line.split_once(':') else { return };
+        let value = value.trim().to_owned();
+        if name.eq_ignore_ascii_case("mcp-session-id") {
+            exchange.session.get_or_insert(value);
+        } else if name.eq_ignore_ascii_case("content-encoding")
+            && stream == Stream::ToClient
+            && !value.eq_ignore_ascii_case("identity")
+        {
+            exchange.encoding = Some(value);
+        }
+    }
+
+    /// The first exchange of every session.
+    fn sessions(&self) -> Vec<&str> {
+        self.firsts(|exchange| exchange.session.is_some())
+    }
+
+    /// Of every conversation one channel.
+    fn listed(&self) -> Vec<&str> {
+        let firsts = self.firsts(|_| true);
+        self.streams.iter().map(String::as_str).chain(firsts).take(MOST_LISTED).collect()
+    }
+
+    /// The first exchange of every conversation of such.
+    fn firsts(&self, is: impl Fn(&Exchange) -> bool) -> Vec<&str> {
+        let mut all: Vec<(&String, &Exchange)> = self.exchanges.iter().filter(|(_, it)| is(it)).collect();
+        all.sort_by_key(|(_, exchange)| exchange.number);
+        let mut met = HashSet::new();
+        all.retain(|(_, exchange)| met.insert(&exchange.session));
+        all.into_iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn http(&self, is: impl Fn(&Exchange) -> bool) -> Result<Channels, Unfit> {
+        let all = || self.exchanges.iter().filter(|(_, exchange)| is(exchange));
+        let encoded = all().filter_map(|(name, it)| Some((it.number, name, it.encoding.as_ref()?))).min();
+        if let Some((_, name, encoding)) = encoded {
+            let what = format!(
+                "the answer in exchange {name} is compressed with {}",
+                shown(encoding.as_bytes(), 20)
+            );
+            return Err(Unfit::new(what, "capture it again, with barewire tap --http --uncompressed"));
+        }
+        Ok(Channels { over_http: true, names: all().map(|(name, _)| name.clone()).collect() })
+    }
+}
+
+/// As many as somebody reads.
+const MOST_LISTED: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use barewire::proto::transcript::read;
+
+    use super::*;
+
+    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not Found\n\
+        @x2 head > POST /mcp HTTP/1.1\n@x2 head < HTTP/1.1 200 OK\n@x2 head < Mcp-Session-Id: a\n\
+        @x3 head > POST /mcp HTTP/1.1\n@x3 head > mcp-session-id: a\n";
+
+    fn channels(text: &str, wanted: Option<&str>) -> Result<Vec<String>, Unfit> {
+        let channels = Channels::of(&read(text.as_bytes()).expect("a transcript"), wanted)?;
+        let mut names: Vec<String> = channels.names.into_iter().collect();
+        names.sort();
+        Ok(names)
+    }
+
+    #[test]
+    fn a_session_is_its_exchanges() {
+        assert_eq!(channels(TWO, None).expect("one session"), ["x1", "x2", "x3"]);
+        assert_eq!(channels(TWO, Some("x3")).expect("its session"), ["x2", "x3"]);
+        assert_eq!(channels(TWO, Some("x1")).expect("no session"), ["x1"]);
+        let more = format!("{TWO}@x4 head > POST /mcp HTTP/1.1\n@x4 head > mcp-session-id: b\n");
+        let unfit = channels(&more, None).expect_err("two sessions");
+        assert_eq!(unfit.what, "it has 2 sessions over HTTP");
+        assert_eq!(unfit.hint, "--channel NAME says which: x1, x2, x4");
+    }
+
+    #[test]
+    fn what_is_compressed_cannot_be_compared() {
+        let text = format!("{TWO}@x3 head < HTTP/1.1 200 OK\n@x3 head < Content-Encoding: gzip\n");
+        let unfit = channels(&text, None).expect_err("unreadable");
+        assert_eq!(unfit.what, "the answer in exchange x3 is compressed with gzip");
+    }
+}

@@ -1,0 +1,194 @@
+//! Values that the server makes up and the client gives back -> those of this time in the place of the recorded ones.
+
+use std::collections::{HashMap, HashSet};
+
+use barewire::proto::json::{Json, Text};
+use barewire::proto::mcp::Side;
+use serde_json::Value;
+
+use super::path::Pattern;
+use super::rewrite::strings;
+use super::script::Script;
+use crate::secrets::BEGIN as REPLACED;
+
+/// What the server has made up this time, by what it made up in the capture. Values are kept as JSON text.
+#[derive(Debug)]
+pub(super) struct Minted {
+    /// What the client says in the capture after the server has said it first.
+    given_back: HashSet<String>,
+    patterns: Vec<Pattern>,
+    /// By the member in which the client gives it back, or for any.
+    live: HashMap<(Option<&'static str>, String), String>,
+}
+
+/// Members of the server whose values mean nothing to anybody else, and the member in which the client gives them back.
+const OPAQUE: [(&str, &str); 6] = [
+    ("nextCursor", "cursor"),
+    ("requestState", "requestState"),
+    ("taskId", "taskId"),
+    ("elicitationId", "elicitationId"),
+    ("sessionId", "sessionId"),
+    ("progressToken", "progressToken"),
+];
+
+/// Members whose values are names, which do not change by themselves, however they look.
+const NAMES: [&str; 8] =
+    ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
+
+impl Minted {
+    pub(super) fn new(script: &Script, patterns: Vec<Pattern>) -> Self {
+        // What the client has said first is its own, and a server that repeats it has made up nothing.
+        let (mut of_client, mut of_server, mut given_back) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for frame in &script.frames {
+            strings(&frame.text, &mut |text| match frame.side {
+                Side::Server if !of_client.contains(&text) => {
+                    of_server.insert(text);
+                }
+                Side::Client if of_server.contains(&text) => {
+                    given_back.insert(text);
+                }
+                Side::Client => {
+                    of_client.insert(text);
+                }
+                Side::Server => {}
+            });
+        }
+        Self { given_back, patterns, live: HashMap::new() }
+    }
+
+    /// Whether two values differ only because they are made up. What came is remembered.
+    pub(super) fn excuses(&mut self, method: &str, path: &[String], recorded: &Value, came: &Value) -> bool {
+        let same_kind = matches!((recorded, came), (Value::String(_), Value::String(_)));
+        let member = path.last().map_or("", String::as_str);
+        if let Some((_, family)) = OPAQUE.iter().find(|(name, _)| *name == member)
+            && (same_kind || member == "progressToken")
+        {
+            self.live.insert((Some(family), recorded.to_string()), came.to_string());
+            return true;
+        }
+        let (Value::String(was), Value::String(is)) = (recorded, came) else { return false };
+        let key = (None, recorded.to_string());
+        let came_text = came.to_string();
+        if self.live.get(&key) == Some(&came_text) {
+            return true;
+        }
+        let is_named = self.patterns.iter().any(|pattern| pattern.covers(method, path));
+        let is_likely = looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member);
+        if is_named || is_likely || is_replaced(was) {
+            self.live.insert(key, came_text);
+            return true;
+        }
+        was.contains(REPLACED) && fits(was, is)
+    }
+
+    /// What stands in the client's text in the place of this value, if another.
+    pub(super) fn instead(&self, path: &[String], value: Json<'_>) -> Option<String> {
+        let recorded = match Text::from_json(value) {
+            Some(text) => Value::from(text.to_str()?).to_string(),
+            None => value.as_str().to_owned(),
+        };
+        let member = path.last().map_or("", String::as_str);
+        let family = OPAQUE.iter().map(|(_, family)| *family).find(|family| *family == member);
+        let of_family = family.and_then(|family| self.live.get(&(Some(family), recorded.clone())));
+        of_family.or_else(|| self.live.get(&(None, recorded))).cloned()
+    }
+
+    /// A text of the client with the values of this time; `None` if it has no others.
+    #[cfg(test)]
+    fn put(&self, text: &str) -> Option<String> {
+        let text = super::rewrite::rewrite(text.as_bytes(), &mut |path, value| self.instead(path, value))?;
+        Some(String::from_utf8(text).expect("text"))
+    }
+}
+
+/// Long, in one piece, and with a digit: no word that somebody has chosen.
+fn looks_minted(text: &str) -> bool {
+    text.len() >= 16
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && !text.contains("://")
+}
+
+/// Whether all of it was replaced to keep a secret.
+fn is_replaced(text: &str) -> bool {
+    text.strip_prefix(REPLACED)
+        .and_then(|rest| rest.strip_suffix('>'))
+        .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a text is what was recorded, with anything in the places of what was replaced.
+fn fits(recorded: &str, came: &str) -> bool {
+    let mut rest = came;
+    for (index, piece) in recorded.split(REPLACED).enumerate() {
+        let piece = if index == 0 { piece } else { piece.split_once('>').map_or(piece, |(_, piece)| piece) };
+        let at = if index == 0 { rest.starts_with(piece).then_some(0) } else { rest.find(piece) };
+        let Some(at) = at else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.is_empty() || recorded.ends_with('>')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn minted(given_back: &[&str]) -> Minted {
+        let given_back = given_back.iter().map(|text| (*text).to_owned()).collect();
+        Minted {
+            given_back,
+            patterns: vec!["m:/result/ticket".parse().expect("a path")],
+            live: HashMap::new(),
+        }
+    }
+
+    fn excuses(minted: &mut Minted, member: &str, recorded: &str, came: &str) -> bool {
+        minted.excuses("m", &["result".into(), member.into()], &json!(recorded), &json!(came))
+    }
+
+    #[test]
+    fn a_cursor_is_given_back_as_a_cursor_only() {
+        let mut minted = minted(&[]);
+        assert!(excuses(&mut minted, "nextCursor", "2", "b"));
+        let put = minted.put(r#"{"cursor":"2","n":"2","m":2}"#);
+        assert_eq!(put.as_deref(), Some(r#"{"cursor":"b","n":"2","m":2}"#));
+        assert!(!minted.excuses("m", &["nextCursor".into()], &json!("2"), &json!(null)));
+    }
+
+    #[test]
+    fn what_looks_made_up_and_is_given_back_is_mapped_everywhere() {
+        let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
+        let mut minted = minted(&[id, "file:///notes/2026/11/16.txt"]);
+        assert!(excuses(&mut minted, "order", id, "7c9e6679"));
+        assert!(excuses(&mut minted, "text", id, "7c9e6679"), "the same again");
+        let put = minted.put(&format!(r#"{{"arguments":{{"order":"{id}"}}}}"#));
+        assert_eq!(put.as_deref(), Some(r#"{"arguments":{"order":"7c9e6679"}}"#));
+        assert!(
+            !excuses(&mut minted, "order", "1f8fad5b-d9cb-469f-a165-70867728950e", "x"),
+            "not given back"
+        );
+        assert!(!excuses(&mut minted, "name", id, "another"), "a name");
+        assert!(!excuses(&mut minted, "at", "file:///notes/2026/11/16.txt", "file:///x"), "an address");
+    }
+
+    #[test]
+    fn what_the_user_names_is_mapped() {
+        let mut minted = minted(&[]);
+        assert!(excuses(&mut minted, "ticket", "a", "b"));
+        assert!(!excuses(&mut minted, "other", "c", "b"));
+        assert_eq!(minted.put(r#"["a"]"#).as_deref(), Some(r#"["b"]"#));
+        assert_eq!(minted.put(r#"["z"]"#), None);
+    }
+
+    #[test]
+    fn anything_stands_for_what_was_replaced() {
+        let mut minted = minted(&[]);
+        assert!(excuses(&mut minted, "a", "<redacted-1>", "secret"));
+        assert_eq!(minted.put(r#"["<redacted-1>"]"#).as_deref(), Some(r#"["secret"]"#));
+        assert!(excuses(&mut minted, "a", "Bearer <redacted-2>!", "Bearer x!"));
+        assert!(!excuses(&mut minted, "a", "Bearer <redacted-2>!", "Basic x!"));
+        assert!(!excuses(&mut minted, "a", "Bearer <redacted-2>!", "Bearer x!?"));
+        assert!(excuses(&mut minted, "a", "Bearer <redacted-2>", "Bearer x y"));
+    }
+}

@@ -1,0 +1,244 @@
+//! `barewire replay`: a capture again, as the client or as the server.
+
+mod channels;
+mod client;
+mod clock;
+mod cues;
+mod diff;
+mod difference;
+mod message;
+mod minted;
+mod path;
+mod plan;
+mod player;
+mod report;
+mod rewrite;
+mod script;
+mod serve;
+mod stage;
+mod web;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use barewire::client::http::{Dial, Endpoint, FetchError};
+use barewire::proto::frame::DEFAULT_LIMIT;
+use barewire::proto::transcript::Framing;
+use tokio::runtime::Builder;
+
+use crate::along::Along;
+use crate::duration;
+use crate::output::Output;
+use crate::wire::Limits;
+use crate::{Exit, Failure};
+use clock::Pace;
+use path::Pattern;
+use player::{Played, Player, Rules};
+use script::{Script, Wanted};
+use stage::Manner;
+use web::Site;
+
+/// Send what the client said in a capture to a server again, and show where the answers differ; or be the server.
+///
+/// A message is sent when all has come that had come before it in the capture: answers, and requests of the server. Messages
+/// go out byte for byte as they were recorded, malformed ones too, but for the ids of the server's own requests and for
+/// values that the server makes up and the client gives back, as cursors: there stands what the server has made up this time.
+/// Answers are compared as JSON values. What carried a message does not matter: a capture of stdin and stdout can be replayed to a
+/// URL, and one of HTTP to a program.
+///
+/// With --serve it is the other way round: on stdin and stdout, or with --http at a URL, it answers clients as the server did in the
+/// capture. A request is answered as the one with the same method and params was, with what the server said before the answer, in
+/// the same order.
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
+pub(crate) struct Args {
+    /// The capture, a .wire file
+    file: PathBuf,
+    /// The program to start, and its arguments
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "url")]
+    program: Vec<OsString>,
+    /// Replay it to the server at this URL, over HTTP
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    along: Along,
+    /// Be the server: answer whoever is on stdin and stdout from the capture
+    #[arg(long, conflicts_with_all = ["program", "url", "map", "notifications", "timeout", "json"])]
+    serve: bool,
+    /// With --serve, be it at this address, on the path /mcp, instead of on stdin and stdout
+    #[arg(long, value_name = "ADDR", requires = "serve")]
+    http: Option<String>,
+    /// With --serve, answer a request only if it is the next one in the capture
+    #[arg(long, requires = "serve")]
+    in_order: bool,
+    /// With --serve, answer a request as often as it is in the capture; without, the last answer is given again
+    #[arg(long, requires = "serve")]
+    strict: bool,
+    /// With --serve, do not tell on stderr what matches
+    #[arg(long, short, requires = "serve")]
+    quiet: bool,
+    /// Do not compare what stands here in answers: a JSON Pointer with * for any step, and a method before it if only its answers
+    /// are meant; can be given several times
+    #[arg(long, value_name = "PATH")]
+    ignore: Vec<Pattern>,
+    /// The server makes up what stands here: it may differ, and is given back as it is this time; can be given several times
+    #[arg(long, value_name = "PATH")]
+    map: Vec<Pattern>,
+    /// Compare notifications too, in any order
+    #[arg(long)]
+    notifications: bool,
+    /// Say nothing earlier than it was said in the capture
+    #[arg(long)]
+    real_time: bool,
+    /// Wait this long for what comes next; 0 for ever
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse, allow_negative_numbers = true)]
+    timeout: Duration,
+    /// Replay the conversation of this channel; over HTTP, of any exchange of a session
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Replay also frames in which something was replaced to keep a secret
+    #[arg(long)]
+    allow_redacted: bool,
+    /// Refuse frames of more than this many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_LIMIT)]
+    max_frame: usize,
+    /// Print one JSON object a line: the differences, and a summary
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire tap --record good.wire -- my-server        first a capture, from a host that works
+  barewire replay good.wire -- my-server              the same again: are the answers the same?
+  barewire replay good.wire --ignore /result/time -- my-server
+  barewire replay good.wire --ignore 'tools/call:/result/content/*/text' -- my-server
+  barewire replay good.wire --url http://127.0.0.1:8808/mcp
+  barewire replay --serve good.wire                   the server of the capture, for any client
+  barewire call tools -- barewire replay --serve good.wire
+  barewire replay --serve good.wire --http 127.0.0.1:8808";
+
+const NOTES: &str = "\
+A difference has a line with what was asked and the frames of the capture in which that and its
+answer stand, as barewire read numbers them; below it the places, with what is in the capture (-)
+and what came (+). Answers are compared whatever the order of their members; 1 and 1.0 are the same
+number, but not as the id of an answer, which has to be what was sent.
+
+Never a difference: notifications, unless --notifications is given; the server's version, which is
+noted; cursors, requestState, the ids of tasks and other values that mean something only to the
+server, and long ones with a digit that the client gives back, unless they are names or URIs; an
+answer to what the client had cancelled; the ids of the server's own requests; its pings. What the
+server asks and did not ask in the capture is refused. With --allow-redacted anything matches what
+was replaced.
+
+With --url every message is a request of Streamable HTTP, with the headers of a client and with the
+session and the version that this server gives. The headers of the capture, broken ones too, are
+not sent again. One that nobody answers is taken before the next is sent; a stream that ends before
+its answer is asked for again. HTTP+SSE, the older transport, is not spoken.
+
+If nothing comes for --timeout, what was waited for is missing, and the rest is still sent;
+the third time in a row that is the end.
+
+With --serve, params are compared without _meta, and --ignore has places as /params/arguments/time;
+any initialize and server/discover match. Ids, progress tokens and subscriptions are those of the
+client. A request that does not match gets an error that says what is nearest: -32601 if its method
+is not in the capture, else -32603. What a request is answered with is said on stderr. It ends when
+stdin does, or with --http by Ctrl-C or SIGTERM. With --http every session has the whole capture to
+itself, and all that are in none have it together; what the server said unasked goes to whoever
+listens.
+
+With --json every object has:
+  kind             answer, unanswered, unexpected-answer, answered-again, answered-once,
+                   answer-to-nobody, request, unexpected-request, missing-request, notification,
+                   unexpected-notification, missing-notification, no-message, missing-no-message,
+                   ended, exit; the last is a summary
+  detail           the same in words
+and where it applies:
+  method, name, id       what was asked, and for which tool, prompt or resource
+  frame, answer_frame    where that and its answer stand in the capture
+  changes                path, and what is recorded there and what came
+  came                   what came, where nothing in the capture can be set beside it
+
+Exit codes: 0 no difference, 1 differences, 2 it could not be replayed. With --serve: 0 every
+request was matched, 1 some were not.";
+
+pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+    let limits = Limits { frame: args.max_frame, depth: usize::MAX };
+    let wanted = Wanted { channel: args.channel.as_deref(), redacted: args.allow_redacted, limits };
+    let script = Script::load(&args.file, wanted)?;
+    if args.program.is_empty() && args.url.is_none() && !args.serve {
+        return Err(Failure::new("nobody to replay it to: neither a program nor --url")
+            .hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
+    }
+    let site = args.url.as_deref().map(|url| args.site(url)).transpose()?;
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
+    if args.serve {
+        let manner = Manner {
+            in_order: args.in_order,
+            strict: args.strict,
+            real_time: args.real_time,
+            ignore: args.ignore.clone(),
+        };
+        let served = runtime.block_on(async {
+            match &args.http {
+                Some(addr) => serve::http::serve(&script, manner, addr, args.max_frame, args.quiet).await,
+                None => serve::serve(&script, manner, args.max_frame, args.quiet).await,
+            }
+        });
+        runtime.shutdown_background();
+        return served;
+    }
+    let rules =
+        Rules { ignore: args.ignore.clone(), map: args.map.clone(), notifications: args.notifications };
+    let pace = Pace {
+        patience: (!args.timeout.is_zero()).then_some(args.timeout),
+        real_time: args.real_time,
+        max_frame: args.max_frame,
+    };
+    let framing = if site.is_some() { Framing::Body } else { script.on_a_stream() };
+    let player = Player::new(&script, framing, rules);
+    let played = runtime.block_on(async {
+        match site {
+            Some(site) => web::play(&script, player, site, pace).await,
+            None => client::play(&script, player, &args.program, pace).await,
+        }
+    });
+    runtime.shutdown_background();
+    show(args, &played?, output)
+}
+
+impl Args {
+    fn site(&self, url: &str) -> Result<Site, Failure> {
+        let dial = Dial::new(&Endpoint::new(url)).map_err(|error| match error {
+            FetchError::Url(what) => Failure::new(format!("cannot replay it: the URL {what}")),
+            error => Failure::new(format!("cannot replay it: {error}")),
+        })?;
+        Ok(Site { dial, headers: self.along.headers()? })
+    }
+}
+
+fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failure> {
+    for difference in &played.differences {
+        if args.json {
+            report::json(output, difference)?;
+        } else {
+            report::text(output, difference)?;
+        }
+    }
+    if args.json {
+        report::json_summary(output, played)?;
+    }
+    output.flush()?;
+    if !args.json {
+        // Talk goes to stderr; if that is closed there is nobody to tell.
+        let mut stderr = io::stderr().lock();
+        for note in &played.notes {
+            let _ = writeln!(stderr, "note: {note}");
+        }
+        let _ = writeln!(stderr, "{}", report::summary(played));
+    }
+    Ok(if played.differences.is_empty() { Exit::Clean } else { Exit::No })
+}

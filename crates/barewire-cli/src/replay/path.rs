@@ -1,0 +1,99 @@
+//! `/result/tools/*/title`, or with a method before it -> which places in an answer are meant.
+
+use std::str::FromStr;
+
+/// A JSON Pointer in which `*` stands for any one member or element. All that is below the place is meant too.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    /// Only in answers to this method.
+    method: Option<String>,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Any,
+    Named(String),
+}
+
+impl FromStr for Pattern {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (method, pointer) = match text.split_once(":/") {
+            Some((method, rest)) if !text.starts_with('/') => (Some(method.to_owned()), rest),
+            _ => (None, text.strip_prefix('/').ok_or(EXPECTED)?),
+        };
+        if pointer.is_empty() || method.as_deref() == Some("") {
+            return Err(EXPECTED);
+        }
+        let step = |step: &str| match step {
+            "*" => Step::Any,
+            named => Step::Named(unescaped(named)),
+        };
+        Ok(Self { method, steps: pointer.split('/').map(step).collect() })
+    }
+}
+
+impl Pattern {
+    /// Whether the place is the one that is meant, or below it.
+    pub(super) fn covers(&self, method: &str, path: &[String]) -> bool {
+        let same = |(step, name): (&Step, &String)| match step {
+            Step::Any => true,
+            Step::Named(wanted) => wanted == name,
+        };
+        self.method.as_deref().is_none_or(|wanted| wanted == method)
+            && self.steps.len() <= path.len()
+            && self.steps.iter().zip(path).all(same)
+    }
+}
+
+/// The JSON Pointer of a place.
+pub(super) fn pointer(path: &[String]) -> String {
+    path.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+const EXPECTED: &str = "a path as /result/time is expected, or tools/call:/result/time";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(pattern: &str, method: &str, path: &str) -> bool {
+        let path: Vec<String> = path[1..].split('/').map(unescaped).collect();
+        pattern.parse::<Pattern>().expect(pattern).covers(method, &path)
+    }
+
+    #[test]
+    fn a_place_and_all_below_it() {
+        assert!(covers("/result/a", "m", "/result/a"));
+        assert!(covers("/result/a", "m", "/result/a/0/b"));
+        assert!(!covers("/result/a", "m", "/result"));
+        assert!(!covers("/result/a", "m", "/result/b"));
+        assert!(covers("/result/*/time", "m", "/result/3/time"));
+        assert!(!covers("/result/*/time", "m", "/result/time"));
+        assert!(covers("/a~1b/~0", "m", "/a~1b/~0"));
+    }
+
+    #[test]
+    fn only_answers_to_a_method() {
+        assert!(covers("tools/call:/result/a", "tools/call", "/result/a"));
+        assert!(!covers("tools/call:/result/a", "tools/list", "/result/a"));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for text in ["", "/", "result", "tools/call", ":/a", "tools/call:/"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pointer_is_escaped() {
+        assert_eq!(pointer(&["a/b".into(), "~".into(), "0".into()]), "/a~1b/~0/0");
+    }
+}

@@ -1,0 +1,147 @@
+//! Differences -> lines for people, or one JSON object a line.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::diff::Change;
+use super::difference::Difference;
+use super::path::pointer;
+use super::player::Played;
+use crate::output::{Output, Tone, safe_json, shown};
+
+/// One difference: what it is about, where it stands in the capture, and what differs.
+pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<()> {
+    let about = about(difference);
+    let about =
+        if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
+    let frames: Vec<String> =
+        [difference.asked_in, difference.recorded_in].iter().flatten().map(u64::to_string).collect();
+    let frames = match frames.as_slice() {
+        [] => String::new(),
+        [one] => format!(" (frame {one})"),
+        [one, other] if one == other => format!(" (frame {one})"),
+        several => format!(" (frames {})", several.join(", ")),
+    };
+    let sentence = output.paint(Tone::Bad, difference.differs.sentence());
+    writeln!(output, "{about}{sentence}{}", output.paint(Tone::Faint, frames))?;
+    for change in difference.changes.iter().take(MOST_CHANGES) {
+        self::change(output, change)?;
+    }
+    if let Some(more) = difference.changes.len().checked_sub(MOST_CHANGES).filter(|more| *more > 0) {
+        writeln!(output, "  and {more} more")?;
+    }
+    if let Some(came) = &difference.came {
+        let line = match std::str::from_utf8(came) {
+            Ok(text) if serde_json::from_str::<Value>(text).is_ok() => cut(&safe_json(text), 0),
+            _ => shown(came, WIDE),
+        };
+        writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {line}")))?;
+    }
+    Ok(())
+}
+
+/// `tools/call add, id 3`
+fn about(difference: &Difference) -> String {
+    let name = |text: &String| shown(text.as_bytes(), 60);
+    let mut about = difference.method.as_ref().map(name).unwrap_or_default();
+    if let Some(named) = &difference.name {
+        about = format!("{about} {}", name(named));
+    }
+    match &difference.id {
+        Some(id) if about.is_empty() => format!("id {}", shown(id.as_bytes(), 40)),
+        Some(id) => format!("{about}, id {}", shown(id.as_bytes(), 40)),
+        None => about,
+    }
+}
+
+fn change(output: &mut Output, change: &Change) -> io::Result<()> {
+    let path = pointer(&change.path);
+    writeln!(output, "  {}", if path.is_empty() { "all of it".into() } else { shown(path.as_bytes(), 200) })?;
+    let written =
+        |value: &Option<Value>| value.as_ref().map(|value| safe_json(&value.to_string()).into_owned());
+    let (was, is) = (written(&change.recorded), written(&change.came));
+    let at = match (&was, &is) {
+        (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),
+        _ => 0,
+    };
+    let line = |text: Option<String>| text.map_or("nothing".to_owned(), |text| cut(&text, at));
+    let (was, is) = (line(was), line(is));
+    writeln!(output, "    {}", output.paint(Tone::Bad, format_args!("- {was}")))?;
+    writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {is}")))
+}
+
+/// As much of a text as fits a line; if not all of it does, what stands around byte `at`.
+fn cut(text: &str, at: usize) -> String {
+    if text.chars().count() <= WIDE {
+        return text.to_owned();
+    }
+    let before = text.char_indices().take_while(|(index, _)| *index < at).count();
+    let from = before.saturating_sub(WIDE / 3);
+    let start = if from > 0 { "…" } else { "" };
+    let piece: String = text.chars().skip(from).take(WIDE).collect();
+    let end = if from + WIDE < text.chars().count() { "…" } else { "" };
+    format!("{start}{piece}{end}")
+}
+
+/// The same for scripts.
+pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
+    let changes = difference.changes.iter().map(|change| {
+        let mut object = json!({ "path": pointer(&change.path) });
+        if let Some(recorded) = &change.recorded {
+            object["recorded"] = recorded.clone();
+        }
+        if let Some(came) = &change.came {
+            object["came"] = came.clone();
+        }
+        object
+    });
+    let mut object = json!({ "kind": difference.differs.word(), "detail": difference.differs.sentence() });
+    let id = difference.id.as_ref().and_then(|id| serde_json::from_str::<Value>(id).ok());
+    let members = [
+        ("method", difference.method.clone().map(Value::from)),
+        ("name", difference.name.clone().map(Value::from)),
+        ("id", id),
+        ("frame", difference.asked_in.map(Value::from)),
+        ("answer_frame", difference.recorded_in.map(Value::from)),
+        ("came", difference.came.as_ref().map(|came| Value::from(String::from_utf8_lossy(came)))),
+        ("changes", (!difference.changes.is_empty()).then(|| changes.collect())),
+    ];
+    for (name, value) in members {
+        if let Some(value) = value {
+            object[name] = value;
+        }
+    }
+    writeln!(output, "{}", safe_json(&object.to_string()))
+}
+
+/// The last object for scripts.
+pub(super) fn json_summary(output: &mut Output, played: &Played) -> io::Result<()> {
+    let summary = json!({
+        "kind": "summary",
+        "sent": played.sent,
+        "compared": played.compared,
+        "differences": played.differences.len(),
+        "notes": played.notes,
+    });
+    writeln!(output, "{}", safe_json(&summary.to_string()))
+}
+
+/// The last line for people.
+pub(super) fn summary(played: &Played) -> String {
+    let count = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let result = match played.differences.len() {
+        0 => "no difference".to_owned(),
+        differences => count(differences, "difference"),
+    };
+    format!("{} sent, {} compared: {result}", count(played.sent, "message"), played.compared)
+}
+
+/// A difference that is longer than a screen is read with --json.
+const MOST_CHANGES: usize = 20;
+
+/// As many characters of a value as are shown.
+const WIDE: usize = 120;

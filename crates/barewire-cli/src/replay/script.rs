@@ -1,0 +1,331 @@
+//! A capture -> what one client and one server said to each other, in order, ready to be said again.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use barewire::proto::mcp::Side;
+use barewire::proto::transcript::{Entry, Framing, Note, Stream, read};
+
+use super::channels::Channels;
+use super::message::Said;
+use crate::Failure;
+use crate::wire::{Limits, Seen, Sight, Sink, Streams};
+
+/// One conversation of a capture.
+#[derive(Debug)]
+pub(super) struct Script {
+    /// Of a stream; bodies, if it went over HTTP.
+    pub(super) framing: Framing,
+    pub(super) frames: Vec<Recorded>,
+    /// Bytes to the server that belong to no frame and stand behind the last.
+    pub(super) tail: Vec<u8>,
+    /// How the server ended.
+    pub(super) ended: Option<Ended>,
+}
+
+/// A frame, by whom and when.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    /// As `barewire read` counts.
+    pub(super) number: u64,
+    pub(super) side: Side,
+    pub(super) time: Option<Duration>,
+    /// Its bytes on the stream, with what frames it, and with what stood before it and belongs to no frame.
+    pub(super) raw: Vec<u8>,
+    /// The frame itself.
+    pub(super) text: Vec<u8>,
+    pub(super) said: Vec<Said>,
+    /// Over HTTP, the exchange that it is part of.
+    pub(super) exchange: String,
+    /// Over HTTP: the client has closed the connection, and waits for no answer.
+    pub(super) given_up: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Ended {
+    Code(i32),
+    Signal(i32),
+}
+
+/// What of a capture is wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) channel: Option<&'a str>,
+    /// Frames in which something was replaced are taken as they are.
+    pub(super) redacted: bool,
+    pub(super) limits: Limits,
+}
+
+impl Script {
+    pub(super) fn load(file: &Path, wanted: Wanted<'_>) -> Result<Self, Failure> {
+        let name = file.display();
+        let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot read {name}: {why}"));
+        let mut text = Vec::new();
+        let opened = File::open(file).map_err(|error| cannot(&error).hint("give the path of a capture"))?;
+        opened.take(MOST + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
+        if text.len() as u64 > MOST {
+            return Err(cannot(&format_args!("it is longer than {MOST} bytes"))
+                .hint("a capture is replayed from memory: cut it to what matters"));
+        }
+        let entries = read(&text).map_err(|error| {
+            cannot(&error).hint("a .wire capture is expected; docs/wire-format.md describes the format")
+        })?;
+        Self::of(&entries, wanted)
+            .map_err(|Unfit { what, hint }| Failure::new(format!("cannot replay {name}: {what}")).hint(hint))
+    }
+
+    /// The conversation of one channel.
+    pub(super) fn of(entries: &[Entry], wanted: Wanted<'_>) -> Result<Self, Unfit> {
+        let channels = Channels::of(entries, wanted.channel)?;
+        let mut collector = Collector::new(&channels, wanted.redacted);
+        let mut streams = Streams::new(wanted.limits);
+        for entry in entries {
+            collector.look(entry)?;
+            // The collector keeps what is wrong, because whoever cuts the streams knows only failures.
+            let told = streams.entry(entry, &mut collector);
+            collector.unfit.take().map_or(Ok(()), Err)?;
+            told.map_err(|_| Unfit::new("its frames are too long", LONG))?;
+        }
+        let told = streams.finish(&mut collector);
+        collector.unfit.take().map_or(Ok(()), Err)?;
+        told.map_err(|_| Unfit::new("its frames are too long", LONG))?;
+        let Collector { framing, frames, sent, cut, ended, .. } = collector;
+        if !frames.iter().any(|frame| frame.side == Side::Client) {
+            let what = "the client says nothing in it";
+            return Err(Unfit::new(what, "barewire read shows what is in it"));
+        }
+        Ok(Self { framing, frames, tail: sent[cut..].to_vec(), ended })
+    }
+
+    /// How it is framed on the stdin and stdout of a program.
+    pub(super) fn on_a_stream(&self) -> Framing {
+        match self.framing {
+            Framing::Body => Framing::Lines,
+            framing => framing,
+        }
+    }
+}
+
+/// Why a capture cannot be replayed, and what to do about it.
+#[derive(Debug)]
+pub(super) struct Unfit {
+    pub(super) what: String,
+    pub(super) hint: String,
+}
+
+impl Unfit {
+    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
+}
+
+/// Gathers the frames of one conversation.
+struct Collector<'a> {
+    channels: &'a Channels,
+    redacted: bool,
+    framing: Framing,
+    frames: Vec<Recorded>,
+    /// All bytes to the server.
+    sent: Vec<u8>,
+    /// How many of them are in frames.
+    cut: usize,
+    ended: Option<Ended>,
+    unfit: Option<Unfit>,
+}
+
+impl<'a> Collector<'a> {
+    fn new(channels: &'a Channels, redacted: bool) -> Self {
+        Self {
+            channels,
+            redacted,
+            framing: if channels.over_http { Framing::Body } else { Framing::Lines },
+            frames: Vec::new(),
+            sent: Vec::new(),
+            cut: 0,
+            ended: None,
+            unfit: None,
+        }
+    }
+
+    /// What an entry says besides the frame that it may complete.
+    fn look(&mut self, entry: &Entry) -> Result<(), Unfit> {
+        match entry {
+            Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
+                if bytes.stream != Stream::Stderr && bytes.marks.truncated.is_some() {
+                    let what = format!("frame {} is truncated", self.next_number());
+                    return Err(Unfit::new(what, "capture it again without a limit"));
+                }
+                if bytes.stream == Stream::ToServer && !self.channels.over_http {
+                    self.sent.extend_from_slice(&bytes.payload);
+                    self.sent.extend_from_slice(bytes.end.as_bytes());
+                }
+            }
+            Entry::Event(event) if self.channels.has(event.channel.as_str()) => match &event.note {
+                Note::Gap(stream, missing) => {
+                    let (to, number) = (stream.sigil(), self.next_number());
+                    let what = format!("{missing} bytes of {to} are missing before frame {number}");
+                    return Err(Unfit::new(what, "what came after that cannot be known: capture it again"));
+                }
+                Note::Other(what) if what.starts_with(b"closed >") => {
+                    let exchange = event.channel.as_str();
+                    let asks =
+                        |frame: &&mut Recorded| frame.side == Side::Client && frame.exchange == exchange;
+                    if let Some(frame) = self.frames.iter_mut().rev().find(asks) {
+                        frame.given_up = true;
+                    }
+                }
+                // Over HTTP every body has its own.
+                Note::Framing(_) if self.channels.over_http => {}
+                Note::Framing(framing @ (Framing::Lines | Framing::ContentLength)) => self.framing = *framing,
+                Note::Framing(framing) => {
+                    let what =
+                        format!("its framing is {}, which no program reads on stdin", framing.as_str());
+                    return Err(Unfit::new(what, "barewire read shows what is in it"));
+                }
+                Note::ExitCode(code) => self.ended = Some(Ended::Code(*code)),
+                Note::ExitSignal(signal) => self.ended = Some(Ended::Signal(*signal)),
+                _ => {}
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Right as long as there is one channel; with several it is near.
+    fn next_number(&self) -> u64 {
+        self.frames.last().map_or(1, |frame| frame.number + 1)
+    }
+
+    fn frame(&mut self, seen: &Seen<'_>, stream: Stream) -> Result<(), Unfit> {
+        let number = seen.number;
+        let place = seen.place.filter(|place| place.redacted && !self.redacted);
+        if place.is_some() {
+            let what = format!("something in frame {number} was replaced to keep a secret");
+            let hint = "--allow-redacted replays it as it stands there, and takes any answer where something is replaced";
+            return Err(Unfit::new(what, hint));
+        }
+        let Some(text) = seen.bytes else {
+            if seen.length > 0 {
+                return Err(Unfit::new(format!("frame {number} is longer than {} bytes", seen.length), LONG));
+            }
+            // A header that frames nothing; its bytes are sent with the next frame.
+            return Ok(());
+        };
+        let place = seen.place.filter(|_| self.channels.over_http);
+        let exchange = place.map_or(String::new(), |place| place.channel.to_owned());
+        let (side, raw) = match stream {
+            Stream::ToServer if self.channels.over_http => (Side::Client, text.to_vec()),
+            Stream::ToServer => (Side::Client, self.cut(seen)),
+            _ => (Side::Server, Vec::new()),
+        };
+        let (time, said) = (seen.place.and_then(|place| place.time), Said::all(text));
+        let text = text.to_vec();
+        self.frames.push(Recorded { number, side, time, raw, text, said, exchange, given_up: false });
+        Ok(())
+    }
+
+    /// The bytes behind the frame before, up to the end of this one.
+    fn cut(&mut self, seen: &Seen<'_>) -> Vec<u8> {
+        let end = usize::try_from(seen.offset + seen.length).unwrap_or(usize::MAX).min(self.sent.len());
+        let end = match self.framing {
+            Framing::ContentLength => end,
+            _ => {
+                let newline = self.sent[end..].iter().position(|byte| *byte == b'\n');
+                newline.map_or(self.sent.len(), |at| end + at + 1)
+            }
+        };
+        let from = self.cut;
+        self.cut = end.max(from);
+        self.sent[from..self.cut].to_vec()
+    }
+}
+
+impl Sink for Collector<'_> {
+    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
+        let Sight::Frame(seen) = sight else { return Ok(true) };
+        let Some(place) = seen.place.filter(|place| self.channels.has(place.channel)) else {
+            return Ok(true);
+        };
+        let done = self.frame(seen, place.stream);
+        self.unfit = self.unfit.take().or(done.err());
+        Ok(self.unfit.is_none())
+    }
+}
+
+const LONG: &str = "--max-frame raises the limit";
+
+/// Longer than any conversation that somebody wants to have again. It is kept a few times over: as bytes, and as values.
+const MOST: u64 = 128 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Result<Script, Unfit> {
+        with(text, None, false)
+    }
+
+    fn with(text: &str, channel: Option<&str>, redacted: bool) -> Result<Script, Unfit> {
+        let limits = Limits { frame: 1000, depth: 100 };
+        Script::of(&read(text.as_bytes()).expect("a transcript"), Wanted { channel, redacted, limits })
+    }
+
+    fn raw(script: &Script) -> Vec<String> {
+        let sent = script.frames.iter().filter(|frame| frame.side == Side::Client);
+        sent.map(|frame| String::from_utf8_lossy(&frame.raw).into_owned()).collect()
+    }
+
+    #[test]
+    fn every_byte_to_the_server_is_kept() {
+        let text =
+            "wire 1\n>(crlf) {}\n>\n>(noeol) {\"a\"\n>(crlf) :1}\n< {}\n>(esc) \\xff\n> \n>(noeol) rest\n";
+        let script = script(text).expect("fit");
+        assert_eq!(raw(&script), ["{}\r\n", "\n{\"a\":1}\r\n", "\u{fffd}\n", "\nrest"]);
+        assert_eq!(script.tail, b"");
+        let numbers: Vec<u64> = script.frames.iter().map(|frame| frame.number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn frames_with_headers_are_cut_where_they_end() {
+        let text = "@ framing content-length\n>(crlf) Content-Length: 2\n>(crlf)\n>(crlf noeol) {}Content-Length: 3\n>(crlf)\n>(noeol) {} \n";
+        let text = text.replace("(crlf noeol)", "(crlf)");
+        let script = script(&text).expect("fit");
+        assert_eq!(raw(&script), ["Content-Length: 2\r\n\r\n{}", "Content-Length: 3\r\n\r\n{} "]);
+    }
+
+    #[test]
+    fn blank_lines_behind_the_last_frame_are_the_tail() {
+        assert_eq!(script("> {}\n>\n>\n").expect("fit").tail, b"\n\n");
+    }
+
+    #[test]
+    fn what_is_not_whole_is_refused() {
+        let unfit = |text: &str| script(text).expect_err("unfit").what;
+        let hash = "0".repeat(64);
+        assert_eq!(unfit(&format!("> {{}}\n<(truncated=9:{hash}) {{\n")), "frame 2 is truncated");
+        assert_eq!(unfit("> {}\n@ gap < 7\n"), "7 bytes of < are missing before frame 2");
+        assert_eq!(unfit(&format!("> \"{}\"\n", "x".repeat(2000))), "frame 1 is longer than 2002 bytes");
+        let replaced = "something in frame 1 was replaced to keep a secret";
+        assert_eq!(unfit(">(redacted) {\"a\":\"<redacted-1>\"}\n"), replaced);
+        assert!(with(">(redacted) {}\n", None, true).is_ok());
+        assert_eq!(
+            unfit("@ framing sse\n> data: {}\n"),
+            "its framing is sse, which no program reads on stdin"
+        );
+        assert_eq!(unfit("< {}\n"), "the client says nothing in it");
+        assert_eq!(unfit(""), "there are no frames in it");
+    }
+
+    #[test]
+    fn of_several_channels_one_is_named() {
+        let two = ">a {\"a\":1}\n>b {\"b\":1}\n<b(redacted) {}\n@b exit code 3\n";
+        assert_eq!(script(two).expect_err("two").hint, "--channel NAME says which: a, b");
+        let script = with(two, Some("a"), false).expect("fit");
+        assert_eq!((raw(&script), script.ended), (vec!["{\"a\":1}\n".to_owned()], None));
+        assert_eq!(with(two, Some("c"), false).expect_err("none").what, "it has no channel c");
+        assert_eq!(with(two, Some("b"), true).expect("fit").ended, Some(Ended::Code(3)));
+    }
+}

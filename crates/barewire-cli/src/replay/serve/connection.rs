@@ -1,0 +1,206 @@
+//! A connection of a client -> one request, and what is said to it: a body, or events as they come.
+
+use std::time::Duration;
+
+use barewire::proto::http::Access;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+use crate::tap::http::messages::{Follows, Messages, Part};
+
+/// A request of HTTP.
+pub(super) struct Request {
+    pub(super) method: String,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Request {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What connections tell.
+pub(super) enum News {
+    Asked {
+        number: u64,
+        request: Request,
+        reply: UnboundedSender<Reply>,
+    },
+    /// The client has closed it.
+    Gone {
+        number: u64,
+    },
+}
+
+/// What is said to a request.
+pub(super) enum Reply {
+    /// A status and nothing else, or a sentence.
+    Status(&'static str, String),
+    /// The answer alone, and the session that begins with it.
+    Answer(Vec<u8>, Option<String>),
+    /// An error that says of no request that it is about it.
+    Refusal(Vec<u8>),
+    /// Events follow.
+    Events(Option<String>),
+    /// A message.
+    Event(Vec<u8>),
+    End,
+}
+
+/// Takes one request, and writes what is said to it. Clients open another connection for the next.
+pub(super) async fn serve(mut client: TcpStream, number: u64, most: usize, central: UnboundedSender<News>) {
+    let _ = client.set_nodelay(true);
+    match timeout(PATIENCE, request(&mut client, most)).await {
+        Ok(Ok(Some(request))) => {
+            let (reply, mut replies) = unbounded_channel();
+            if central.send(News::Asked { number, request, reply }).is_err() {
+                return;
+            }
+            let mut byte = [0];
+            loop {
+                let told = tokio::select! {
+                    told = replies.recv() => told,
+                    // It has asked all that it asks here: what can come is only the end.
+                    _ = client.read(&mut byte) => {
+                        let _ = central.send(News::Gone { number });
+                        return;
+                    }
+                };
+                let (bytes, is_last) = told.map_or((Vec::new(), true), written);
+                if client.write_all(&bytes).await.is_err() {
+                    let _ = central.send(News::Gone { number });
+                    return;
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Ok(Ok(None)) | Err(_) => return,
+        Ok(Err((status, why))) => {
+            let (bytes, _) = written(Reply::Status(status, why));
+            let _ = client.write_all(&bytes).await;
+        }
+    }
+    linger(client).await;
+}
+
+/// The bytes of what is said, and whether nothing follows.
+fn written(reply: Reply) -> (Vec<u8>, bool) {
+    let head = |status: &str, kind: &str, length: Option<usize>, session: Option<String>| {
+        let kind = if kind.is_empty() { String::new() } else { format!("content-type: {kind}\r\n") };
+        let length = length.map_or(String::new(), |length| format!("content-length: {length}\r\n"));
+        let session = session.map_or(String::new(), |session| format!("mcp-session-id: {session}\r\n"));
+        format!("HTTP/1.1 {status}\r\n{kind}{length}{session}connection: close\r\n\r\n").into_bytes()
+    };
+    match reply {
+        Reply::Status(status, text) => {
+            let kind = if text.is_empty() { "" } else { "text/plain; charset=utf-8" };
+            ([head(status, kind, Some(text.len()), None), text.into_bytes()].concat(), true)
+        }
+        Reply::Answer(body, session) => {
+            ([head("200 OK", "application/json", Some(body.len()), session), body].concat(), true)
+        }
+        Reply::Refusal(body) => {
+            ([head("400 Bad Request", "application/json", Some(body.len()), None), body].concat(), true)
+        }
+        Reply::Events(session) => {
+            let head = head("200 OK", "text/event-stream", None, session);
+            (head, false)
+        }
+        // In JSON a line break can only stand where a space means the same.
+        Reply::Event(mut body) => {
+            for byte in body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+                *byte = b' ';
+            }
+            ([&b"event: message\ndata: "[..], &body, b"\n\n"].concat(), false)
+        }
+        Reply::End => (Vec::new(), true),
+    }
+}
+
+/// Reads a request; `None` if there is none, or the status and the reason why it is refused.
+async fn request(client: &mut TcpStream, most: usize) -> Result<Option<Request>, (&'static str, String)> {
+    let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
+    let mut messages = Messages::new();
+    let mut buffer = vec![0; CHUNK];
+    let mut request: Option<Request> = None;
+    loop {
+        let Ok(count @ 1..) = client.read(&mut buffer).await else { return Ok(None) };
+        let mut input = &buffer[..count];
+        while let Some(part) = messages.next(&mut input).map_err(|broken| bad(broken.why()))? {
+            match part {
+                Part::Head(bytes) => {
+                    let (head, follows) = head(&bytes)?;
+                    messages.follows(follows);
+                    if head.header("expect").is_some_and(|it| it.eq_ignore_ascii_case("100-continue")) {
+                        let _ = client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+                    }
+                    request = Some(head);
+                }
+                Part::Body(bytes) => {
+                    let Some(request) = &mut request else { continue };
+                    if request.body.len() + bytes.len() > most {
+                        return Err(("413 Content Too Large", format!("more than {most} bytes\n")));
+                    }
+                    request.body.extend_from_slice(bytes);
+                }
+                Part::Framing(_) => {}
+                Part::End => return Ok(request),
+            }
+        }
+    }
+}
+
+/// Takes a whole head. A page that had its name rebound to this machine calls us by that name, and is refused.
+fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
+    let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    if !parsed.parse(bytes).is_ok_and(|status| status.is_complete()) {
+        return Err(bad("this is no request of HTTP/1.1"));
+    }
+    let pairs: Vec<(&str, &[u8])> = parsed.headers.iter().map(|it| (it.name, it.value)).collect();
+    Access::loopback()
+        .check(None, &pairs[..])
+        .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
+    let method = parsed.method.unwrap_or_default().to_owned();
+    let headers: Vec<(String, String)> = pairs
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), String::from_utf8_lossy(value).trim().to_owned()))
+        .collect();
+    let request = Request { method, headers, body: Vec::new() };
+    let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
+        (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
+        (None, Some(length)) => {
+            let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
+            let length = length.parse().ok().filter(|_| is_number);
+            Follows::Length(length.ok_or_else(|| bad("Content-Length is no number"))?)
+        }
+        (None, None) => Follows::Nothing,
+        _ => return Err(bad("it cannot be told where the body ends")),
+    };
+    Ok((request, follows))
+}
+
+/// Closes a connection so that what was written last arrives: whoever closes while there is something unread takes it back.
+async fn linger(mut client: TcpStream) {
+    if client.shutdown().await.is_err() {
+        return;
+    }
+    let mut rest = vec![0; 4096];
+    let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
+    let _ = timeout(LINGER, drained).await;
+}
+
+const CHUNK: usize = 32 * 1024;
+const MOST_HEADERS: usize = 100;
+
+/// Who sends half a request is not waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LINGER: Duration = Duration::from_secs(1);

@@ -1,0 +1,62 @@
+//! A request that nothing in the capture answers -> what is said of it, on stderr and to the client.
+
+use barewire::proto::rpc::{Code, ErrorObject};
+use serde_json::json;
+
+use crate::output::shown;
+use crate::replay::diff::Change;
+use crate::replay::path::pointer;
+
+/// Why nothing in the capture answers a request.
+pub(super) enum Miss {
+    /// It has no such request.
+    Method,
+    /// It has some with other params; this one is the nearest.
+    Params { frame: u64, changes: Vec<Change> },
+    /// It has answered all of them.
+    Again { frame: u64 },
+    /// Another is the next.
+    Order { frame: u64, wanted: String },
+    /// There is no next.
+    Over,
+}
+
+impl Miss {
+    pub(super) fn sentence(&self) -> String {
+        match self {
+            Self::Method => "nothing in the capture has this method".into(),
+            Self::Params { frame, changes } => {
+                let places: Vec<String> =
+                    changes.iter().take(MOST_PLACES).map(|change| pointer(&change.path)).collect();
+                let places = shown(places.join(", ").as_bytes(), 200);
+                format!(
+                    "nothing in the capture matches; frame {frame} is the nearest and differs at {places}"
+                )
+            }
+            Self::Again { frame } => format!("asked more often than in the capture, last in frame {frame}"),
+            Self::Order { frame, wanted } => {
+                format!(
+                    "out of order: the next in the capture is {} in frame {frame}",
+                    shown(wanted.as_bytes(), 60)
+                )
+            }
+            Self::Over => "out of order: the capture has no more requests".into(),
+        }
+    }
+
+    pub(super) fn error(&self) -> ErrorObject {
+        let mut data = json!({ "reason": self.sentence() });
+        if let Self::Params { frame, changes } = self {
+            let change = |change: &Change| json!({ "path": pointer(&change.path), "recorded": change.recorded, "came": change.came });
+            data["nearest"] = json!({
+                "frame": frame,
+                "differs": changes.iter().take(MOST_PLACES).map(change).collect::<Vec<_>>(),
+            });
+        }
+        let code = if matches!(self, Self::Method) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
+        ErrorObject::standard(code).with_data(&data)
+    }
+}
+
+/// As many places as somebody reads.
+const MOST_PLACES: usize = 5;

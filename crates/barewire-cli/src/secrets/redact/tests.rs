@@ -1,0 +1,435 @@
+//! Secrets of every kind, whole and in pieces; and what only looks like one.
+
+use std::ffi::OsStr;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::*;
+use barewire::proto::transcript::Marks;
+
+fn redactor() -> Redactor {
+    let env =
+        [("MY_TOKEN", "from-the-environment"), ("HOME", "/home/somebody"), ("API_KEY", "a\"quote\\in it")];
+    Redactor::with(Detector::knowing(env.into_iter().map(|(name, value)| (name.into(), value.into())), []))
+}
+
+fn text(text: &str) -> String {
+    String::from_utf8(redactor().0.expect("it is on").text(text.as_bytes()).0).expect("UTF-8")
+}
+
+/// What goes in, and what comes out.
+const CASES: &[(&str, &str)] = &[
+    // Members, whatever stands around them.
+    (r#"{"password":"hunter2","a":1}"#, r#"{"password":"<redacted-1>","a":1}"#),
+    (r#"{"Password" : "hunter2"}"#, r#"{"Password" : "<redacted-1>"}"#),
+    (r#"{"api_key":"a\"b\\","next":"c"}"#, r#"{"api_key":"<redacted-1>","next":"c"}"#),
+    (
+        r#"{"a":"x","token":"x1","secret":"yy","t":"x"}"#,
+        r#"{"a":"x","token":"<redacted-1>","secret":"<redacted-2>","t":"x"}"#,
+    ),
+    (r#"{"token":"Same","apiKey":"Same"}"#, r#"{"token":"<redacted-1>","apiKey":"<redacted-1>"}"#),
+    (r#"{"password":123456}"#, r#"{"password":"<redacted-1>"}"#),
+    (
+        r#"{"tokens":["a","b"],"cookies":["c" , "d"]}"#,
+        r#"{"tokens":["a","b"],"cookies":["<redacted-1>" , "<redacted-2>"]}"#,
+    ),
+    // However the name is written.
+    (
+        r#"{"se\u0063ret":"a1","\u0074\u006F\u006B\u0065\u006E":"b2"}"#,
+        r#"{"se\u0063ret":"<redacted-1>","\u0074\u006F\u006B\u0065\u006E":"<redacted-2>"}"#,
+    ),
+    // Codes are numbers.
+    (r#"{"token":987654,"n":987654}"#, r#"{"token":"<redacted-1>","n":987654}"#),
+    (r#"{"t":"{\"otp\":1234}"}"#, r#"{"t":"{\"otp\":\"<redacted-1>\"}"}"#),
+    (
+        r#"{"t":"{'password': 12, \"otp\": 34}"}"#,
+        r#"{"t":"{'password': '<redacted-1>', \"otp\": \"<redacted-2>\"}"}"#,
+    ),
+    // What an object says of a secret, with the secret.
+    (
+        r#"{"secret":{"type":"text","value":"abc"},"value":"d"}"#,
+        r#"{"secret":{"type":"text","value":"<redacted-1>"},"value":"d"}"#,
+    ),
+    (
+        r#"{"secret":{"token":"a1", "value" : 12345}}"#,
+        r#"{"secret":{"token":"<redacted-1>", "value" : "<redacted-2>"}}"#,
+    ),
+    (
+        r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"b2\"}}"}"#,
+        r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"<redacted-1>\"}}"}"#,
+    ),
+    (
+        r#"{"pass":"hunter2","pat":"0a1b2c3d4e5f","OPENAI_KEY":"0a1b2c3d4e5f"}"#,
+        r#"{"pass":"<redacted-1>","pat":"<redacted-2>","OPENAI_KEY":"<redacted-2>"}"#,
+    ),
+    // JSON in JSON in JSON.
+    (r#"{"text":"{\"token\":\"a\\\"b\",\"n\":1}"}"#, r#"{"text":"{\"token\":\"<redacted-1>\",\"n\":1}"}"#),
+    (
+        r#"{"t":"{\"u\":\"{\\\"token\\\":\\\"ab1\\\"}\"}"}"#,
+        r#"{"t":"{\"u\":\"{\\\"token\\\":\\\"<redacted-1>\\\"}\"}"}"#,
+    ),
+    // A string that is not closed within its own.
+    (r#"{"text":"{\"token\":\"ab1","n":"d"}"#, r#"{"text":"{\"token\":\"<redacted-1>","n":"d"}"#),
+    // Headers in JSON, in text and on a command line.
+    (
+        r#"{"headers":{"Authorization":"Bearer abc"}}"#,
+        r#"{"headers":{"Authorization":"Bearer <redacted-1>"}}"#,
+    ),
+    ("curl -H 'Authorization: Bearer hunter2'", "curl -H 'Authorization: Bearer <redacted-1>'"),
+    ("X-Api-Key: 0123456789abcdef", "X-Api-Key: <redacted-1>"),
+    // The same with less in it, and settings.
+    ("X-Api-Key: aaa11bbb", "X-Api-Key: <redacted-1>"),
+    ("with X-Api-Key: aaa11bbb and so on", "with X-Api-Key: <redacted-1> and so on"),
+    ("Mcp-Session-Id: ppp11qqq", "Mcp-Session-Id: <redacted-1>"),
+    ("OPENAI_API_KEY: rrr33sss # mine", "OPENAI_API_KEY: <redacted-1> # mine"),
+    ("client_secret = lll34mmm", "client_secret = <redacted-1>"),
+    ("password: p@ssword, x", "password: <redacted-1>, x"),
+    ("Cookie: sid=c52; theme=dark; odd", "Cookie: sid=<redacted-1>; theme=<redacted-2>; odd"),
+    (r#"{"t":"a\nCookie: a=b2; c=d"}"#, r#"{"t":"a\nCookie: a=<redacted-1>; c=<redacted-2>"}"#),
+    (r#"{"t":"a\nDB_PASS=b2\npass=c3"}"#, r#"{"t":"a\nDB_PASS=<redacted-1>\npass=<redacted-2>"}"#),
+    ("Set-Cookie: sid=c52; Path=/", "Set-Cookie: sid=<redacted-1>; Path=/"),
+    (
+        r#"{"text":"x-auth-token: bbb22ccc\npassword: 123456\nsecret: QwErTyUi"}"#,
+        r#"{"text":"x-auth-token: <redacted-1>\npassword: <redacted-2>\nsecret: <redacted-3>"}"#,
+    ),
+    (r#"{"token":["identifier","a1"]}"#, r#"{"token":["<redacted-1>","<redacted-2>"]}"#),
+    // Addresses.
+    ("GET /mcp?a=1&access_token=abc&b=2 HTTP/1.1", "GET /mcp?a=1&access_token=<redacted-1>&b=2 HTTP/1.1"),
+    ("http://h/?key=abc#frag", "http://h/?key=<redacted-1>#frag"),
+    ("/messages?sessionId=0a1b", "/messages?sessionId=<redacted-1>"),
+    ("postgres://me:pw@db:5432/x?y", "postgres://me:<redacted-1>@db:5432/x?y"),
+    (r#"{"u":"postgres:\/\/me:pw@db\/x"}"#, r#"{"u":"postgres:\/\/me:<redacted-1>@db\/x"}"#),
+    (
+        "see https://docs.example/a and postgres://me:pw@db/",
+        "see https://docs.example/a and postgres://me:<redacted-1>@db/",
+    ),
+    // Options, in a shell and in a list.
+    ("srv --password pppsecret --port 80", "srv --password <redacted-1> --port 80"),
+    ("srv --token 'a b' --pass \"c d\" x", "srv --token '<redacted-1>' --pass \"<redacted-2>\" x"),
+    (
+        r#"{"args":["--password","hunter2","--port","80"]}"#,
+        r#"{"args":["--password","<redacted-1>","--port","80"]}"#,
+    ),
+    (
+        r#"{"t":"[\"--token\" , \"abc\"] --token \"d\""}"#,
+        r#"{"t":"[\"--token\" , \"<redacted-1>\"] --token \"<redacted-2>\""}"#,
+    ),
+    // Variables.
+    ("DB_PASS=a#b MYSQL_PWD=c", "DB_PASS=<redacted-1> MYSQL_PWD=<redacted-2>"),
+    ("export GITHUB_TOKEN=abc; run", "export GITHUB_TOKEN=<redacted-1>; run"),
+    ("the value is from-the-environment!", "the value is <redacted-1>!"),
+    (r#"{"echo":"a\"quote\\in it"}"#, r#"{"echo":"<redacted-1>"}"#),
+    // Shapes.
+    ("Bearer abcdefgh12345678", "Bearer <redacted-1>"),
+    ("Basic dXNlcjpwYXNzd29yZA==", "Basic <redacted-1>"),
+    ("use sk-proj-0a1b2c3d4e5f6g7h now", "use <redacted-1> now"),
+    (r"\nghp_abcdefghijklmnopqrst0123456789", r"\n<redacted-1>"),
+    ("xoxb-1234567890-abc", "<redacted-1>"),
+    ("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "<redacted-1>"),
+    ("whsec_abcdefghij1234567890abcd", "<redacted-1>"),
+    ("at SG.abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG!", "at <redacted-1>!"),
+    ("ya29.a0AfH6SMBx1Y2x1Y2x1Y2x1Y2", "<redacted-1>"),
+    ("id AKIAIOSFODNN7EXAMPLE.", "id <redacted-1>."),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcDEF_-123", "<redacted-1>"),
+    (
+        r#"{"k":"-----BEGIN RSA PRIVATE KEY-----\nMIIE/+aB\nxyz=\n-----END RSA PRIVATE KEY-----\n"}"#,
+        r#"{"k":"-----BEGIN RSA PRIVATE KEY-----<redacted-1>-----END RSA PRIVATE KEY-----\n"}"#,
+    ),
+];
+
+/// What stays as it is.
+const PLAIN: &[&str] = &[
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"p-1"},"name":"echo"}}"#,
+    r#"{"result":{"nextCursor":"eyJwYWdlIjoyfQ==","tools":[]}}"#,
+    r#"{"requestState":"opaque","maxTokens":100,"usage":{"tokens":1500}}"#,
+    r#"{"properties":{"token":{"type":"string","description":"The token: see the manual"}},"required":["token"]}"#,
+    r#"{"password":"","token":null,"secret":true,"apiKey":{"a":["b"]}}"#,
+    r#"WWW-Authenticate: Bearer realm="mcp", resource_metadata="https://example.com/.well-known/x""#,
+    "Basic authentication, Bearer tokens, and a task-list with sk-names-of-things in it",
+    "http://user@host:80/path?query=1&page=2",
+    "token=$TOKEN and token={token} and token=<redacted-7> and a == b",
+    "a picture: iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4eyJ/AKIAbcdefghijklmnopqrstuvw",
+    r#"{"cost_per_token":0.0001,"token":12,"pass":31,"key":"0a1b2c3d4e5f6g7h","cacheKey":"0a1b2c3d4e5f6g7h"}"#,
+    r#"{"token":{"type":"object","properties":{"value":{"type":"string"}}},"secret":{"value":null}}"#,
+    r#"{"password":"***","token":"<your token>","secret":"${SECRET}"}"#,
+    r#"{"a":"Enter the password:","b":"token=" , "c":["--password ","x --token","y"],"d":"{\"e\":\"token=\"}"}"#,
+    r#"{"data":{"token":"}","expected_token":"identifier","unexpected_token":"=>","password":"*"}}"#,
+    "the token: see below, password: required; token = what you got; secret: none, Unexpected token: StringLiteral",
+    "password: /run/secrets/db1, token: https://docs.example/token1, secret::inner1x, token: 12 of 300",
+    "token=await foo(), this.token=token; token=getToken() apiKey: process.env.OPENAI_API_KEY, SG.x ya29.y",
+    "--token is missing: give --token TOKEN or --token <token>, or --token-file x; PWD=/tmp/1a2b3c4d",
+    "",
+];
+
+#[test]
+fn secrets_are_replaced_and_nothing_else() {
+    for (before, after) in CASES {
+        assert_eq!(text(before), *after);
+        // Twice is not more than once.
+        assert_eq!(text(after), *after);
+    }
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    for plain in PLAIN {
+        assert_eq!(text(plain), *plain);
+    }
+}
+
+/// The same, cut anywhere, with so much before it and behind it that something is passed on from every piece.
+#[test]
+fn no_secret_comes_through_in_pieces() {
+    let around = "lorem ipsum ".repeat(1000);
+    for (before, after) in CASES.iter().copied().chain(PLAIN.iter().take(4).map(|plain| (*plain, *plain))) {
+        let line = format!("{around}{before} {around}");
+        let expected = format!("{around}{after} {around}");
+        for cut in around.len() - 1..=around.len() + before.len() + 2 {
+            let (first, second) = line.as_bytes().split_at(cut);
+            for pieces in [vec![first, second], first.chunks(3000).chain(second.chunks(3000)).collect()] {
+                assert!(in_pieces(&pieces, End::Lf) == expected, "{before} cut at {cut}");
+            }
+        }
+    }
+}
+
+/// Pieces of one byte, and a line that never ends.
+#[test]
+fn the_end_of_a_stream_brings_out_what_is_held_back() {
+    for (before, after) in CASES {
+        let bytes: Vec<&[u8]> = before.as_bytes().chunks(1).collect();
+        assert_eq!(in_pieces(&bytes, End::None), *after);
+    }
+}
+
+#[test]
+fn a_secret_of_any_length_is_dropped_as_it_comes() {
+    let piece = "\\\\\\\"0".repeat(20_000);
+    let mut redactor = redactor();
+    let mut out = Vec::new();
+    redactor.entry(entry(b"{\"token\":\"", End::None), &mut out);
+    for _ in 0..100 {
+        redactor.entry(entry(piece.as_bytes(), End::None), &mut out);
+        let held = redactor.0.as_ref().expect("on").unfinished.values().next().expect("one").line.held();
+        assert!(held < 256, "{held}");
+    }
+    redactor.entry(entry(b"\",\"a\":\"b\"}", End::Lf), &mut out);
+    let written: usize = out.iter().map(|entry| payload(entry).len()).sum();
+    assert!(written < 64, "{written}");
+    let whole: Vec<u8> = out.iter().flat_map(payload).copied().collect();
+    assert_eq!(String::from_utf8_lossy(&whole), r#"{"token":"<redacted-1>","a":"b"}"#);
+}
+
+#[test]
+fn a_private_key_over_many_lines() {
+    let mut redactor = redactor();
+    let mut out = Vec::new();
+    for line in
+        ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADAN", "abc+/=", "-----END PRIVATE KEY-----", "ready"]
+    {
+        redactor.entry(entry(line.as_bytes(), End::Lf), &mut out);
+    }
+    let lines: Vec<_> = out.iter().map(|entry| String::from_utf8_lossy(payload(entry))).collect();
+    let expected =
+        ["-----BEGIN PRIVATE KEY-----", "<redacted-1>", "<redacted-2>", "-----END PRIVATE KEY-----", "ready"];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn heads_keep_what_is_no_secret() {
+    for (before, after) in [
+        ("authorization: Bearer abc", "authorization: Bearer <redacted-1>"),
+        ("Proxy-Authorization:secret", "Proxy-Authorization:<redacted-1>"),
+        ("Cookie: a=1; b=2; a=1", "Cookie: a=<redacted-1>; b=<redacted-2>; a=<redacted-1>"),
+        ("Set-Cookie: sid=abc; Path=/; HttpOnly", "Set-Cookie: sid=<redacted-1>; Path=/; HttpOnly"),
+        ("Mcp-Session-Id: 123", "Mcp-Session-Id: <redacted-1>"),
+        ("POST /mcp?token=abc HTTP/1.1", "POST /mcp?token=<redacted-1> HTTP/1.1"),
+        ("Location: http://me:pw@h/", "Location: http://me:<redacted-1>@h/"),
+        ("Content-Type: application/json", "Content-Type: application/json"),
+        ("Ocp-Apim-Subscription-Key: a1b2c3d4", "Ocp-Apim-Subscription-Key: <redacted-1>"),
+        ("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
+    ] {
+        let note = Note::Head(Stream::ToServer, before.as_bytes().to_vec());
+        let (channel, mut out) = (Channel::default(), Vec::new());
+        redactor().entry(Entry::Event(Event { channel, note, marks: Marks::default() }), &mut out);
+        let [Entry::Event(Event { note: Note::Head(_, line), marks, .. })] = &out[..] else {
+            panic!("{out:?}")
+        };
+        assert_eq!(String::from_utf8_lossy(line), after);
+        assert_eq!(marks.redacted, before != after);
+    }
+}
+
+#[test]
+fn arguments_are_shown_without_theirs() {
+    for (argv, shown) in [
+        (
+            &["server", "--token", "abc", "--api-key=def", "x y"][..],
+            "server --token <redacted-1> --api-key=<redacted-2> 'x y'",
+        ),
+        (
+            &["env", "API_KEY=abc", "-H", "Authorization: Bearer abc"],
+            "env API_KEY=<redacted-1> -H 'Authorization: Bearer <redacted-1>'",
+        ),
+        (&["s", "--token", "--port", "80", "from-the-environment"], "s --token --port 80 <redacted-1>"),
+        (&["don't"], "'don'\\''t'"),
+        (
+            &["s", "--password=hunter2;more#rest", "--token=$uperS3cret", "-e", "DB_PASSWORD=(abc"],
+            "s --password=<redacted-1> --token=<redacted-2> -e DB_PASSWORD=<redacted-3>",
+        ),
+        (
+            &["s", "--pass", "a", "--key", "a1b2c3d4", "--key", "name", "--auth", "u:p"],
+            "s --pass <redacted-1> --key <redacted-2> --key name --auth <redacted-3>",
+        ),
+        (
+            &["s", "--config", r#"{"apiKey": "a1", "b": "c"}"#, "--header=X-Auth-Token: a1"],
+            r#"s --config '{"apiKey": "<redacted-1>", "b": "c"}' '--header=X-Auth-Token: <redacted-1>'"#,
+        ),
+        (&["sh", "-c", "srv --password ppp"], "sh -c 'srv --password <redacted-1>'"),
+        (
+            &["s", "--auth-mode=token", "8080", "--env=API_KEY=x"],
+            "s --auth-mode=token 8080 --env=API_KEY=<redacted-1>",
+        ),
+    ] {
+        let argv: Vec<&OsStr> = argv.iter().map(OsStr::new).collect();
+        assert_eq!(String::from_utf8_lossy(&redactor().argv(argv).0), shown);
+    }
+}
+
+#[test]
+fn off_means_off() {
+    let mut out = Vec::new();
+    Redactor::off().entry(entry(b"{\"token\":\"abc\"}", End::Lf), &mut out);
+    assert_eq!(out, [entry(b"{\"token\":\"abc\"}", End::Lf)]);
+}
+
+fn in_pieces(pieces: &[&[u8]], last: End) -> String {
+    let (mut redactor, mut out) = (redactor(), Vec::new());
+    for (index, piece) in pieces.iter().enumerate() {
+        redactor.entry(entry(piece, if index + 1 < pieces.len() { End::None } else { last }), &mut out);
+    }
+    let eof =
+        Event { channel: Channel::default(), note: Note::Eof(Stream::ToServer), marks: Marks::default() };
+    redactor.entry(Entry::Event(eof), &mut out);
+    let joined: Vec<u8> = out.iter().flat_map(payload).copied().collect();
+    String::from_utf8(joined).expect("UTF-8")
+}
+
+fn payload(entry: &Entry) -> &[u8] {
+    match entry {
+        Entry::Bytes(bytes) => &bytes.payload,
+        _ => b"",
+    }
+}
+
+fn entry(payload: &[u8], end: End) -> Entry {
+    let marks = Marks::default();
+    Entry::Bytes(Bytes {
+        stream: Stream::ToServer,
+        channel: Channel::default(),
+        payload: payload.to_vec(),
+        end,
+        marks,
+    })
+}
+
+#[test]
+fn what_was_cut_before_is_known_by_its_beginning() {
+    for (before, after) in [
+        ("the tool from-the-env…: no", "the tool <redacted-1>…: no"),
+        ("a from…, from-the-environment and fro…", "a <redacted-2>…, <redacted-1> and fro…"),
+        ("nothing…", "nothing…"),
+    ] {
+        assert_eq!(redactor().shown(before.as_bytes(), 100), after);
+    }
+}
+
+#[test]
+fn what_is_everywhere_is_no_secret_of_the_environment() {
+    let env = [("FOO_TOKEN", "tools/call"), ("BAR_TOKEN", "20261116"), ("BAZ_PASSWORD", "initialize")];
+    let env = env.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let text = br#"{"id":20261116,"method":"tools/call","a":"initialize"}"#;
+    assert_eq!(Redactor::with(Detector::knowing(env, [])).shown(text, 100).as_bytes(), text);
+}
+
+#[test]
+fn what_is_quoted_is_redacted_before_it_is_cut() {
+    let secret = "a1".repeat(30);
+    let (env, before) = ("from-the-environment", "x ".repeat(70));
+    for (text, most) in [(format!("{before}{env}"), 150), (format!("{before}token={secret}"), 160)] {
+        let shown = redactor().shown(text.as_bytes(), most);
+        assert!(shown.contains("<reda") && !shown.contains("from") && !shown.contains("a1a1"), "{shown}");
+    }
+    let long = format!("{{\"token\":\"{}\"", secret.repeat(1000));
+    assert_eq!(redactor().shown(long.as_bytes(), 100), "{\"token\":\"…");
+    assert_eq!(redactor().shown(b"\x1b[31mtoken=abc", 100), "\\x1b[31mtoken=<redacted-1>");
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+    assert_eq!(redactor().shown(line.as_bytes(), 100), "<redacted-1>");
+}
+
+/// Names and words that secrets have, and what breaks strings.
+const NAMES: &[&str] =
+    &["token", "password", "secret", "key", "value", "OPENAI_KEY", "otp", "cookies", "a", "se\u{e9}"];
+const PARTS: &[&str] = &[
+    "abc",
+    "--password",
+    "--token ",
+    "Bearer ",
+    "a1b2c3d4e5f6",
+    "token",
+    "password",
+    ":",
+    "=",
+    " ",
+    ",",
+    "\"",
+    "'",
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    "<x>",
+    "***",
+    "\n",
+    "Cookie: ",
+    "; ",
+    "X-Api-Key: ",
+    "secret = ",
+    "…",
+    "SG.",
+    "postgres://u:",
+    "@h/",
+    "ghp_",
+    "AKIAIOSFODNN7EXAMPLE",
+    "-----BEGIN PRIVATE KEY-----",
+];
+
+fn values() -> impl Strategy<Value = Value> {
+    let text = prop::collection::vec(prop::sample::select(PARTS), 0..6)
+        .prop_map(|parts| Value::from(parts.concat()));
+    let leaf = prop_oneof![4 => text, 1 => any::<u32>().prop_map(Value::from), 1 => Just(Value::Null)];
+    leaf.prop_recursive(5, 40, 4, |inner| {
+        let member =
+            (prop::sample::select(NAMES), inner.clone()).prop_map(|(name, value)| (name.to_owned(), value));
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(member, 0..4).prop_map(|members| Value::from(Map::from_iter(members))),
+            inner.prop_map(|value| Value::from(value.to_string())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn json_stays_json_whole_and_in_pieces(value in values(), cut in 0..1000_usize) {
+        let before = value.to_string();
+        let after = text(&before);
+        prop_assert!(serde_json::from_str::<Value>(&after).is_ok(), "{before}\n{after}");
+        let (first, second) = before.as_bytes().split_at(cut % before.len());
+        prop_assert_eq!(in_pieces(&[first, second], End::Lf), after);
+    }
+}

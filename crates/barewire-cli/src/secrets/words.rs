@@ -1,0 +1,196 @@
+//! A value of which the name has said that it may be a secret -> whether it is prose, code or a word of a language instead.
+
+use super::names::{self, Place};
+use super::shapes;
+
+/// Whether a word behind `name: ` is a value, and no prose. `alone` says that nothing follows it in its line.
+pub(super) fn is_value(word: &[u8], alone: bool, is_password: bool) -> bool {
+    let end = word.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |last| last + 1);
+    let bare = &word[..end];
+    let has = |part: fn(&u8) -> bool| bare.iter().any(part);
+    let (digits, letters) = (has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic));
+    // What is random begins with a slash as well, and then has capitals in it.
+    let is_path = shapes::is_path(word) && !has(u8::is_ascii_uppercase);
+    if is_path || word.starts_with(b":") || memchr::memmem::find(word, b"://").is_some() {
+        return false;
+    }
+    if !alone {
+        return digits && letters && bare.len() >= 7;
+    }
+    match (digits, letters) {
+        (true, true) => bare.len() >= 6,
+        (true, false) => is_password && bare.len() >= 4,
+        _ if bare.iter().all(|b| b.is_ascii_uppercase() || *b == b'_') => false,
+        _ => bare.len() >= 16 || bare.len() >= 8 && (!is_written(bare) || has(is_odd)),
+    }
+}
+
+/// What passwords have in them, and words do not.
+fn is_odd(byte: &u8) -> bool {
+    matches!(byte, b'@' | b'!' | b'#' | b'$' | b'%' | b'^' | b'*' | b'~' | b'+' | b'=' | b'?')
+}
+
+/// Whether the capitals in it begin words, as in `StringLiteral`, or all of it is in capitals.
+fn is_written(word: &[u8]) -> bool {
+    let is_small = |at: usize| word.get(at).is_some_and(u8::is_ascii_lowercase);
+    let begins = |at: usize| !word[at].is_ascii_uppercase() || is_small(at + 1) && is_small(at + 2);
+    (0..word.len()).all(begins) || !word.iter().any(u8::is_ascii_lowercase)
+}
+
+/// Whether this is a token as parsers have them: a sign, or what a kind of them is called.
+pub(super) fn is_of_a_language(value: &[u8]) -> bool {
+    value.len() <= 20 && value.iter().all(|b| b.is_ascii_lowercase() || *b == b'_') || is_sign(value)
+}
+
+/// Too little to be a secret.
+pub(super) fn is_sign(value: &[u8]) -> bool {
+    value.len() == 1 || value.len() <= 3 && value.iter().all(u8::is_ascii_punctuation)
+}
+
+/// Whether what is assigned is a part of a program: a keyword, a call, another variable. `next` is the sign behind it.
+pub(super) fn is_code(name: &[u8], value: &[u8], next: Option<u8>) -> bool {
+    if KEYWORDS.contains(&value) || name_of(name).eq_ignore_ascii_case(value) {
+        return true;
+    }
+    let is_path = value.split(|b| *b == b'.').all(is_identifier);
+    let is_member = name_of(value).len() < value.len()
+        && (RECEIVERS.contains(&value.split(|b| *b == b'.').next().unwrap_or_default())
+            || names::secret(name_of(value), Place::Assigned).is_some());
+    is_path && (next == Some(b'(') || is_member)
+}
+
+fn is_identifier(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
+}
+
+/// What stands behind the last dot.
+fn name_of(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'.').next().unwrap_or(path)
+}
+
+/// Whether what the environment holds stands everywhere for other reasons: methods and members of the protocol, paths, numbers.
+pub(super) fn is_everywhere(value: &[u8]) -> bool {
+    let is_number = value.iter().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+'));
+    let is_part = |part: &[u8]| {
+        part.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.' | b'~'))
+            && is_written(part)
+    };
+    let is_path = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
+    is_number || is_path || OF_THE_PROTOCOL.contains(&value)
+}
+
+/// What may stand where a value is assigned, and is none.
+const KEYWORDS: &[&[u8]] = &[
+    b"async",
+    b"await",
+    b"false",
+    b"function",
+    b"lambda",
+    b"new",
+    b"nil",
+    b"none",
+    b"None",
+    b"not",
+    b"null",
+    b"true",
+    b"True",
+    b"False",
+    b"typeof",
+    b"undefined",
+    b"yield",
+];
+
+/// What members are asked of.
+const RECEIVERS: &[&[u8]] =
+    &[b"this", b"self", b"process", b"os", b"config", b"settings", b"options", b"args"];
+
+/// As long as a secret that is looked for, and in almost every message.
+const OF_THE_PROTOCOL: &[&[u8]] = &[
+    b"arguments",
+    b"capabilities",
+    b"clientInfo",
+    b"completion",
+    b"completions",
+    b"description",
+    b"elicitation",
+    b"experimental",
+    b"initialize",
+    b"inputSchema",
+    b"instructions",
+    b"isError",
+    b"listChanged",
+    b"localhost",
+    b"mimeType",
+    b"nextCursor",
+    b"outputSchema",
+    b"password",
+    b"progress",
+    b"progressToken",
+    b"properties",
+    b"protocolVersion",
+    b"requestState",
+    b"required",
+    b"resource",
+    b"resources",
+    b"sampling",
+    b"serverInfo",
+    b"structuredContent",
+    b"subscribe",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_prose() {
+        for (word, alone, expected) in [
+            ("aaa11bbb", true, true),
+            ("aaa11bbb", false, true),
+            ("hunter2", true, true),
+            ("QwErTyUi", true, true),
+            ("p@ssword", true, true),
+            ("correct-horse-battery", true, true),
+            ("see", false, false),
+            ("required", true, false),
+            ("required.", true, false),
+            ("StringLiteral", true, false),
+            ("sha256", false, false),
+            ("what", false, false),
+            ("/run/secrets/1", true, false),
+            ("https://h/a1b2c3d4", true, false),
+            ("API_TOKEN", true, false),
+            ("12345", true, false),
+        ] {
+            assert_eq!(is_value(word.as_bytes(), alone, false), expected, "{word}");
+        }
+        assert!(is_value(b"12345", true, true));
+    }
+
+    #[test]
+    fn code_and_values() {
+        for (name, value, next, expected) in [
+            ("token", "await", Some(b' '), true),
+            ("this.token", "token", None, true),
+            ("token", "getToken", Some(b'('), true),
+            ("apiKey", "process.env.OPENAI_API_KEY", None, true),
+            ("token", "a.token", Some(b','), true),
+            ("token", "abc", None, false),
+            ("password", "mysecret", None, false),
+            ("password", "S3cr", Some(b'('), false),
+            ("token", "correct.horse", None, false),
+        ] {
+            assert_eq!(is_code(name.as_bytes(), value.as_bytes(), next), expected, "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_everywhere() {
+        for value in ["tools/call", "logging/setLevel", "/run/secrets/token", "20261116", "initialize"] {
+            assert!(is_everywhere(value.as_bytes()), "{value}");
+        }
+        for value in ["changemenow", "/AbCDefghij+klm=", "a1b2/c3d4", "from-the-environment"] {
+            assert!(!is_everywhere(value.as_bytes()), "{value}");
+        }
+    }
+}

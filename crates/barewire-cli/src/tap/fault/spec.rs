@@ -1,0 +1,249 @@
+//! `<:split=3@tools/call%20` -> what is done to which messages.
+
+use std::time::Duration;
+
+use barewire::proto::transcript::Stream;
+
+use crate::duration;
+
+/// One `--fault`.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::tap) struct Spec {
+    /// `None` for both directions.
+    pub(super) stream: Option<Stream>,
+    pub(super) kind: Kind,
+    pub(super) which: Which,
+    /// Of those that fit, so many of a hundred.
+    pub(super) percent: Option<u8>,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Split { pieces: usize },
+    Coalesce { frames: usize },
+    Dribble { pause: Duration },
+    CutUtf8,
+    Crlf,
+    Bom,
+    Junk { line: Vec<u8> },
+    Truncate { keep: Option<usize> },
+    Delay { time: Duration },
+    Drop,
+    Duplicate { times: usize },
+    Reorder,
+    HalfClose,
+    Kill,
+}
+
+/// To which messages of a direction.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Which {
+    All,
+    /// From the first to the last, both with them.
+    Range(u64, u64),
+    Every(u64),
+    Method(String),
+}
+
+impl Spec {
+    pub(in crate::tap) fn parse(text: &str) -> Result<Self, String> {
+        let (stream, rest) = match text.split_once(':') {
+            Some((">", rest)) => (Some(Stream::ToServer), rest),
+            Some(("<", rest)) => (Some(Stream::ToClient), rest),
+            Some((other, _)) if other.len() <= 1 => return Err("the direction is > or <".into()),
+            _ => (None, text),
+        };
+        let (rest, percent) = match cut(rest, '%') {
+            Some((rest, number)) => {
+                let percent = number.parse().ok().filter(|percent| (1..=100).contains(percent));
+                let wrong = "behind % stands a number from 1 to 100; a % in the text of junk is written %%";
+                (rest, Some(percent.ok_or(wrong)?))
+            }
+            None => (rest, None),
+        };
+        let (what, which) = match cut(rest, '@') {
+            Some((what, which)) => (what, Which::parse(which)?),
+            None => (rest, Which::All),
+        };
+        let (name, value) = match what.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (what, None),
+        };
+        Ok(Self { stream, kind: Kind::parse(name, value)?, which, percent })
+    }
+
+    /// How it is called in the capture.
+    pub(super) fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Split { .. } => "split",
+            Kind::Coalesce { .. } => "coalesce",
+            Kind::Dribble { .. } => "dribble",
+            Kind::CutUtf8 => "cut-utf8",
+            Kind::Crlf => "crlf",
+            Kind::Bom => "bom",
+            Kind::Junk { .. } => "junk",
+            Kind::Truncate { .. } => "truncate",
+            Kind::Delay { .. } => "delay",
+            Kind::Drop => "drop",
+            Kind::Duplicate { .. } => "duplicate",
+            Kind::Reorder => "reorder",
+            Kind::HalfClose => "half-close",
+            Kind::Kill => "kill",
+        }
+    }
+}
+
+impl Kind {
+    fn parse(name: &str, value: Option<&str>) -> Result<Self, String> {
+        let number = |least: usize, default: usize| match value {
+            None => Ok(default),
+            Some(value) => value
+                .parse()
+                .ok()
+                .filter(|number| (least..=MOST).contains(number))
+                .ok_or(format!("{name}= takes a number from {least} to {MOST}")),
+        };
+        let time = |default: Option<Duration>| match value {
+            None => default.ok_or(format!("{name} needs a time: {name}=50ms")),
+            Some(value) => duration::parse(value).map_err(|why| format!("{name}=: {why}")),
+        };
+        let kind = match name {
+            "split" => Self::Split { pieces: number(2, 2)? },
+            "coalesce" => Self::Coalesce { frames: number(2, 2)? },
+            "dribble" => Self::Dribble { pause: time(Some(Duration::from_millis(1)))? },
+            "junk" => {
+                let line = value.unwrap_or("this line is junk").replace("%%", "%").replace("@@", "@");
+                if line.contains('\n') {
+                    return Err("junk= takes one line".into());
+                }
+                Self::Junk { line: format!("{line}\n").into_bytes() }
+            }
+            "truncate" => Self::Truncate { keep: value.map(|_| number(0, 0)).transpose()? },
+            "delay" => Self::Delay { time: time(None)? },
+            "duplicate" => Self::Duplicate { times: number(2, 2)? },
+            "cut-utf8" | "crlf" | "bom" | "drop" | "reorder" | "half-close" | "kill" if value.is_some() => {
+                return Err(format!("{name} takes no value"));
+            }
+            "cut-utf8" => Self::CutUtf8,
+            "crlf" => Self::Crlf,
+            "bom" => Self::Bom,
+            "drop" => Self::Drop,
+            "reorder" => Self::Reorder,
+            "half-close" => Self::HalfClose,
+            "kill" => Self::Kill,
+            _ => {
+                let known = "split, coalesce, dribble, cut-utf8, crlf, bom, junk, truncate, delay, drop, duplicate, \
+                             reorder, half-close and kill";
+                return Err(format!("there is no fault {name:?}: there are {known}"));
+            }
+        };
+        Ok(kind)
+    }
+}
+
+impl Which {
+    fn parse(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
+        if let Some(every) = text.strip_prefix("every") {
+            return number(every).map(Self::Every).ok_or("every5 is every fifth message".into());
+        }
+        if let Some(nth) = number(text) {
+            return Ok(Self::Range(nth, nth));
+        }
+        if let Some((first, last)) = text.split_once('-')
+            && let (Some(first), Some(last)) = (number(first), number(last))
+        {
+            if first > last {
+                return Err(format!(
+                    "there is no message in the range {first}-{last}: the smaller one is first"
+                ));
+            }
+            return Ok(Self::Range(first, last));
+        }
+        if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err("behind @ stands a number from 1, a range as 3-5, every5, or a method".into());
+        }
+        Ok(Self::Method(text.to_owned()))
+    }
+
+    pub(super) fn fits(&self, number: u64, method: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Range(first, last) => (first..=last).contains(&&number),
+            Self::Every(every) => number.is_multiple_of(*every),
+            Self::Method(name) => method == Some(name),
+        }
+    }
+}
+
+/// What stands before and behind the last sign that is not doubled: a doubled one is the sign itself, in the text of junk.
+fn cut(text: &str, sign: char) -> Option<(&str, &str)> {
+    let (mut last, mut at) = (None, 0);
+    while let Some(found) = text[at..].find(sign) {
+        let behind = at + found + 1;
+        if text[behind..].starts_with(sign) {
+            at = behind + 1;
+        } else {
+            last = Some((&text[..behind - 1], &text[behind..]));
+            at = behind;
+        }
+    }
+    last
+}
+
+/// Of pieces, frames, copies and bytes.
+const MOST: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_are_read() {
+        let spec = |stream, kind, which, percent| Ok(Spec { stream, kind, which, percent });
+        let (up, down) = (Some(Stream::ToServer), Some(Stream::ToClient));
+        let delay = Kind::Delay { time: Duration::from_millis(50) };
+        assert_eq!(Spec::parse("<:split@3"), spec(down, Kind::Split { pieces: 2 }, Which::Range(3, 3), None));
+        assert_eq!(Spec::parse(">:delay=50ms%20"), spec(up, delay, Which::All, Some(20)));
+        assert_eq!(Spec::parse("<:drop@every5"), spec(down, Kind::Drop, Which::Every(5), None));
+        let method = Which::Method("tools/call".into());
+        assert_eq!(Spec::parse("drop@tools/call%5"), spec(None, Kind::Drop, method, Some(5)));
+        assert_eq!(
+            Spec::parse("truncate=0@2-4"),
+            spec(None, Kind::Truncate { keep: Some(0) }, Which::Range(2, 4), None)
+        );
+        let junk = Kind::Junk { line: b"a:b=c\n".to_vec() };
+        assert_eq!(Spec::parse("<:junk=a:b=c"), spec(down, junk, Which::All, None));
+        let junk = |line: &[u8]| Kind::Junk { line: line.to_vec() };
+        for (text, line, which, percent) in [
+            ("junk=100%% wrong", &b"100% wrong\n"[..], Which::All, None),
+            ("junk=me@@example.com, 100%%@2%30", b"me@example.com, 100%\n", Which::Range(2, 2), Some(30)),
+            ("junk=%%%7", b"%\n", Which::All, Some(7)),
+        ] {
+            assert_eq!(Spec::parse(text), spec(None, junk(line), which, percent), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for text in [
+            "",
+            "x",
+            "=:drop",
+            "drop=1",
+            "delay",
+            "delay=5x",
+            "split=1",
+            "drop@0",
+            "drop@",
+            "drop%0",
+            "drop%x",
+            "drop@3x",
+            "drop@5-3",
+            "junk=100% wrong",
+        ] {
+            assert!(Spec::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Faults, by what is written instead.
+
+use super::*;
+
+/// What comes out of four messages to the client.
+fn done(spec: &str, seed: u64) -> Vec<Act> {
+    let ordered = Faults::ordered(&[Spec::parse(spec).expect(spec)], Some(seed));
+    let mut faults = ordered.to_client.expect("they are for the client");
+    let mut acts = faults.push("first\nsécond\nthi".as_bytes());
+    if !faults.closed {
+        acts.extend(faults.push(b"rd\nfourth\n"));
+        acts.extend(faults.finish());
+    }
+    acts
+}
+
+/// The same in one line: what is written in quotes, what is noted as it is.
+fn said(spec: &str) -> String {
+    let acts = done(spec, 7).into_iter().map(|act| match act {
+        Act::Note(note) => note,
+        Act::Write(bytes) => format!("{:?}", String::from_utf8_lossy(&bytes)),
+        Act::Pause(time) => format!("{time:?}"),
+        Act::Close => "close".into(),
+        Act::Kill => "kill".into(),
+    });
+    acts.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_fault_does_what_it_says() {
+    for (spec, expected) in [
+        ("drop@2", r#""first\n" fault < 2 drop "third\n" "fourth\n""#),
+        ("crlf@2", r#""first\n" fault < 2 crlf "sécond\r\n" "third\n" "fourth\n""#),
+        ("bom@1", r#"fault < 1 bom "\u{feff}first\n" "sécond\n" "third\n" "fourth\n""#),
+        ("junk=x@4", r#""first\n" "sécond\n" "third\n" fault < 4 junk "x\nfourth\n""#),
+        ("truncate=3@3", r#""first\n" "sécond\n" fault < 3 truncate 3 "thi\n" "fourth\n""#),
+        ("duplicate=3@1", r#"fault < 1 duplicate "first\nfirst\nfirst\n" "sécond\n" "third\n" "fourth\n""#),
+        ("delay=50ms@3", r#""first\n" "sécond\n" fault < 3 delay 50ms 50ms "third\n" "fourth\n""#),
+        ("cut-utf8", r#""first\n" fault < 2 cut-utf8 2 "s�" 2ms "�cond\n" "third\n" "fourth\n""#),
+        (
+            "reorder@every2",
+            r#""first\n" fault < 2 reorder "third\n" "sécond\n" fault < 4 reorder "fourth\n""#,
+        ),
+        ("coalesce=3@1", r#"fault < 1 coalesce "first\nsécond\nthird\n" "fourth\n""#),
+        (
+            "dribble=1ms@1%100",
+            r#"fault < 1 dribble 1ms "f" 1ms "i" 1ms "r" 1ms "s" 1ms "t" 1ms "\n" "sécond\n" "third\n" "fourth\n""#,
+        ),
+        (
+            "half-close@2",
+            r#""first\n" fault < 2 half-close "sécond\n" cut < 3 bytes were there already close"#,
+        ),
+        ("kill@2", r#""first\n" fault < 2 kill "sé" kill cut < 3 bytes were there already close"#),
+    ] {
+        assert_eq!(said(spec), expected, "{spec}");
+    }
+}
+
+#[test]
+fn chance_is_the_same_for_the_same_seed() {
+    for spec in ["split=3", "split%50", "truncate", "drop%50", "cut-utf8%50"] {
+        for seed in 0..20 {
+            assert_eq!(done(spec, seed), done(spec, seed), "{spec}");
+        }
+    }
+    assert!((0..20).any(|seed| done("split=3", seed) != done("split=3", 20)));
+    let dropped =
+        (0..100).filter(|seed| done("drop@1%30", *seed).contains(&Act::Note("fault < 1 drop".into())));
+    assert!((15..45).contains(&dropped.count()));
+}
+
+#[test]
+fn reads_do_not_change_what_is_done() {
+    let whole = |faults: &mut Faults, pieces: &[&[u8]]| -> Vec<Act> {
+        pieces.iter().flat_map(|piece| faults.push(piece)).collect()
+    };
+    let faults =
+        || Faults::ordered(&[Spec::parse("<:split%50").expect("a spec")], Some(3)).to_client.expect("some");
+    let bytes = b"one message\nand another\nand a third one\n".repeat(10);
+    let at_once = whole(&mut faults(), &[&bytes]);
+    let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
+    assert_eq!(whole(&mut faults(), &pieces), at_once);
+}
+
+#[test]
+fn answers_are_found_by_the_method_they_answer() {
+    let ordered = Faults::ordered(&[Spec::parse("<:drop@tools/call").expect("a spec")], Some(1));
+    let (mut up, mut down) = (ordered.to_server.expect("it sees requests"), ordered.to_client.expect("some"));
+    for (id, method) in [(1, "tools/list"), (2, "tools/call")] {
+        let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n");
+        assert_eq!(up.push(request.as_bytes()), [Act::Write(request.clone().into_bytes())]);
+    }
+    let answer = |id: u8| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n").into_bytes();
+    assert_eq!(down.push(&answer(2)), [Act::Note("fault < 1 drop".into())]);
+    assert_eq!(down.push(&answer(1)), [Act::Write(answer(1))]);
+}
+
+#[test]
+fn a_line_of_any_length_goes_through() {
+    let mut faults =
+        Faults::ordered(&[Spec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
+    let long = vec![b'x'; MOST_FRAME];
+    let mut written = 0;
+    for piece in [&long[..], b"y", b"z\n", b"dropped\n", b"kept\n"] {
+        for act in faults.push(piece) {
+            match act {
+                Act::Write(bytes) => written += bytes.len(),
+                act => assert_eq!(act, Act::Note("fault < 2 drop".into())),
+            }
+        }
+        assert!(faults.partial.len() <= MOST_FRAME);
+    }
+    assert_eq!(written, MOST_FRAME + 3 + 5);
+}

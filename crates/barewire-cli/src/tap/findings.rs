@@ -1,0 +1,55 @@
+//! What passes by -> what the checks have to say about it, a line each, as it happens.
+
+use crate::check::finding::Finding;
+use crate::check::ledger::Ledger;
+use crate::check::passive::Judge;
+use crate::record::Redactor;
+use crate::watch::{Watch, Watched};
+use crate::wire::Sight;
+
+/// The passive checks, looking on.
+pub(super) struct Findings {
+    judge: Judge,
+    ledger: Ledger,
+}
+
+impl Findings {
+    pub(super) fn new() -> Self {
+        Self { judge: Judge::new(), ledger: Ledger::telling() }
+    }
+
+    pub(super) fn message(&mut self, watched: &Watched<'_>, redactor: &mut Redactor) -> Vec<String> {
+        self.judge.message(watched, &mut self.ledger);
+        self.news(redactor)
+    }
+
+    pub(super) fn sight(&mut self, sight: &Sight<'_>, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
+        self.judge.sight(sight, watch, &mut self.ledger);
+        self.news(redactor)
+    }
+
+    /// What shows only when it is over, and how often what was told came again.
+    pub(super) fn end(&mut self, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
+        self.judge.finish(watch, &mut self.ledger);
+        let mut lines = self.news(redactor);
+        lines.extend(self.ledger.untold().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
+        lines
+    }
+
+    fn news(&mut self, redactor: &mut Redactor) -> Vec<String> {
+        self.ledger.news().iter().map(|finding| line(finding, redactor)).collect()
+    }
+}
+
+fn line(finding: &Finding, redactor: &mut Redactor) -> String {
+    let Finding { check, party, detail, spot, path, .. } = finding;
+    let (severity, party, place) = (check.severity.as_str(), party.as_str(), spot.text());
+    let detail = redactor.shown(detail.as_bytes(), 160);
+    let path = path.as_ref().map(|path| format!("at {}", redactor.shown(path.as_bytes(), 100)));
+    let place = [Some(place), path].into_iter().flatten().filter(|it| !it.is_empty());
+    let place = match place.collect::<Vec<_>>().join(", ") {
+        place if place.is_empty() => place,
+        place => format!(" [{place}]"),
+    };
+    format!("{:>11} * {severity} {} ({party}): {}: {detail}{place}", "", check.id, check.sentence)
+}

@@ -1,0 +1,269 @@
+//! Messages in their places -> readable lines, one each: time, direction, kind, id, what it is about, size, latency.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use barewire::proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
+
+use super::findings::Findings;
+use super::observer::Onlooker;
+use super::outlet::Outlet;
+use crate::output::{pad, shown, size};
+use crate::record::Redactor;
+use crate::secrets::EXCERPT;
+use crate::watch::{Operation, Outcome, Tie, Watch, Watched};
+use crate::wire::{Facts, Sight};
+
+/// Writes the log.
+pub(super) struct Log {
+    outlet: Outlet,
+    redactor: Redactor,
+    /// What the program writes to stderr is in the log, unless it is there already.
+    with_stderr: bool,
+    findings: Findings,
+}
+
+impl Onlooker for Log {
+    fn message(&mut self, watched: &Watched<'_>) {
+        let line = line(watched, &mut self.redactor);
+        self.put(&line);
+        let told = self.findings.message(watched, &mut self.redactor);
+        told.iter().for_each(|line| self.put(line));
+    }
+
+    fn sight(&mut self, sight: &Sight<'_>, watch: &Watch) {
+        self.happened(sight);
+        let told = self.findings.sight(sight, watch, &mut self.redactor);
+        told.iter().for_each(|line| self.put(line));
+    }
+
+    fn rest(&mut self) {
+        self.outlet.flush();
+    }
+
+    fn end(&mut self, watch: &Watch) {
+        let mut count = 0;
+        for operation in watch.open().filter(|operation| operation.is_unanswered()) {
+            count += 1;
+            if count <= MOST_UNANSWERED {
+                let line = unanswered(operation, &mut self.redactor);
+                self.put(&line);
+            }
+        }
+        if count > MOST_UNANSWERED {
+            self.put(&format!("{:>11} ? and {} more unanswered", "", count - MOST_UNANSWERED));
+        }
+        let told = self.findings.end(watch, &mut self.redactor);
+        told.iter().for_each(|line| self.put(line));
+        self.outlet.finish();
+    }
+}
+
+impl Log {
+    pub(super) fn new(outlet: Outlet, redactor: Redactor, with_stderr: bool) -> Self {
+        Self { outlet, redactor, with_stderr, findings: Findings::new() }
+    }
+
+    fn happened(&mut self, sight: &Sight<'_>) {
+        match sight {
+            Sight::Stderr(bytes) if self.with_stderr => self.stderr(Entry::Bytes((*bytes).clone())),
+            Sight::Event(event) => {
+                let Event { note, marks, channel } = *event;
+                if self.with_stderr
+                    && let Note::Eof(Stream::Stderr) | Note::Gap(Stream::Stderr, _) = note
+                {
+                    self.stderr(Entry::Event((*event).clone()));
+                }
+                let redactor = &mut self.redactor;
+                let what = match note {
+                    Note::Open(what) => format!("open {}", redactor.shown(what, 200)),
+                    // Over HTTP every message ends so.
+                    Note::Eof(_) if !channel.as_str().is_empty() => return,
+                    Note::Eof(stream) => format!("eof {}", stream.sigil()),
+                    Note::Gap(stream, bytes) => format!("gap {} {}", stream.sigil(), size(*bytes)),
+                    Note::ExitCode(code) => format!("exit code {code}"),
+                    Note::ExitSignal(signal) => format!("exit signal {signal}"),
+                    // It is so in every exchange.
+                    Note::Other(what) if what.starts_with(b"changed > ") => return,
+                    Note::Other(what) => redactor.shown(what, 200),
+                    // What has no message in it: all requests but POST, and responses that say no.
+                    Note::Head(Stream::ToServer, line) if is_bare(line) => redactor.shown(line, 200),
+                    Note::Head(Stream::ToClient, line) if is_no(line) => redactor.shown(line, 200),
+                    _ => return,
+                };
+                self.put(&format!("{} @{} {what}", at(marks.time), channel.as_str()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Lines of stderr, without their secrets. A private key goes over many of them.
+    fn stderr(&mut self, entry: Entry) {
+        let mut entries = Vec::new();
+        self.redactor.entry(entry, &mut entries);
+        for entry in entries {
+            if let Entry::Bytes(Bytes { payload, marks, .. }) = entry {
+                self.put(&format!("{} ! {}", at(marks.time), shown(&payload, 200)));
+            }
+        }
+    }
+
+    /// Nothing in it is a secret any more.
+    fn put(&mut self, line: &str) {
+        self.outlet.line(line.trim_end());
+    }
+}
+
+/// Whether a line of a head is a request line, and none of a POST.
+fn is_bare(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == b' ');
+    words.next() != Some(b"POST") && words.nth(1).is_some_and(|version| version.starts_with(b"HTTP/"))
+}
+
+/// Whether a line of a head is the status of something that was not done.
+fn is_no(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == b' ');
+    words.next().is_some_and(|version| version.starts_with(b"HTTP/"))
+        && words.next().and_then(|status| status.first()).is_some_and(|digit| (b'3'..=b'9').contains(digit))
+}
+
+fn line(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
+    let place = watched.seen.place;
+    let time = place.and_then(|place| place.time);
+    let sigil = place.map_or(' ', |place| place.stream.sigil());
+    let channel = place.map_or("", |place| place.channel);
+    let facts = match watched.text {
+        Some(text) => Facts::element(watched.message, text),
+        None => watched.seen.facts(),
+    };
+    let id = facts.id.as_deref().map_or(String::new(), |id| redactor.shown(id.as_bytes(), 20));
+    let length = watched.text.map_or(watched.seen.length, |text| text.len() as u64);
+    let (what, note) = said(watched, &facts, redactor);
+    let kind = if watched.element.is_some() { format!("[{}]", facts.kind) } else { facts.kind.to_owned() };
+    let mut line = format!("{} {sigil}{channel} {kind:<12}  {}  ", at(time), pad(&id, 6));
+    let _ = write!(line, "{} {:>9}", pad(&what, 40), size(length));
+    if !note.is_empty() {
+        line.push_str("  ");
+        line.push_str(&note);
+    }
+    line
+}
+
+/// What a message is about, and what else there is to say of it.
+fn said(watched: &Watched<'_>, facts: &Facts<'_>, redactor: &mut Redactor) -> (String, String) {
+    let method =
+        facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
+    if let Some(invalid) = facts.invalid {
+        let text = watched.text.map_or(String::new(), |text| noise(watched, text, redactor));
+        return (format!("{} at {}", invalid.rule.name(), invalid.at), text);
+    }
+    match watched.tie {
+        Tie::None => (method, String::new()),
+        Tie::Asks { operation, id_in_use } => {
+            let round = operation.rounds.len();
+            let note = match (round > 1, id_in_use) {
+                (_, true) => "the id is in use".to_owned(),
+                (true, false) => format!("round {round}"),
+                (false, false) => String::new(),
+            };
+            (titled(operation, redactor), note)
+        }
+        Tie::Answers { operation, latency, late } => {
+            (titled(operation, redactor), answer(operation, latency, late, redactor))
+        }
+        Tie::Progress { operation } => (
+            format!("{method} of {}", titled(operation, redactor)),
+            format!("progress {}", operation.progress),
+        ),
+        Tie::Cancels { operation } => (format!("{method} of {}", titled(operation, redactor)), String::new()),
+        Tie::Refuses => (error(facts, redactor), "about something without an id".to_owned()),
+        Tie::Again => (error(facts, redactor), "answered before".to_owned()),
+        Tie::Nobody => (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned()),
+    }
+}
+
+/// What is no message. It may be a line of a private key, so it is read as one of its stream.
+fn noise(watched: &Watched<'_>, text: &[u8], redactor: &mut Redactor) -> String {
+    if text.len() > EXCERPT {
+        return redactor.shown(text, 60);
+    }
+    let place = watched.seen.place;
+    let channel = place.and_then(|place| Channel::new(place.channel)).unwrap_or_default();
+    let stream = place.map_or(Stream::ToClient, |place| place.stream);
+    let (payload, marks) = (text.to_vec(), Marks::default());
+    let mut entries = Vec::new();
+    redactor.entry(Entry::Bytes(Bytes { stream, channel, payload, end: End::Lf, marks }), &mut entries);
+    match entries.first() {
+        Some(Entry::Bytes(bytes)) => shown(&bytes.payload, 60),
+        _ => String::new(),
+    }
+}
+
+fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor: &mut Redactor) -> String {
+    let mut note = latency.map_or(String::new(), millis);
+    let rounds = operation.rounds.len();
+    match operation.answer().map(|answer| &answer.outcome) {
+        Some(Outcome::InputRequired) => note.push_str(", input required"),
+        Some(Outcome::ToolFailed) => note.push_str(", isError"),
+        Some(Outcome::Error { code, message }) => {
+            let _ = write!(note, ", {code} {}", redactor.shown(message.as_bytes(), 60));
+        }
+        Some(Outcome::Bad) => note.push_str(", not readable"),
+        Some(Outcome::Result) | None => {}
+    }
+    if let Some(asked) = operation.rounds.last().filter(|round| round.other_id().is_some()) {
+        let _ = write!(note, ", asked under the id {}", redactor.shown(asked.id.as_str().as_bytes(), 20));
+    }
+    if rounds > 1
+        && let Some(all) = operation.latency()
+    {
+        let _ = write!(note, ", {rounds} rounds in {}", millis(all));
+    }
+    if late {
+        let answered = operation.answer().and_then(|answer| answer.at.time);
+        let since = operation.cancelled.and_then(|at| Some(answered?.saturating_sub(at.time?)));
+        let _ = write!(note, ", late: {} after it was cancelled", since.map_or("some time".into(), millis));
+    }
+    note
+}
+
+fn error(facts: &Facts<'_>, redactor: &mut Redactor) -> String {
+    match facts.error {
+        Some(error) => format!("{} {}", error.code, redactor.shown(error.message.to_name().as_bytes(), 32)),
+        None => String::new(),
+    }
+}
+
+fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
+    let asked = operation.rounds.last().map(|round| (round.asked.time, round.id.to_string()));
+    let (time, id) = asked.unwrap_or_default();
+    let who = match operation.asker {
+        barewire::proto::mcp::Side::Client => Stream::ToServer.sigil(),
+        barewire::proto::mcp::Side::Server => Stream::ToClient.sigil(),
+    };
+    let id = pad(&redactor.shown(id.as_bytes(), 20), 6);
+    format!(
+        "{:>11} {who} {:<12}  {id}  {}, asked at {}",
+        "",
+        "unanswered",
+        titled(operation, redactor),
+        at(time).trim_start()
+    )
+}
+
+/// The number under which all rounds of an operation are found, and what it is about.
+fn titled(operation: &Operation, redactor: &mut Redactor) -> String {
+    format!("#{} {}", operation.number, redactor.shown(operation.title().as_bytes(), 60))
+}
+
+/// As in the capture, so that a line can be found there.
+fn at(time: Option<Duration>) -> String {
+    time.map_or_else(|| " ".repeat(11), |time| format!("{:>+11.6}", time.as_secs_f64()))
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+/// More than anybody reads.
+const MOST_UNANSWERED: usize = 100;

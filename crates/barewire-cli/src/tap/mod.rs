@@ -1,0 +1,321 @@
+//! `barewire tap`: stands between a host and its server, passes everything on as it is, and writes down what it sees.
+//!
+//! One thread forwards all streams ([`pump`]), and puts a copy of what it forwards on the [`tape`]. The [`observer`] takes it from
+//! there on another, and writes the capture and the log. So nobody who waits for a message waits for it to be understood.
+
+mod child;
+mod fault;
+mod findings;
+pub(crate) mod http;
+mod leaving;
+mod log;
+mod observer;
+mod outlet;
+mod outward;
+mod pump;
+mod signals;
+mod tape;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use barewire::proto::transcript::{Channel, Note, Stream};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+use crate::record::{Capture, Clock, Redactor, event};
+use crate::{Exit, Failure};
+use child::Running;
+use fault::{Faults, Spec};
+use log::Log;
+use observer::{Observer, Onlooker, STILL};
+use outlet::{Outlet, Target};
+use outward::Outward;
+use pump::{Lane, Pump};
+use signals::Signals;
+use tape::{ONLY, Tape};
+
+/// Stand between a host and its server, and write down what goes over the wire.
+///
+/// Put it before the server's command in the host's configuration. It starts PROGRAM and passes everything on as it is: the bytes of
+/// stdin, stdout and stderr, the end of each, signals, and how the program ends. The host cannot tell. If a file or a log cannot be
+/// written, that is said on stderr, and everything is still passed on.
+///
+/// With --http and --to it stands in for a server at a URL instead: the host gets that URL with the tap's address in it.
+#[derive(clap::Args)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
+pub(crate) struct Args {
+    /// Write a capture to this file, which only you can read; in its name, %p is the process id and %t the time
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Write a line for every message to stderr, to a file, or to whoever listens at a Unix socket
+    #[arg(long, value_name = "stderr|FILE|unix:PATH", value_parser = Target::parse)]
+    log: Option<Target>,
+    /// Write secrets down as they are
+    #[arg(long)]
+    no_redact: bool,
+    /// Do this to the bytes, as in "<:drop@3"; can be given several times
+    #[arg(long, value_name = "SPEC", value_parser = Spec::parse)]
+    fault: Vec<Spec>,
+    /// What is left to chance in faults comes out the same for the same number
+    #[arg(long, value_name = "N", requires = "fault")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    http: http::HttpArgs,
+    /// The program to start, and its arguments
+    #[arg(last = true, value_name = "PROGRAM", required_unless_present = "http", conflicts_with = "http")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  barewire tap --record s.wire -- my-server --stdio   everything; barewire read s.wire shows it
+  barewire tap --log stderr -- my-server              a line a message, in the log of the host
+  barewire tap --log unix:/tmp/tap.sock -- my-server  to a terminal: nc -lkU /tmp/tap.sock
+  barewire tap --record 'logs/%t-%p.wire' -- server   a new file every time it is started
+  barewire tap --fault '<:drop@3' -- my-server        the third message to the client gets lost
+  barewire tap --http 127.0.0.1:8900 --to https://example.com/mcp --record s.wire
+                                                      in the place of a URL";
+
+const NOTES: &str = "\
+The log also has what is found by those checks that only look on, a line with a * each: see
+barewire check --list.
+
+A capture is a .wire file. In it and in the log, secrets are replaced by <redacted-1>,
+<redacted-2> and so on, equal ones by the same number: the values of headers, members, parameters,
+arguments and variables whose names say that they are secret, those of the environment, and tokens
+of well-known shapes. A file that is there is overwritten if it is empty or a capture, and left
+alone if it is anything else. If another tap is writing to s.wire, this one writes to s-2.wire.
+A log is appended to a file if it is empty or a log.
+
+A SPEC is [DIRECTION:]WHAT[=VALUE][@WHICH][%PERCENT]. DIRECTION is > for what goes to the server,
+< for what goes to the client; without one, both. WHICH is the number of a message in its
+direction, from 1; a range as 3-5; every5; or a method: messages of that name, and the answers to
+them. With PERCENT, chance decides, the same way for the same --seed and the same faults in the same
+order. WHAT is:
+  split=N          written in N pieces, 2 if nothing is said
+  coalesce=N       N of them written at once, 2 if nothing is said
+  dribble=TIME     written byte by byte, with so much time between: 1ms if nothing is said
+  cut-utf8         written in two pieces, cut within a character that has several bytes
+  crlf             ended with CRLF
+  bom              with a byte order mark before it
+  junk=TEXT        with a line before it that is no message; %% and @@ in it are % and @
+  truncate=N       only the first N bytes of it
+  delay=TIME       so much later, as 50ms or 2s, with all that is behind it
+  drop             not at all
+  duplicate=N      N times, 2 if nothing is said
+  reorder          behind the next one
+  half-close       and then nothing more in this direction: it is closed
+  kill             half of it, and then the program is killed
+Messages are lines. A line of more than 16 MiB is passed on as it is. In the capture is what was
+passed on, and before it what was done to it, as in @ fault < 3 drop.
+
+Over HTTP everything is passed on but Host, which becomes the server's; docs/tap-http.md has the
+rest. Ctrl-C or SIGTERM end it.
+
+Exit codes: that of the program, or the signal that ended it. 127 if there is no such program,
+126 if it cannot be run, 2 if the tap could not begin. Over HTTP 0, when a signal has ended it.";
+
+/// What the threads share.
+struct Control {
+    clock: Clock,
+    /// `None` if nobody looks on.
+    tape: Option<Arc<Tape>>,
+    child: Running,
+    /// To the pump: something below has changed.
+    bell: PipeWriter,
+    ended: AtomicBool,
+    told_to_end: AtomicBool,
+}
+
+impl Control {
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    fn is_told_to_end(&self) -> bool {
+        self.told_to_end.load(Ordering::Acquire)
+    }
+
+    fn change(&self, what: &AtomicBool) {
+        what.store(true, Ordering::Release);
+        let _ = (&self.bell).write(b"!");
+    }
+
+    fn note(&self, note: Note) {
+        if let Some(tape) = &self.tape {
+            tape.note(ONLY, note, self.clock.now());
+        }
+    }
+
+    fn kill(&self) {
+        self.child.signal(rustix::process::Signal::KILL);
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    http::check(args)?;
+    let clock = Clock::start();
+    let redactor = || if args.no_redact { Redactor::off() } else { Redactor::new() };
+    let capture = match &args.record {
+        Some(path) => or_without(Capture::create(path, clock, redactor(), &[])),
+        None => None,
+    };
+    let outlet = args.log.clone().and_then(|log| or_without(Outlet::open(log)));
+    if args.http.http.is_some() {
+        return http::run(args, clock, capture, outlet, redactor());
+    }
+    let signals = Signals::catch().map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
+    tap(args, clock, capture, outlet, redactor(), signals)
+}
+
+/// What cannot be written down is still passed on: a host that gets no server is worse off than one that is not looked at.
+fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
+    opened.map_err(|failure| failure.and(STILL).report()).ok()
+}
+
+fn tap(
+    args: &Args,
+    clock: Clock,
+    mut capture: Option<Capture>,
+    outlet: Option<Outlet>,
+    mut redactor: Redactor,
+    signals: Signals,
+) -> Result<Exit, Failure> {
+    let argv = || args.program.iter().map(OsString::as_os_str);
+    if let Some(capture) = &mut capture {
+        capture.open(Channel::default(), argv(), clock.now());
+        // Whoever is killed before anything is said has at least been started.
+        observer::flush(capture);
+        if capture.path() != args.record.as_deref().unwrap_or(capture.path()) {
+            talk(&format!("recording to {}", capture.path().display()));
+        }
+    }
+    if let Some(outlet) = &outlet {
+        let (line, _) = redactor.argv(argv());
+        let line = crate::output::shown(&line, 200);
+        outlet.line(&outlet::first_line(&clock.started(), &line));
+        outlet.flush();
+    }
+    let child = match child::start(&args.program) {
+        Ok(child) => child,
+        Err(error) => {
+            let (what, code) = child::not_started(&args.program[0], &error);
+            if let Some(capture) = &mut capture {
+                let note = Note::Other(format!("failed {what}").into_bytes());
+                capture.write(event(Channel::default(), note, Some(clock.now())));
+                observer::flush(capture);
+            }
+            if let Some(outlet) = &outlet {
+                outlet.line(&format!("# {what}"));
+                outlet.finish();
+            }
+            Failure::new(what).report();
+            std::process::exit(code);
+        }
+    };
+    let mut onlookers: Vec<Box<dyn Onlooker>> = Vec::new();
+    if let Some(outlet) = outlet {
+        let with_stderr = !matches!(args.log, Some(Target::Stderr));
+        onlookers.push(Box::new(Log::new(outlet, redactor, with_stderr)));
+    }
+    let observed = capture.is_some() || !onlookers.is_empty();
+    let cannot = |error| Failure::new(format!("cannot pass on what comes: {error}"));
+    let (rung, bell) = io::pipe().map_err(cannot)?;
+    let control = Arc::new(Control {
+        clock,
+        tape: observed.then(Arc::default),
+        child: Running::new(&child),
+        bell,
+        ended: AtomicBool::new(false),
+        told_to_end: AtomicBool::new(false),
+    });
+    signals.pass_on(Arc::clone(&control));
+    let observer = control.tape.as_ref().map(|tape| observe(tape, Observer::new(capture, onlookers)));
+    let status = forward(args, child, rung, &control).map_err(cannot)?;
+    control.note(match (status.code(), status.signal()) {
+        (Some(code), _) => Note::ExitCode(code),
+        (None, signal) => Note::ExitSignal(signal.unwrap_or(0)),
+    });
+    finish(control.tape.as_deref(), observer);
+    child::end_like(status)
+}
+
+/// Has what is put on the tape observed, until it ends; then there is word of it.
+fn observe(tape: &Arc<Tape>, observer: Observer) -> mpsc::Receiver<()> {
+    let (finished, word) = mpsc::channel();
+    let tape = Arc::clone(tape);
+    thread::spawn(move || {
+        observer.run(&tape);
+        let _ = finished.send(());
+    });
+    word
+}
+
+/// Nothing more comes: waits for the observer. A disk that hangs must not keep the host waiting.
+fn finish(tape: Option<&Tape>, observer: Option<mpsc::Receiver<()>>) {
+    if let (Some(tape), Some(observer)) = (tape, observer) {
+        tape.end();
+        let _ = observer.recv_timeout(AT_THE_END);
+    }
+}
+
+/// Forwards in all directions until the program has ended and what it has said is passed on.
+fn forward(
+    args: &Args,
+    mut child: std::process::Child,
+    bell: PipeReader,
+    control: &Arc<Control>,
+) -> io::Result<ExitStatus> {
+    let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(io::ErrorKind::NotConnected.into());
+    };
+    let faults = Faults::ordered(&args.fault, args.seed);
+    if let Some(seed) = faults.seed {
+        control.note(Note::Other(format!("fault seed {seed}").into_bytes()));
+        if args.seed.is_none() {
+            talk(&format!("the seed of the faults is {seed}: --seed {seed} does the same again"));
+        }
+    }
+    let file = |fd: OwnedFd| File::from(fd);
+    let up = (file(rustix::io::dup(stdin())?), Outward::own(to.into())?);
+    let down = (file(from.into()), Outward::shared(rustix::io::dup(stdout())?)?);
+    let err = (file(errors.into()), Outward::shared(rustix::io::dup(stderr())?)?);
+    // From here on the pump has the only ends, so that closing its own closes them.
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+
+    let (told, status) = mpsc::channel();
+    let waiting = Arc::clone(control);
+    thread::spawn(move || {
+        let _ = told.send(waiting.child.wait(&mut child));
+        waiting.change(&waiting.ended);
+    });
+    let lanes = [
+        Lane::new(Stream::ToServer, up.0, up.1, faults.to_server),
+        Lane::new(Stream::ToClient, down.0, down.1, faults.to_client),
+        Lane::new(Stream::Stderr, err.0, err.1, None),
+    ];
+    let bell = File::from(OwnedFd::from(bell));
+    Pump { lanes, bell, control: Arc::clone(control) }.run();
+    status.recv().map_err(io::Error::other)?
+}
+
+/// To whoever reads stderr.
+fn talk(what: &str) {
+    let _ = writeln!(io::stderr(), "barewire: {what}");
+}
+
+/// As long as a disk takes that is only slow.
+const AT_THE_END: Duration = Duration::from_secs(5);

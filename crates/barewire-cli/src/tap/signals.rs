@@ -1,0 +1,126 @@
+//! The signals that are sent to the tap -> the program.
+//!
+//! The program is in the tap's process group, so whatever is sent to the group reaches it without us, and what is sent to us alone
+//! has to be passed on. Nothing says which of the two a signal was. Two things tell as much as can be told: a terminal
+//! signals the whole group in its foreground; and a host that made a process group for its server, of which we are then
+//! the leader, ends that group. In the first case nothing is passed on; in the second, only if the program is still there after a
+//! while. A program with a handler for the second Ctrl-C or SIGTERM is so not made to hurry.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barewire::proto::transcript::Note;
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::Control;
+
+/// The signals that are caught, from before the program is started.
+pub(super) struct Signals {
+    runtime: Runtime,
+    caught: Vec<(Signal, Stream)>,
+}
+
+impl Signals {
+    pub(super) fn catch() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut caught = Vec::new();
+        let context = runtime.enter();
+        let ignored = ignored();
+        for one in PASSED_ON {
+            // One that is ignored stays so, here and in the program: that is what nohup is.
+            if ignored & 1 << (one.as_raw() - 1) == 0 {
+                caught.push((one, signal(SignalKind::from_raw(one.as_raw()))?));
+            }
+        }
+        drop(context);
+        Ok(Self { runtime, caught })
+    }
+
+    /// Passes them on, until the process ends.
+    pub(super) fn pass_on(self, control: Arc<Control>) {
+        let Self { runtime, caught } = self;
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                let (sender, mut next) = mpsc::channel(16);
+                for (signal, mut stream) in caught {
+                    let sender = sender.clone();
+                    tokio::spawn(async move {
+                        while stream.recv().await.is_some() && sender.send(signal).await.is_ok() {}
+                    });
+                }
+                drop(sender);
+                while let Some(signal) = next.recv().await {
+                    pass(signal, &control);
+                }
+            });
+        });
+    }
+}
+
+fn pass(signal: Signal, control: &Arc<Control>) {
+    let ends = matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT);
+    if ends {
+        control.change(&control.told_to_end);
+    }
+    match () {
+        () if of_the_terminal(signal) && in_the_foreground() => {}
+        () if ends && getpgrp() == getpid() => {
+            let control = Arc::clone(control);
+            tokio::spawn(async move {
+                tokio::time::sleep(WHILE).await;
+                if control.child.is_there() {
+                    send(signal, &control);
+                }
+            });
+        }
+        () => send(signal, control),
+    }
+    if signal == Signal::TSTP {
+        // Caught, it does not stop us by itself.
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
+}
+
+fn send(signal: Signal, control: &Control) {
+    if control.child.signal(signal) {
+        control.note(Note::Other(format!("signal {}", signal.as_raw()).into_bytes()));
+    }
+}
+
+/// What a terminal sends to the whole group in its foreground.
+fn of_the_terminal(signal: Signal) -> bool {
+    matches!(signal, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::WINCH | Signal::HUP | Signal::CONT)
+}
+
+fn in_the_foreground() -> bool {
+    let foreground = fs::File::open("/dev/tty").ok().and_then(|tty| rustix::termios::tcgetpgrp(tty).ok());
+    foreground == Some(getpgrp())
+}
+
+/// The signals that were ignored when we were started, a bit each; where the system does not say it, none.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+const PASSED_ON: [Signal; 10] = [
+    Signal::TERM,
+    Signal::INT,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::WINCH,
+    Signal::TSTP,
+    Signal::CONT,
+];
+
+/// Long enough for a program to end, and not so long that a host loses patience.
+const WHILE: Duration = Duration::from_millis(500);

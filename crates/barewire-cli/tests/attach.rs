@@ -1,0 +1,13 @@
+//! `barewire attach` and `barewire detach` on files as people and hosts write them.
+#![cfg(unix)]
+
+#[path = "attach/entry.rs"]
+mod entry;
+#[path = "attach/files.rs"]
+mod files;
+#[path = "attach/place.rs"]
+mod place;
+#[path = "attach/shapes.rs"]
+mod shapes;
+#[path = "attach/shown.rs"]
+mod shown;

@@ -1,0 +1,182 @@
+//! The entry of a server, and what stands there while it is attached.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::place::{Place, attach, text};
+use super::shapes::SHAPES;
+
+#[test]
+fn only_the_entry_is_changed_and_comes_back() {
+    let place = Place::new();
+    for (why, before, attached) in SHAPES {
+        place.write("c.json", before);
+        let (printed, said) = place.done(&attach("c.json", "s"));
+        assert_eq!(place.read("c.json"), *attached, "{why}");
+        assert!(
+            printed.is_empty() && said.contains("attached s in ") && said.contains("restart"),
+            "{why}: {said}"
+        );
+        assert!(
+            place.done(&attach("c.json", "s")).1.contains("s is attached already, captures go to /%t.wire")
+        );
+        assert_eq!(place.read("c.json"), *attached, "{why}, once more");
+        assert!(place.done(&["detach", "c.json", "s"]).1.contains("detached s in "));
+        assert_eq!(place.read("c.json"), *before, "{why}, detached");
+        assert!(place.done(&["detach", "c.json", "s"]).1.contains("s is not attached"));
+        assert_eq!(place.read("c.json"), *before, "{why}, detached once more");
+    }
+    assert_eq!(place.files(), ["c.json"], "nothing is left beside it");
+}
+
+#[test]
+fn what_is_not_said_is_this_program_and_a_file_a_start() {
+    let place = Place::new();
+    place.write("c.json", r#"{"mcpServers":{"my server/1":{"command":"a"}}}"#);
+    let (_, said) = place.done(&["attach", "c.json", "my server/1"]);
+    let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
+    let entry = &config["mcpServers"]["my server/1"];
+    let program = fs::canonicalize(env!("CARGO_BIN_EXE_barewire")).expect("it is there");
+    assert_eq!(entry["command"], json!(program));
+    let folder = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
+    let folder = place.path(folder).join("barewire");
+    let file = format!("{}/my_server_1-%t-%p.wire", folder.display());
+    assert_eq!(entry["args"], json!(["tap", format!("--record={file}"), "--", "a"]));
+    assert!(said.contains(&file), "{said}");
+    assert_eq!(fs::metadata(&folder).expect("it is made").mode() & 0o777, 0o700);
+}
+
+#[test]
+fn options_that_tap_would_refuse_are_refused_before_anything_is_changed() {
+    let place = Place::new();
+    place.write("c.json", SHAPES[0].1);
+    for (options, why) in [
+        (&["--bogus"][..], "unexpected argument '--bogus' found"),
+        (&["--log", "/tmp/x.log", "--bogus"], "unexpected argument '--bogus' found"),
+        (&["--log"], "a value is required for '--log <stderr|FILE|unix:PATH>'"),
+        (&["--fault", "<:nothing"], "invalid value '<:nothing' for '--fault <SPEC>'"),
+        (&["--seed", "1"], "the following required arguments were not provided: --fault <SPEC>"),
+        (&["--log", "a", "b"], "unexpected argument 'b' found"),
+        (&["--help"], "with that it would print a text instead of starting the server"),
+    ] {
+        let said = place.failed(&[&attach("c.json", "s")[..], &["--"], options].concat());
+        let told = format!("barewire: barewire tap does not take these options: {why}");
+        assert!(said.starts_with(&told), "{options:?}: {said}");
+        assert!(said.ends_with("\nhint: barewire tap --help has those that there are\n"), "{said}");
+    }
+    assert_eq!(place.read("c.json"), SHAPES[0].1);
+}
+
+#[test]
+fn options_for_tap_and_a_file_from_here() {
+    let place = Place::new();
+    place.write("c.json", r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
+    let (_, said) = place.done(&["attach", "c.json", "s", "--record", "x.wire", "--", "--log", "stderr"]);
+    assert!(said.contains("every start of the server overwrites it"), "{said}");
+    let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
+    let file = place.path("x.wire");
+    assert_eq!(
+        config["mcpServers"]["s"]["args"],
+        json!(["tap", "--record", file, "--log", "stderr", "--", "a", "b"])
+    );
+    place.done(&["detach", "c.json", "s"]);
+    assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
+    let said = place.failed(&["attach", "c.json", "s", "--record", "none/x.wire"]);
+    assert!(said.contains("there is no folder ") && said.contains("/none"), "{said}");
+    assert!(place.failed(&["attach", "c.json", "s", "--", "npx"]).contains("only options of barewire tap"));
+    assert!(
+        place.failed(&["attach", "c.json", "s", "--", "--log", "x", "--", "npx"]).contains("only options")
+    );
+    assert!(place.failed(&["attach", "c.json", "s", "--", "--record=x"]).contains("--record stands before"));
+}
+
+#[test]
+fn what_is_changed_in_between_stays_changed() {
+    let place = Place::new();
+    place.write("c.json", "{\n  \"mcpServers\": {\n    \"s\": {\"command\": \"a\"}\n  }\n}\n");
+    place.done(&attach("c.json", "s"));
+    // Another server, another variable, another argument for the server.
+    let edited = place
+        .read("c.json")
+        .replace("\"--\", \"a\"]", "\"--\", \"a\", \"--verbose\"], \"env\": {\"A\": \"1\"}");
+    let edited = edited.replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"t\": {\"command\": \"t\"},");
+    place.write("c.json", &edited);
+    place.done(&["detach", "c.json", "s"]);
+    let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
+    assert_eq!(
+        config,
+        json!({"mcpServers": {
+            "t": {"command": "t"}, "s": {"command": "a", "args": ["--verbose"], "env": {"A": "1"}}}})
+    );
+}
+
+#[test]
+fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
+    let place = Place::new();
+    place.write("c.json", r#"{"mcpServers":{"s":{"command":"a"}}}"#);
+    place.done(&attach("c.json", "s"));
+    let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
+    let args = config["mcpServers"]["s"]["args"].to_string();
+    // With the comma at the end that some formatters write.
+    let args = args.replace("\"]", "\",]");
+    place.write(
+        "c.json",
+        format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"),
+    );
+    let (_, said) = place.done(&["detach", "c.json", "s"]);
+    assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"args":[],"command":"a"}}}"#);
+    assert!(said.contains("an empty list stays"), "{said}");
+}
+
+#[test]
+fn what_was_wrapped_by_hand_is_unwrapped() {
+    let place = Place::new();
+    place.write(
+        "c.json",
+        r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#,
+    );
+    assert!(place.done(&["attach", "c.json"]).0.contains("s  attached  a"));
+    place.done(&["detach", "c.json", "s"]);
+    assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
+}
+
+/// What a host would start is started: the server answers through the tap, every start has a capture of its own, and what is
+/// detached answers as before.
+#[test]
+fn an_attached_server_is_recorded_each_time_it_is_started() {
+    let place = Place::new();
+    let barewire = env!("CARGO_BIN_EXE_barewire");
+    let before =
+        json!({"mcpServers": {"demo": {"command": barewire, "args": ["serve", "--lenient"]}}}).to_string();
+    place.write("c.json", &before);
+    place.done(&["attach", "c.json", "demo"]);
+    let ask = || {
+        let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
+        let entry = &config["mcpServers"]["demo"];
+        let words = entry["args"].as_array().expect("an array").iter();
+        let words: Vec<&str> = words.map(|it| it.as_str().expect("a text")).collect();
+        let command = entry["command"].as_str().expect("a text");
+        let words = [&["call", "add", "a=19", "b=23", "--", command], &words[..]].concat();
+        assert_eq!(place.done(&words).0, "42\n");
+    };
+    ask();
+    ask();
+    let folder = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
+    let folder = place.path(folder).join("barewire");
+    let captures = || fs::read_dir(&folder).expect("it is made").map(|it| it.expect("read").path());
+    let captures = || captures().collect::<Vec<PathBuf>>();
+    assert_eq!(captures().len(), 2, "{:?}", captures());
+    for capture in captures() {
+        let name = text(capture.file_name().expect("a name").as_encoded_bytes());
+        assert!(name.starts_with("demo-20") && name.ends_with(".wire") && !name.contains('%'), "{name}");
+        let (printed, said) = place.done(&["read", capture.to_str().expect("UTF-8")]);
+        assert!(printed.contains("tools/call") && said.contains("all well formed"), "{printed}{said}");
+    }
+    place.done(&["detach", "c.json", "demo"]);
+    assert_eq!(place.read("c.json"), before);
+    ask();
+    assert_eq!(captures().len(), 2, "{:?}", captures());
+}

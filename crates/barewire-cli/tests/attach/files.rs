@@ -1,0 +1,163 @@
+//! The files of hosts: which they are, and that nothing else happens to them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::place::{Place, attach, text};
+use super::shapes::SHAPES;
+
+#[test]
+fn no_depth_and_no_size_is_too_much() {
+    let place = Place::new();
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let env: Vec<String> = (0..50_000).map(|it| format!("\"K{it}\": \"v\"")).collect();
+    let before = format!(
+        "{{\"history\": {deep}, \"mcpServers\": {{\"s\": {{\"env\": {{{}}}, \"x\": {deep}, \"command\": \"a\"}}}}}}",
+        env.join(",")
+    );
+    place.write("c.json", &before);
+    place.done(&attach("c.json", "s"));
+    assert_ne!(place.read("c.json"), before);
+    place.done(&["detach", "c.json", "s"]);
+    assert!(place.read("c.json") == before);
+    place.write("c.json", "[".repeat(100_000));
+    assert!(place.failed(&["attach", "c.json", "s"]).contains("column 100001: expected a value or ]"));
+}
+
+#[test]
+fn links_and_permissions_stay() {
+    let place = Place::new();
+    place.write("dotfiles/mcp.json", SHAPES[0].1);
+    fs::set_permissions(place.path("dotfiles/mcp.json"), fs::Permissions::from_mode(0o640))
+        .expect("it is ours");
+    symlink("dotfiles/mcp.json", place.path("one.json")).expect("it can be made");
+    symlink(place.path("one.json"), place.path("two.json")).expect("it can be made");
+    let (_, said) = place.done(&attach("two.json", "s"));
+    assert!(said.contains("dotfiles/mcp.json"), "{said}");
+    assert_eq!(place.read("dotfiles/mcp.json"), SHAPES[0].2);
+    for link in ["one.json", "two.json"] {
+        assert!(fs::symlink_metadata(place.path(link)).expect("it is there").is_symlink(), "{link}");
+    }
+    place.done(&["detach", "one.json", "s"]);
+    assert_eq!(place.read("two.json"), SHAPES[0].1);
+    assert_eq!(fs::metadata(place.path("one.json")).expect("it is there").mode() & 0o7777, 0o640);
+    fs::hard_link(place.path("dotfiles/mcp.json"), place.path("hard.json")).expect("it can be made");
+    assert!(place.done(&attach("hard.json", "s")).1.contains("other hard links"));
+    symlink("nowhere", place.path("dangling.json")).expect("it can be made");
+    assert!(place.failed(&attach("dangling.json", "s")).contains("there is no file dangling.json"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_leaves_the_file() {
+    let place = Place::new();
+    place.write("c.json", SHAPES[0].1);
+    fs::set_permissions(&place.0, fs::Permissions::from_mode(0o500)).expect("it is ours");
+    if fs::write(place.path("try"), "").is_ok() {
+        // Whoever may do everything is stopped by nothing.
+        return;
+    }
+    let said = place.failed(&attach("c.json", "s"));
+    assert!(said.contains("cannot write ") && said.contains("hint: the file is as it was"), "{said}");
+    assert_eq!(place.read("c.json"), SHAPES[0].1);
+    assert_eq!(place.files(), ["c.json"]);
+}
+
+#[test]
+fn a_full_disk_leaves_the_file() {
+    let place = Place::new();
+    place.write("c.json", SHAPES[0].1);
+    // No file may grow: the signal is ignored, so that the write fails as on a disk without room.
+    let script = format!("trap '' XFSZ; ulimit -f 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_barewire"));
+    let mut command = place.command("sh");
+    let output = command.args(["-c", &script, "sh"]).args(attach("c.json", "s")).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write ") && said.contains("hint: the file is as it was"), "{said}");
+    assert_eq!(place.read("c.json"), SHAPES[0].1);
+    assert_eq!(place.files(), ["c.json"], "what was begun is removed");
+}
+
+#[test]
+fn a_file_of_somebody_else_stays_theirs() {
+    let place = Place::new();
+    let path = place.write("c.json", SHAPES[0].1);
+    if std::os::unix::fs::chown(&path, Some(12345), Some(54321)).is_err() {
+        // Only who may do everything can give a file away.
+        return;
+    }
+    place.done(&attach("c.json", "s"));
+    let owned = fs::metadata(Path::new(&path)).expect("it is there");
+    assert_eq!((owned.uid(), owned.gid()), (12345, 54321));
+}
+
+#[test]
+fn hosts_are_known_by_name() {
+    let place = Place::new();
+    let settings = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
+    let one = |name: &str| format!("{{\"mcpServers\":{{\"{name}\":{{\"command\":\"a\"}}}}}}");
+    let desktop = format!("{settings}/Claude/claude_desktop_config.json");
+    place.write(&desktop, one("s"));
+    let (_, said) = place.done(&attach("claude-desktop", "s"));
+    assert!(said.contains("quit Claude Desktop and start it again"), "{said}");
+    assert!(place.read(&desktop).contains("/b/barewire"));
+
+    // VS Code: the folder's file above here, then the user's.
+    let user = format!("{settings}/Code/User/mcp.json");
+    place.write(&user, "{\"servers\":{\"u\":{\"command\":\"a\"},\"w\":{\"command\":\"user\"}}}");
+    place.write("work/.vscode/mcp.json", "{\"servers\":{\"w\":{\"command\":\"a\"}}}");
+    fs::create_dir_all(place.path("work/deep/er")).expect("it can be made");
+    let (_, said) = place.done(&[&attach("vscode", "w")[..], &["--project", "work/deep/er"]].concat());
+    assert!(said.contains("work/.vscode/mcp.json") && said.contains("MCP: List Servers"), "{said}");
+    assert!(
+        said.contains("Code/User/mcp.json has a server of this name as well, and was not changed"),
+        "{said}"
+    );
+    place.done(&attach("vscode", "u"));
+    assert!(place.read(&user).contains("/b/barewire"));
+    let (printed, _) = place.done(&["attach", "vscode", "--project", "work"]);
+    assert_eq!(printed.matches("attached").count(), 2, "{printed}");
+    assert_eq!(printed.matches("direct").count(), 1, "{printed}");
+    // A file that is broken is in the way only of who needs it.
+    place.write(&format!("{settings}/Code/User/settings.json"), "{");
+    place.done(&["detach", "vscode", "u"]);
+    assert!(place.failed(&["detach", "vscode", "nobody"]).contains("settings.json is not JSON"));
+}
+
+#[test]
+fn claude_code_has_three_scopes() {
+    let place = Place::new();
+    let here = place.0.display().to_string();
+    let own = json!({
+        "numStartups": 3,
+        "projects": {
+            &here: {"allowedTools": [], "mcpServers": {"local": {"command": "a"}, "all": {"command": "local"}}},
+            "/elsewhere": {"mcpServers": {"other": {"command": "a"}}},
+        },
+        "mcpServers": {"user": {"command": "a"}, "all": {"command": "user"}},
+    });
+    let before = serde_json::to_string_pretty(&own).expect("it is written");
+    place.write(".claude.json", &before);
+    place.write(".mcp.json", r#"{"mcpServers":{"shared":{"command":"a"},"all":{"command":"shared"}}}"#);
+    let (_, said) = place.done(&attach("claude-code", "all"));
+    assert!(
+        said.contains("Claude Code writes this file itself") && said.contains("start Claude Code again"),
+        "{said}"
+    );
+    let now: Value = serde_json::from_str(&place.read(".claude.json")).expect("JSON");
+    assert_eq!(now["projects"][&here]["mcpServers"]["all"]["command"], "/b/barewire");
+    assert_eq!(now["mcpServers"], own["mcpServers"]);
+    for (server, file) in [("local", ".claude.json"), ("user", ".claude.json"), ("shared", ".mcp.json")] {
+        assert!(place.done(&attach("claude-code", server)).1.contains(file), "{server}");
+    }
+    let said = place.failed(&attach("claude-code", "other"));
+    assert!(said.contains("hint: there is one for who works in /elsewhere: --project /elsewhere"), "{said}");
+    place.done(&[&attach("claude-code", "other")[..], &["--project", "/elsewhere"]].concat());
+    for server in ["all", "local", "user", "shared"] {
+        place.done(&["detach", "claude-code", server]);
+    }
+    place.done(&["detach", ".claude.json", "other", "--project", "/elsewhere"]);
+    assert_eq!(place.read(".claude.json"), before);
+}

@@ -1,0 +1,132 @@
+//! `barewire call` with a terminal, and somebody at it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::{PROGRAM, call, sh, signal};
+
+#[test]
+fn at_a_terminal_the_user_is_asked_in_both_eras() {
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let mut terminal = Terminal::start(&["greet", "--revision", revision], &[PROGRAM, "serve"]);
+        terminal.sees("barewire asks: What is your name?");
+        terminal.sees("name (string) Somebody's name");
+        terminal.sees("> ");
+        terminal.types("\n");
+        terminal.sees("a value is needed");
+        terminal.types("Ada\n");
+        terminal.sees("Hello, Ada!");
+        assert_eq!(terminal.ends(), Some(0), "{revision}");
+    }
+}
+
+#[test]
+fn at_a_terminal_no_is_an_answer_and_a_signal_ends_the_question() {
+    let mut terminal = Terminal::start(&["greet"], &[PROGRAM, "serve"]);
+    terminal.sees("> ");
+    // Ctrl-D.
+    terminal.types("\x04");
+    terminal.sees("the user declined");
+    assert_eq!(terminal.ends(), Some(1));
+
+    let mut terminal = Terminal::start(&["greet"], &[PROGRAM, "serve"]);
+    terminal.sees("> ");
+    signal(&terminal.child);
+    terminal.sees("barewire: cancelled by SIGINT");
+    assert_eq!(terminal.ends(), Some(2));
+}
+
+#[test]
+fn the_time_that_the_user_takes_does_not_count() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut terminal =
+            Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
+        terminal.sees("> ");
+        thread::sleep(Duration::from_millis(2500));
+        terminal.types("Ada\n");
+        terminal.sees("Hello, Ada!");
+        assert_eq!(terminal.ends(), Some(0), "{revision}");
+    }
+}
+
+#[test]
+fn at_a_terminal_progress_is_one_line_and_text_is_escaped() {
+    let mut terminal = Terminal::start(&["sleep", "ms=100"], &[PROGRAM, "serve"]);
+    terminal.sees("[##########          ] 5/10 sleeping");
+    terminal.sees("\r\x1b[K");
+    terminal.sees("slept for 100 ms");
+    assert_eq!(terminal.ends(), Some(0));
+
+    let mut terminal = Terminal::start(&["echo", "text=\x1b]0;title\x07 a\tb"], &[PROGRAM, "serve"]);
+    terminal.sees("\\x1b]0;title\\x07 a");
+    assert_eq!(terminal.ends(), Some(0));
+    assert!(!terminal.seen.contains('\x07'), "{:?}", terminal.seen);
+}
+
+#[test]
+fn at_a_terminal_bytes_are_not_shown() {
+    let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","mimeType":"a/b","blob":"GxsbGw=="}]}'"#;
+    let mut terminal = Terminal::start(&["read", "x:b"], &sh(script).each_ref().map(String::as_str));
+    terminal.sees("[x:b, a/b, 4 B]");
+    terminal.sees("bytes are not shown");
+    assert_eq!(terminal.ends(), Some(0));
+    assert!(!terminal.seen.contains('\x1b'), "{:?}", terminal.seen);
+}
+
+/// The program with a terminal for stdin, stdout and stderr.
+struct Terminal {
+    child: Child,
+    screen: File,
+    seen: String,
+    /// Up to here it was looked for.
+    at: usize,
+}
+
+impl Terminal {
+    fn start(options: &[&str], program: &[&str]) -> Self {
+        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&screen).and_then(|()| unlockpt(&screen)).expect("a terminal");
+        let name = ptsname(&screen, Vec::new()).expect("its name").into_string().expect("UTF-8");
+        let open = || File::options().read(true).write(true).open(&name).expect("its other side");
+        let child = call(options)
+            .arg("--")
+            .args(program)
+            .env("NO_COLOR", "1")
+            .stdin(open())
+            .stdout(open())
+            .stderr(open())
+            .spawn();
+        Self { child: child.expect("it starts"), screen: screen.into(), seen: String::new(), at: 0 }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).expect("it is there");
+    }
+
+    /// Waits until this is on the screen, behind what was seen before.
+    #[track_caller]
+    fn sees(&mut self, text: &str) {
+        while !self.seen[self.at..].contains(text) {
+            assert!(self.read(), "{text:?} is not in {:?}", self.seen);
+        }
+        self.at += self.seen[self.at..].find(text).expect("it was found") + text.len();
+    }
+
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        // When nobody has the other side any more, reading fails.
+        let count = self.screen.read(&mut bytes).unwrap_or(0);
+        self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        count > 0
+    }
+
+    fn ends(&mut self) -> Option<i32> {
+        while self.read() {}
+        self.child.wait().expect("it ends").code()
+    }
+}

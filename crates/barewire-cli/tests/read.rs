@@ -1,0 +1,232 @@
+//! `barewire read` with files that grow, in pipes, and as its guide shows it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+fn barewire() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
+    command.env("COLUMNS", "");
+    command
+}
+
+/// What docs/read.md shows is what the program prints.
+#[test]
+fn the_sessions_in_the_guide() {
+    let guide = include_str!("../../../docs/read.md");
+    let sessions: Vec<&str> =
+        guide.split("```console\n$ barewire ").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(sessions.len() > 5);
+    for session in sessions {
+        let (command, shown) = session.split_once('\n').expect("a command and its output");
+        let output =
+            barewire().args(command.split(' ')).current_dir("tests/cmd/files").output().expect("it runs");
+        let printed = [output.stdout, output.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&printed), shown, "{command}");
+    }
+    // A diagram in Mermaid is shown as what it draws.
+    let drawn = barewire()
+        .args(["read", "--diagram", "mermaid", "--tool", "paint", "tour.wire"])
+        .current_dir("tests/cmd/files")
+        .output()
+        .expect("it runs");
+    let block = format!("```mermaid\n{}```", String::from_utf8_lossy(&drawn.stdout));
+    assert!(guide.contains(&block), "{block}");
+}
+
+/// A tap that is killed leaves half a line behind: that is no fault of whoever spoke.
+#[test]
+fn a_capture_that_ends_in_the_middle_of_a_line_is_told_so() {
+    let path = std::env::temp_dir().join(format!("barewire-cut-{}.wire", std::process::id()));
+    let whole = "wire 1\n>(+0.1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    for (rest, is_cut) in [
+        ("<(+0.2) {\"jsonrpc\":\"2.0\",\"id\":1,\"res", true),
+        ("<(+0.2 c", true),
+        ("@ hea", false),
+        ("<(+0.2) {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", false),
+    ] {
+        std::fs::write(&path, format!("{whole}{rest}")).expect("a file");
+        for verb in ["read", "check"] {
+            let output = barewire().arg(verb).arg(&path).output().expect("it runs");
+            let (told, said) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.status.code(), Some(0), "{rest}: {told}{said}");
+            assert_eq!(said.contains("ends in the middle of line 3"), is_cut, "{rest}: {said}");
+            assert!(!told.contains("syntax") && !told.contains("FAIL"), "{rest}: {told}");
+        }
+    }
+    std::fs::remove_file(path).expect("it is ours");
+}
+
+/// Frames are shown as they come, whole; Ctrl-C or, here, a kill ends it.
+#[test]
+fn a_file_that_grows_is_followed() {
+    let path = std::env::temp_dir().join(format!("barewire-follow-{}.wire", std::process::id()));
+    let mut file = std::fs::File::create(&path).expect("a file");
+    file.write_all(b"wire 1\n>(+0.1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").expect("room");
+    let mut child = barewire()
+        .args(["read", "--follow"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    assert!(next().contains("ping"));
+    // A line in two pieces is one line.
+    file.write_all(b"<(+0.2) {\"jsonrpc\":\"2.0\",\"id\":1,").expect("room");
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    file.write_all(b"\"result\":{}}\n@(+0.3) exit code 0\n").expect("room");
+    let answer = next();
+    assert!(answer.contains("result") && answer.contains("ping") && answer.ends_with("100 ms"), "{answer}");
+    child.kill().expect("it still waits");
+    child.wait().expect("it ends");
+    std::fs::remove_file(path).expect("it is ours");
+}
+
+/// A host starts a server again, and its tap overwrites the capture: what is in it then is shown from its beginning, also if it is
+/// longer already than what was there before.
+#[test]
+fn a_file_that_begins_anew_is_followed() {
+    let path = std::env::temp_dir().join(format!("barewire-anew-{}.wire", std::process::id()));
+    let session = |second: u8, method: &str| {
+        format!(
+            "wire 1 started=2026-11-16T10:00:0{second}.000000Z\n>(+0.1) {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n"
+        )
+    };
+    std::fs::write(&path, session(1, "first/of/all")).expect("room");
+    let mut child = barewire()
+        .args(["read", "--follow"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    assert!(next().contains("first/of/all"));
+    for (second, method) in [(2, "short"), (3, "longer/than/before/it"), (4, "as/long/as/before/it_")] {
+        // As the tap does it: the same file, emptied.
+        std::fs::write(&path, session(second, method)).expect("room");
+        let line = next();
+        assert!(line.contains(method) && line.trim_start().starts_with("1 "), "{line}");
+        assert!(!line.contains("in use"), "{line}");
+    }
+    child.kill().expect("it still waits");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches(" begins anew\n").count(), 3, "{said}");
+    std::fs::remove_file(path).expect("it is ours");
+}
+
+/// Runs with an input that is written by `write` while the output is read.
+fn piped(args: &[&str], write: impl FnOnce(&mut dyn Write) + Send + 'static) -> (String, Option<u64>) {
+    let mut child = barewire()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let id = child.id();
+    let writer = std::thread::spawn(move || {
+        write(&mut stdin);
+        peak(id)
+    });
+    let mut out = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut out).expect("UTF-8");
+    child.wait().expect("it ends");
+    (out, writer.join().expect("it writes"))
+}
+
+/// The most memory that a process had so far, in KiB.
+fn peak(id: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[test]
+fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
+    let (out, _) = piped(&["read", "--unanswered", "--json", "--format", "wire"], |stdin| {
+        for id in 0..5000 {
+            writeln!(stdin, "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}").expect("it reads");
+            if id % 1000 != 7 {
+                writeln!(stdin, "< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":0}}").expect("it reads");
+            }
+        }
+        // A batch is shown as long as one of its requests is not answered; a cancelled one waits for nothing.
+        stdin.write_all(b"> [{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\"},{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"m\"}]\n").expect("it reads");
+        stdin.write_all(b"< {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":0}\n").expect("it reads");
+        stdin.write_all(b"> {\"jsonrpc\":\"2.0\",\"id\":\"c\",\"method\":\"m\"}\n").expect("it reads");
+        stdin.write_all(b"> {\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"c\"}}\n").expect("it reads");
+    });
+    let lines: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let ids: Vec<i64> = lines.iter().filter_map(|line| line["id"].as_i64()).collect();
+    assert_eq!(ids, [7, 1007, 2007, 3007, 4007]);
+    assert_eq!(lines.len(), 6);
+    assert_eq!(lines[5]["kind"], "batch");
+}
+
+/// 128 MiB of a transcript go through every view that streams, and the program stays small.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow_with_a_transcript() {
+    for args in [
+        &["read", "--json"][..],
+        &["read", "--unanswered"],
+        &["read", "--tool", "none"],
+        &["read", "--summary"],
+    ] {
+        let (_, peak) = piped(args, |stdin| {
+            stdin.write_all(b"wire 1\n").expect("it reads");
+            let filler = "x".repeat(2000);
+            for number in 0..64_000 {
+                let mut pair = String::new();
+                for line in [
+                    format!(
+                        ">(+{number}.1) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"tools/call\",\"params\":{{\"name\":\"t{}\"}}}}\n",
+                        number % 999
+                    ),
+                    format!(
+                        "<(+{number}.2) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":\"{filler}\"}}\n"
+                    ),
+                ] {
+                    pair.push_str(&line);
+                }
+                stdin.write_all(pair.as_bytes()).expect("it reads");
+            }
+        });
+        let peak = peak.expect("Linux says it");
+        assert!(peak < 24 * 1024, "{args:?}: {peak} KiB");
+    }
+}
+
+#[test]
+fn an_empty_file_is_not_called_well_formed() {
+    let output = barewire().arg("read").stdin(Stdio::null()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "there are no frames in it\n");
+}
+
+/// A time is told the same wherever it stands, and however long it is.
+#[test]
+fn very_long_times_stay_in_their_columns() {
+    let mut child = barewire()
+        .args(["read", "--summary", "--format", "wire"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let wire = r#"wire 1
+>(+0) {"jsonrpc":"2.0","id":1,"method":"ping"}
+<(+999999999) {"jsonrpc":"2.0","id":1,"result":{}}
+"#;
+    child.stdin.take().expect("piped").write_all(wire.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("time          11574 d from first to last\n"), "{text}");
+    assert!(text.contains("ping        1       -   11574 d   11574 d   11574 d\n"), "{text}");
+}

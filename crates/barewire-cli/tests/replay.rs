@@ -1,0 +1,357 @@
+//! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed, mute or dead.
+#![cfg(unix)]
+
+mod said;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use said::Said;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}.wire"))
+}
+
+fn run(args: &[&str]) -> Said {
+    Said::of(Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().expect("it runs"))
+}
+
+/// What a client and our server say to each other, recorded by a tap.
+fn record(name: &str, call: &[&str]) -> String {
+    let file = file(name);
+    let _ = fs::remove_file(&file);
+    let path = file.to_str().expect("UTF-8").to_owned();
+    let tap = ["--", PROGRAM, "tap", "--record", &path, "--", PROGRAM, "serve"];
+    let said = run(&[&["call"], call, &tap].concat());
+    assert_ne!(said.code, Some(2), "{}", said.stderr);
+    path
+}
+
+/// A capture that is written by hand.
+fn written(name: &str, text: &str) -> String {
+    let file = file(name);
+    fs::write(&file, text).expect("a file");
+    file.to_str().expect("UTF-8").to_owned()
+}
+
+fn edited(name: &str, capture: &str, from: &str, to: &str) -> String {
+    let text = fs::read_to_string(capture).expect("a capture");
+    assert!(text.contains(from), "{text}");
+    written(name, &text.replace(from, to))
+}
+
+fn replay(capture: &str, options: &[&str], server: &[&str]) -> Said {
+    run(&[&["replay", capture], options, &["--"], server].concat())
+}
+
+fn shell(capture: &str, options: &[&str], script: &str) -> Said {
+    replay(capture, options, &["sh", "-c", script])
+}
+
+const SERVE: &[&str] = &[PROGRAM, "serve"];
+
+#[test]
+fn a_session_again_has_no_difference_in_any_era() {
+    for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+        for (index, asked) in [
+            &["tools"][..],
+            &["echo", "text=hello"],
+            &["sleep", "ms=20", "--quiet"],
+            &["greet", "--answer", "name=Ada"],
+            &["fail", "message=no"],
+            &["prompt", "introduce", "name=Ada"],
+        ]
+        .iter()
+        .enumerate()
+        {
+            let name = format!("era-{revision}-{index}");
+            let capture = record(&name, &[asked, &["--revision", revision][..]].concat());
+            let said = replay(&capture, &["--notifications"], SERVE);
+            assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{asked:?} {}", said.stderr);
+            assert!(said.stderr.ends_with(": no difference\n"), "{}", said.stderr);
+        }
+    }
+}
+
+#[test]
+fn another_answer_is_shown_with_its_place() {
+    let capture = record("add", &["add", "a=19", "b=23", "--revision", "2025-06-18"]);
+    let changed = edited("add-changed", &capture, "\"text\":\"42\"", "\"text\":\"43\"");
+    let said = replay(&changed, &[], SERVE);
+    let diff = "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
+
+    let said = replay(&changed, &["--json"], SERVE);
+    let lines: Vec<Value> =
+        said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((said.code, lines.len()), (Some(1), 2));
+    assert_eq!(lines[0]["changes"][0]["path"], "/result/content/0/text");
+    assert_eq!((&lines[0]["frame"], &lines[0]["answer_frame"]), (&6.into(), &7.into()));
+    assert_eq!((&lines[1]["kind"], &lines[1]["differences"]), (&"summary".into(), &1.into()));
+
+    let ignored = replay(&changed, &["--ignore", "tools/call:/result/content/*/text"], SERVE);
+    ignored.has(0, "", "4 messages sent, 3 compared: no difference\n");
+    let other_method = replay(&changed, &["--ignore", "tools/list:/result/content/*/text"], SERVE);
+    assert_eq!(other_method.code, Some(1));
+}
+
+/// Cursors that are different each time; a page for each of them, and an error for any other.
+const PAGES: &str = r#"
+    read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"fresh-'$$'"}}'
+    read -r two
+    case "$two" in
+        *'"cursor":"fresh-'$$'"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}' ;;
+        *) echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such page"}}' ;;
+    esac
+    read -r end"#;
+
+#[test]
+fn cursors_and_states_of_this_time_are_given_back() {
+    let capture = written(
+        "pages",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"old"}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"old"}}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+"#,
+    );
+    shell(&capture, &[], PAGES).has(0, "", "2 messages sent, 2 compared: no difference\n");
+    // The state that our own server seals is another in each process; it refuses one that it has not sealed.
+    let capture = record("state", &["greet", "--answer", "name=Ada", "--revision", "2026-07-28"]);
+    let said = replay(&capture, &[], SERVE);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_the_client_says_first_is_not_made_up_by_the_server() {
+    let capture = written(
+        "echo",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"echo","params":{"text":"build-20260728-1"}}
+< {"jsonrpc":"2.0","id":1,"result":{"text":"build-20260728-1","order":"order-20260728-77"}}
+> {"jsonrpc":"2.0","id":2,"method":"get","params":{"order":"order-20260728-77"}}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+"#,
+    );
+    let server = r#"read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{"text":"WRONG","order":"order-other"}}'
+        read -r two; case "$two" in *order-other*) echo '{"jsonrpc":"2.0","id":2,"result":{}}' ;; esac; read -r end"#;
+    let told = "echo, id 1: another answer (frames 1, 2)\n  /result/text\n    - \"build-20260728-1\"\n    + \"WRONG\"\n";
+    shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
+}
+
+#[test]
+fn an_id_that_is_written_otherwise_is_a_difference() {
+    let capture = written("ids", TWO);
+    let server = r#"read -r one; echo '{"jsonrpc":"2.0","id":1.0,"result":{}}'
+        read -r two; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read -r end"#;
+    let told = "a, id 1: another answer (frames 1, 2)\n  /id\n    - 1\n    + 1.0\n";
+    shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
+    // A capture that has it so expects it so.
+    let same = edited(
+        "ids-same",
+        &capture,
+        "< {\"jsonrpc\":\"2.0\",\"id\":1,",
+        "< {\"jsonrpc\":\"2.0\",\"id\":1.0,",
+    );
+    assert_eq!(shell(&same, &[], server).code, Some(0));
+    assert_eq!(shell(&capture, &["--ignore", "/id"], server).code, Some(0));
+}
+
+#[test]
+fn bytes_that_no_program_reads_are_refused() {
+    let capture = written(
+        "sse",
+        r#"@ framing sse
+> data: {"jsonrpc":"2.0","id":1,
+> data: "method":"tools/list","params":{"cursor":"old"}}
+>
+"#,
+    );
+    let said = shell(&capture, &[], "cat");
+    let told = format!(
+        "barewire: cannot replay {capture}: its framing is sse, which no program reads on stdin\n\
+         hint: barewire read shows what is in it\n"
+    );
+    said.has(2, "", &told);
+}
+
+const TWO: &str = r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"a"}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"b"}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+"#;
+
+#[test]
+fn a_server_that_dies_is_told_with_the_place() {
+    let capture = written("dies", TWO);
+    let dies = r#"read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r two; exit 3"#;
+    let said = shell(&capture, &[], dies);
+    let told = "b, id 2: no answer: the server ended with code 3 (frames 3, 4)\n";
+    said.has(1, told, "2 messages sent, 1 compared: 1 difference\n");
+    let said = shell(&capture, &[], "read -r one; kill -9 $$");
+    let told = "the server ended with signal 9: 1 message of the client could not be sent after that (frame 1)\n\
+        a, id 1: no answer: the server ended with signal 9 (frames 1, 2)\n";
+    said.has(1, told, "1 message sent, 0 compared: 2 differences\n");
+}
+
+#[test]
+fn a_mute_server_is_not_waited_for_for_ever() {
+    let capture = written("mute", TWO);
+    let began = Instant::now();
+    let said = shell(&capture, &["--timeout", "0.3"], "cat > /dev/null");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let told = "a, id 1: no answer: nothing within 0.3 s (frames 1, 2)\nb, id 2: no answer: nothing within 0.3 s (frames 3, 4)\n";
+    said.has(1, told, "2 messages sent, 0 compared: 2 differences\n");
+}
+
+#[test]
+fn answers_too_many_and_what_is_no_message_are_told() {
+    let capture = written("twice", TWO);
+    let twice = r#"echo 'listening on stdio'
+        read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
+        read -r two; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; echo '{"jsonrpc":"2.0","id":9,"result":{}}'
+        cat > /dev/null"#;
+    let said = shell(&capture, &[], twice);
+    let told = "not a message\n    + listening on stdio\n\
+        a, id 1: answered again (frame 1)\n    + {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\
+        id 9: an answer to nothing that was asked\n    + {\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n";
+    said.has(1, told, "2 messages sent, 2 compared: 3 differences\n");
+}
+
+#[test]
+fn the_bytes_are_those_of_the_capture() {
+    let text = "wire 1\n>(crlf)  {\"jsonrpc\" :\"2.0\", \"id\":1.0,\"method\":\"a\"}\n>\n>(esc) nonsense\\xff\n>(noeol) {\"half\n";
+    let capture = written("bytes", text);
+    let copy = file("bytes-copy");
+    let said = shell(&capture, &[], &format!("cat > '{}'", copy.display()));
+    said.has(0, "", "3 messages sent, 0 compared: no difference\n");
+    let expected = b" {\"jsonrpc\" :\"2.0\", \"id\":1.0,\"method\":\"a\"}\r\n\nnonsense\xff\n{\"half";
+    assert_eq!(fs::read(copy).expect("a copy"), expected);
+}
+
+#[test]
+fn concurrent_requests_stay_concurrent() {
+    // Each is answered only when all are there.
+    let asks: String =
+        (1..=20).map(|id| format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")).collect();
+    let answers: String =
+        (1..=20).rev().map(|id| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{id}}}\n")).collect();
+    let capture = written("concurrent", &format!("wire 1\n{asks}{answers}"));
+    let server = r#"i=0; while [ $i -lt 20 ]; do read -r line; i=$((i+1)); done
+        while [ $i -gt 0 ]; do echo '{"jsonrpc":"2.0","id":'$i',"result":'$i'}'; i=$((i-1)); done; cat > /dev/null"#;
+    shell(&capture, &["--timeout", "5"], server).has(0, "", "20 messages sent, 20 compared: no difference\n");
+}
+
+#[test]
+fn a_large_message_each_way_does_not_get_stuck() {
+    let text = "x".repeat(3_000_000);
+    let asks =
+        format!("> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{{\"text\":\"{text}\"}}}}\n");
+    let answer = format!("< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{text}\"}}\n");
+    let capture = written("large", &format!("wire 1\n{asks}{answer}"));
+    let said = replay(&capture, &["--timeout", "20"], &[PROGRAM, "replay", "--quiet", "--serve", &capture]);
+    said.has(0, "", "1 message sent, 1 compared: no difference\n");
+}
+
+#[test]
+fn in_real_time_nothing_is_sent_earlier() {
+    let capture = written(
+        "slow",
+        "wire 1\n>(+1.0) {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n>(+1.4) {\"jsonrpc\":\"2.0\",\"method\":\"b\"}\n",
+    );
+    let took = |options: &[&str]| {
+        let began = Instant::now();
+        assert_eq!(shell(&capture, options, "cat > /dev/null").code, Some(0));
+        began.elapsed()
+    };
+    assert!(took(&["--real-time"]) >= Duration::from_millis(400));
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
+    let touched = file("touched");
+    let _ = fs::remove_file(&touched);
+    let touch = format!("touch '{}'", touched.display());
+    let redacted = written(
+        "redacted",
+        ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
+    );
+    let said = shell(&redacted, &[], &touch);
+    let hint = "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
+    said.has(
+        2,
+        "",
+        &format!(
+            "barewire: cannot replay {redacted}: something in frame 1 was replaced to keep a secret\n{hint}"
+        ),
+    );
+    let gap = written("gap", "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n@ gap < 10\n");
+    let said = shell(&gap, &[], &touch);
+    assert!(said.stderr.contains("10 bytes of < are missing before frame 2"), "{}", said.stderr);
+    assert_eq!(run(&["replay", &gap]).code, Some(2));
+    assert_eq!(run(&["replay", "/no/such.wire", "--", "true"]).code, Some(2));
+    let fit = written("fit", TWO);
+    assert_eq!(
+        run(&["replay", &fit]).stderr,
+        "barewire: nobody to replay it to: neither a program nor --url\nhint: barewire replay FILE -- PROGRAM ARGS…, or --serve\n"
+    );
+    let said = run(&["replay", &fit, "--", "/no/such/program"]);
+    said.has(2, "", "barewire: cannot start /no/such/program: no such file\n");
+    assert!(!touched.exists());
+    assert_eq!(shell(&redacted, &["--allow-redacted"], "cat > /dev/null").code, Some(0));
+}
+
+#[test]
+fn a_server_from_a_capture_answers_a_client() {
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let capture =
+            record(&format!("served-{revision}"), &["greet", "--answer", "name=Ada", "--revision", revision]);
+        let serve = ["--", PROGRAM, "replay", "--serve", &capture];
+        let options = ["call", "greet", "--answer", "name=Ada", "--revision", revision];
+        let said = run(&[&options[..], &serve].concat());
+        assert_eq!((said.code, said.stdout.as_str()), (Some(0), "Hello, Ada!\n"), "{}", said.stderr);
+        assert!(said.stderr.contains(" matched, 0 not; 0 of the capture not asked\n"), "{}", said.stderr);
+        let said = run(&[&["call", "echo", "text=x", "--revision", revision][..], &serve].concat());
+        assert_eq!(said.code, Some(1));
+        assert!(said.stderr.contains("nothing in the capture matches; frame "), "{}", said.stderr);
+    }
+    let capture = record("served-sleep", &["sleep", "ms=20"]);
+    let said = run(&["call", "sleep", "ms=20", "--", PROGRAM, "replay", "--quiet", "--serve", &capture]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "slept for 20 ms\n"));
+    assert!(said.stderr.contains("progress 10/10"), "{}", said.stderr);
+}
+
+#[test]
+fn a_server_from_a_capture_says_how_it_went() {
+    let capture = written("exit", TWO);
+    for (asks, code) in [("a", 0), ("c", 1)] {
+        let mut child = Command::new(PROGRAM)
+            .args(["replay", "--serve", "--quiet", &capture])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut stdin = child.stdin.take().expect("piped");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        // Many at once: each is answered, under its own id.
+        let all: String = (0..100)
+            .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{asks}\"}}\n"))
+            .collect();
+        stdin.write_all(all.as_bytes()).expect("it reads");
+        for id in 0..100 {
+            let answer: Value =
+                serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+            assert_eq!((&answer["id"], answer.get("error").is_some()), (&id.to_string().into(), code == 1));
+        }
+        drop(stdin);
+        assert_eq!(child.wait().expect("it ends").code(), Some(code));
+    }
+}

@@ -1,0 +1,17 @@
+//! `barewire tap` with real processes: nobody can tell that it is there.
+#![cfg(unix)]
+
+#[path = "tap/bytes.rs"]
+mod bytes;
+#[path = "tap/ends.rs"]
+mod ends;
+#[path = "tap/faults.rs"]
+mod faults;
+#[path = "tap/leaving.rs"]
+mod leaving;
+#[path = "tap/records.rs"]
+mod records;
+#[path = "tap/sessions.rs"]
+mod sessions;
+#[path = "tap/stage.rs"]
+mod stage;

@@ -1,0 +1,103 @@
+//! Long bodies: they pass in pieces, and are seen whole.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::ends::{Client, PROGRAM, Tap, server};
+use super::said::Said;
+
+/// A long body: what stands at a place follows from the place.
+fn filled(buffer: &mut [u8], from: usize) {
+    for (index, byte) in buffer.iter_mut().enumerate() {
+        let at = from + index;
+        *byte = b' ' + u8::try_from((at * 7 + at / 4093) % 90).expect("small");
+    }
+}
+
+fn is_filled(client: &mut Client, length: usize) -> bool {
+    let (mut got, mut expected, mut at) = (vec![0; 65536], vec![0; 65536], 0);
+    while at < length {
+        let count = client.read(&mut got[..(length - at).min(65536)]);
+        filled(&mut expected[..count], at);
+        if count == 0 || got[..count] != expected[..count] {
+            return false;
+        }
+        at += count;
+    }
+    true
+}
+
+fn fill(client: &mut Client, length: usize) {
+    let mut buffer = vec![0; 65536];
+    for at in (0..length).step_by(65536) {
+        let piece = &mut buffer[..(length - at).min(65536)];
+        filled(piece, at);
+        client.send(&piece);
+    }
+}
+
+#[test]
+fn large_bodies_pass_both_ways_in_little_memory() {
+    const LENGTH: usize = 96 << 20;
+    let (checked, is_equal) = mpsc::channel();
+    let checked = Mutex::new(checked);
+    let url = server(move |mut client| {
+        client.head();
+        checked.lock().expect("unpoisoned").send(is_filled(&mut client, LENGTH)).expect("the test listens");
+        client.send(format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"));
+        fill(&mut client, LENGTH);
+    });
+    let tap = Tap::to(&url, "large");
+    let mut client = tap.connect();
+    client.send(format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: {LENGTH}\r\n\r\n", tap.at));
+    fill(&mut client, LENGTH);
+    assert!(is_equal.recv().expect("it came"), "the server got something else");
+    client.head();
+    assert!(is_filled(&mut client, LENGTH), "the client got something else");
+    // Two buffers of 16 MiB, and what is being written of them.
+    if let Some(memory) = tap.most_memory() {
+        assert!(memory < 80 * 1024, "{memory} KiB");
+    }
+}
+
+/// What was unfinished once and is over takes nothing from what comes later: 108 MiB in all, of 16 that a frame may have.
+#[test]
+fn many_large_answers_are_all_seen() {
+    const MANY: usize = 12;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "x".repeat(9 << 20));
+    let url = server(move |mut client| {
+        while !client.head().is_empty() {
+            client.exactly(2);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            client.send(format!("{head}content-length: {}\r\n\r\n", body.len()));
+            client.send(&body);
+        }
+    });
+    let log = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tap-http-large.log");
+    let _ = std::fs::remove_file(&log);
+    let tap = Tap::with(&url, "large-answers", &["--log", log.to_str().expect("text")]);
+    let mut client = tap.connect();
+    for number in 1..=MANY {
+        client.send(format!("POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: 2\r\n\r\n{{}}", tap.at));
+        let head = client.head();
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.trim().parse().ok());
+        client.exactly(length.expect("a length"));
+        // One after the other, so that whoever looks on keeps up.
+        let until = Instant::now() + Duration::from_secs(20);
+        let seen = format!(" <x{number} result ");
+        while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&seen)) {
+            assert!(Instant::now() < until, "{seen}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let record = tap.record().to_owned();
+    tap.end();
+    let read = Command::new(PROGRAM).args(["read", "--max-frame", "16777216"]).arg(&record).output();
+    let said = Said::of(read.expect("it runs"));
+    assert!(said.stderr.contains("24 frames"), "{}", said.stderr);
+    let _ = std::fs::remove_file(record);
+}
