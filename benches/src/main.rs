@@ -14,6 +14,7 @@ mod harness {
     pub(crate) mod server;
     pub(crate) mod suite;
     pub(crate) mod table;
+    pub(crate) mod tap;
     pub(crate) mod workload;
 }
 
@@ -28,6 +29,7 @@ use harness::measure;
 use harness::minimal;
 use harness::suite::{SUITES, Suite};
 use harness::table::{Idle, Report, Row, StartRow};
+use harness::tap;
 use harness::workload::Workload;
 use serde::Serialize;
 
@@ -37,6 +39,7 @@ cargo run --release --manifest-path benches/Cargo.toml -- [WHAT] [OPTIONS]
   wire             what a request costs the engine (this, if nothing is said)
   mcp              what a tool call costs an MCP server, legacy and modern, and how long its start takes
   http             what a tool call costs an MCP server over HTTP, legacy and modern, and an idle stream
+  tap              what barewire tap costs between a client and its server
   build            how many crates a minimal MCP server is made of, and the processor time to build them
 
   --quick          5 rounds instead of 21
@@ -68,6 +71,7 @@ struct Options {
 enum What {
     Race(&'static Suite),
     Http,
+    Tap,
     Build,
 }
 
@@ -91,6 +95,7 @@ impl Options {
                 "--json" => options.json = true,
                 "--help" | "-h" => options.help = true,
                 "http" => options.what = What::Http,
+                "tap" => options.what = What::Tap,
                 "build" => options.what = What::Build,
                 word => match SUITES.iter().find(|suite| suite.name == word) {
                     Some(suite) => options.what = What::Race(suite),
@@ -131,6 +136,10 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             contender::build(&contenders)?;
             let rounds = options.rounds.unwrap_or(ROUNDS);
             let report = http::run(&contenders, rounds, options.instructions, say)?;
+            print(&report, options.json)
+        }
+        What::Tap => {
+            let report = tap::run(options.rounds.unwrap_or(ROUNDS), say)?;
             print(&report, options.json)
         }
         What::Build => {

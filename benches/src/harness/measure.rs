@@ -142,10 +142,10 @@ pub(crate) fn idle(contender: &Contender, era: Era) -> io::Result<u64> {
 }
 
 /// This thread, and what it starts, on one processor for as long as this lives.
-struct Pinned(CpuSet);
+pub(crate) struct Pinned(CpuSet);
 
 impl Pinned {
-    fn to_one_core() -> io::Result<Self> {
+    pub(crate) fn to_one_core() -> io::Result<Self> {
         let allowed = sched_getaffinity(None)?;
         let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu));
         let mut one = CpuSet::new();

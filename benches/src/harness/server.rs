@@ -33,7 +33,8 @@ impl Server {
         Self::run(counted(&contender.program()?, counts), contender, era)
     }
 
-    fn run(command: Command, contender: &Contender, era: Era) -> io::Result<Self> {
+    /// Starts this program instead, which speaks as the contender does.
+    pub(crate) fn run(command: Command, contender: &Contender, era: Era) -> io::Result<Self> {
         let (process, stdin, stdout) = Process::start(command)?;
         rustix::io::ioctl_fionbio(&stdin, true)?;
         let mut server = Self { process, stdin, stdout, answers: Vec::new(), length: 0 };
