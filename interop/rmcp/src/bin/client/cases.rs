@@ -1,99 +1,42 @@
-//! The official Rust SDK's client through every case: client REVISION|auto COMMAND...|URL
+//! The cases, each a method of a session with the server.
 
-use std::fmt::Debug;
-use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use barewire_interop_rmcp::SURFACE;
+use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest,
-    ContentBlock, ElicitRequestParams, ElicitResult, ElicitationAction, GetPromptRequestParams,
-    Implementation, PingRequest, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
-    ResourceContents, ResourceUpdatedNotificationParam, ServerNotification, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock, ElicitResult,
+    ElicitationAction, GetPromptRequestParams, PingRequest, ProtocolVersion, ReadResourceRequestParams,
+    ResourceContents, ServerNotification, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService, ServiceError};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleClient};
+use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::{Value, json};
-use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-/// What the client was told and asked on the way, and what it answers.
-#[derive(Clone)]
-struct Handler {
-    revision: ProtocolVersion,
-    answer: Arc<Mutex<ElicitResult>>,
-    asked: Arc<Mutex<Vec<Value>>>,
-    progress: Arc<Mutex<Vec<f64>>>,
-    updated: Arc<Mutex<Vec<String>>>,
-    grown: Arc<Mutex<usize>>,
-}
+use crate::judge::{Done, Outcome, contains, refused, same, shown, until};
+use crate::{Handler, locked};
 
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let capabilities = ClientCapabilities::builder().enable_elicitation().build();
-        ClientConfig::new(capabilities, Implementation::new("rmcp", "1.0.0"))
-            .with_protocol_version(self.revision.clone())
-    }
-
-    async fn create_elicitation(
-        &self,
-        request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, ErrorData> {
-        if let ElicitRequestParams::FormElicitationParams { requested_schema, .. } = request {
-            locked(&self.asked).push(serde_json::to_value(requested_schema).expect("a schema is JSON"));
-        }
-        Ok(locked(&self.answer).clone())
-    }
-
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        locked(&self.progress).push(params.progress);
-    }
-
-    async fn on_resource_updated(
-        &self,
-        params: ResourceUpdatedNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        locked(&self.updated).push(params.uri);
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        *locked(&self.grown) += 1;
-    }
-}
-
-/// What became of a case: done, or not for this revision; an error is what was wrong.
-enum Done {
-    Here,
-    NotHere,
-}
-
-type Outcome = Result<Done, String>;
-
-struct Session {
-    client: RunningService<RoleClient, Handler>,
-    handler: Handler,
-    expected: ProtocolVersion,
+pub(crate) struct Session {
+    pub(crate) client: RunningService<RoleClient, Handler>,
+    pub(crate) handler: Handler,
+    pub(crate) expected: ProtocolVersion,
 }
 
 impl Session {
-    fn modern(&self) -> bool {
+    pub(crate) fn modern(&self) -> bool {
         self.expected == ProtocolVersion::V_2026_07_28
     }
 
-    async fn call(&self, tool: &str, arguments: &Value) -> Result<CallToolResult, ServiceError> {
+    pub(crate) async fn call(&self, tool: &str, arguments: &Value) -> Result<CallToolResult, ServiceError> {
         self.client.call_tool(params(tool, arguments)).await
     }
 
-    async fn say(&self, tool: &str, arguments: &Value) -> Result<String, String> {
+    pub(crate) async fn say(&self, tool: &str, arguments: &Value) -> Result<String, String> {
         self.call(tool, arguments).await.map(|result| said(&result)).map_err(shown)
     }
 
-    async fn connect(&self) -> Outcome {
+    pub(crate) async fn connect(&self) -> Outcome {
         let peer = self.client.peer_info().ok_or("nothing is known of the server")?;
         same(&peer.protocol_version, &self.expected)?;
         peer.server_info.as_ref().ok_or("the server has no name")?;
@@ -101,7 +44,7 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn ping(&self) -> Outcome {
+    pub(crate) async fn ping(&self) -> Outcome {
         if self.modern() {
             return Ok(Done::NotHere);
         }
@@ -109,7 +52,7 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn list_tools(&self) -> Outcome {
+    pub(crate) async fn list_tools(&self) -> Outcome {
         let tools = self.client.list_all_tools().await.map_err(shown)?;
         for name in SURFACE["tools"].as_array().expect("a list of tools") {
             let tool =
@@ -119,26 +62,26 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn echo(&self) -> Outcome {
+    pub(crate) async fn echo(&self) -> Outcome {
         let echo = &SURFACE["echo"];
         same(&self.say(&text(&echo["tool"]), &echo["arguments"]).await?, &text(&echo["text"]))
     }
 
-    async fn add(&self) -> Outcome {
+    pub(crate) async fn add(&self) -> Outcome {
         let add = &SURFACE["add"];
         let said = self.say(&text(&add["tool"]), &add["arguments"]).await?;
         let number = said.trim_end_matches('.').rsplit(' ').next().unwrap_or_default();
         same(&number.parse().ok(), &add["sum"].as_f64())
     }
 
-    async fn fail(&self) -> Outcome {
+    pub(crate) async fn fail(&self) -> Outcome {
         let fail = &SURFACE["fail"];
         let result = self.call(&text(&fail["tool"]), &fail["arguments"]).await.map_err(shown)?;
         same(&result.is_error, &Some(true))?;
         contains(&said(&result), &text(&fail["contains"]))
     }
 
-    async fn image(&self) -> Outcome {
+    pub(crate) async fn image(&self) -> Outcome {
         let result = self.call(&text(&SURFACE["image"]["tool"]), &json!({})).await.map_err(shown)?;
         let image = result.content.iter().find_map(|block| match block {
             ContentBlock::Image(image) => Some(image),
@@ -147,11 +90,11 @@ impl Session {
         same(&image.map(|image| image.mime_type.clone()), &Some(text(&SURFACE["image"]["mimeType"])))
     }
 
-    async fn unknown_tool(&self) -> Outcome {
+    pub(crate) async fn unknown_tool(&self) -> Outcome {
         refused(self.call("no-such-tool", &json!({})).await, -32602)
     }
 
-    async fn bad_arguments(&self) -> Outcome {
+    pub(crate) async fn bad_arguments(&self) -> Outcome {
         // A protocol error up to 2025-06-18, a tool's own error since; both say that it was not done.
         match self.call(&text(&SURFACE["add"]["tool"]), &SURFACE["add"]["bad"]).await {
             Ok(result) => same(&result.is_error, &Some(true)),
@@ -159,7 +102,7 @@ impl Session {
         }
     }
 
-    async fn progress(&self) -> Outcome {
+    pub(crate) async fn progress(&self) -> Outcome {
         locked(&self.handler.progress).clear();
         self.say(&text(&SURFACE["sleep"]["tool"]), &SURFACE["sleep"]["short"]).await?;
         let seen = locked(&self.handler.progress).clone();
@@ -169,7 +112,7 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn cancellation(&self) -> Outcome {
+    pub(crate) async fn cancellation(&self) -> Outcome {
         let request =
             CallToolRequest::new(params(&text(&SURFACE["sleep"]["tool"]), &SURFACE["sleep"]["long"]));
         let request = ClientRequest::CallToolRequest(request);
@@ -180,7 +123,7 @@ impl Session {
         self.echo().await
     }
 
-    async fn elicitation(&self, action: ElicitationAction) -> Outcome {
+    pub(crate) async fn elicitation(&self, action: ElicitationAction) -> Outcome {
         // elicitation/create came with 2025-06-18.
         if self.expected < ProtocolVersion::V_2025_06_18 {
             return Ok(Done::NotHere);
@@ -203,7 +146,7 @@ impl Session {
         contains(&said(&result), &text(&SURFACE["greet"]["contains"]))
     }
 
-    async fn elicitation_before_there_was_one(&self) -> Outcome {
+    pub(crate) async fn elicitation_before_there_was_one(&self) -> Outcome {
         if self.expected >= ProtocolVersion::V_2025_06_18 {
             return Ok(Done::NotHere);
         }
@@ -211,7 +154,7 @@ impl Session {
         same(&result.is_error, &Some(true))
     }
 
-    async fn list_resources(&self) -> Outcome {
+    pub(crate) async fn list_resources(&self) -> Outcome {
         let resources = self.client.list_all_resources().await.map_err(shown)?;
         for uri in [&SURFACE["about"], &SURFACE["clock"]["uri"]] {
             resources
@@ -222,14 +165,14 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn list_templates(&self) -> Outcome {
+    pub(crate) async fn list_templates(&self) -> Outcome {
         let templates = self.client.list_all_resource_templates().await.map_err(shown)?;
         let wanted = text(&SURFACE["template"]["uri"]);
         templates.iter().find(|one| one.uri_template == wanted).ok_or_else(|| format!("{templates:?}"))?;
         Ok(Done::Here)
     }
 
-    async fn read(&self) -> Outcome {
+    pub(crate) async fn read(&self) -> Outcome {
         let template = &SURFACE["template"];
         let reads =
             [(&SURFACE["about"], String::new()), (&template["expanded"], text(&template["contains"]))];
@@ -247,13 +190,13 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn unknown_resource(&self) -> Outcome {
+    pub(crate) async fn unknown_resource(&self) -> Outcome {
         let request = ReadResourceRequestParams::new(text(&SURFACE["nowhere"]));
         refused(self.client.read_resource(request).await, if self.modern() { -32602 } else { -32002 })
     }
 
     #[allow(deprecated)]
-    async fn ticking(&self) -> Outcome {
+    pub(crate) async fn ticking(&self) -> Outcome {
         let clock = text(&SURFACE["clock"]["uri"]);
         if self.modern() {
             let mut filter = SubscriptionFilter::default();
@@ -282,7 +225,7 @@ impl Session {
         same(&locked(&self.handler.updated).len(), &after)
     }
 
-    async fn list_changed(&self) -> Outcome {
+    pub(crate) async fn list_changed(&self) -> Outcome {
         let tools = self.client.list_all_tools().await.map_err(shown)?;
         if !tools.iter().any(|tool| tool.name == "grow") {
             return Ok(Done::NotHere);
@@ -303,7 +246,7 @@ impl Session {
         Ok(Done::Here)
     }
 
-    async fn mirrored(&self) -> Outcome {
+    pub(crate) async fn mirrored(&self) -> Outcome {
         // The list is what tells a client which arguments go into headers too.
         let mirror = &SURFACE["mirror"];
         let tools = self.client.list_all_tools().await.map_err(shown)?;
@@ -313,7 +256,7 @@ impl Session {
         same(&self.say(&text(&mirror["tool"]), &mirror["arguments"]).await?, &text(&mirror["text"]))
     }
 
-    async fn list_prompts(&self) -> Outcome {
+    pub(crate) async fn list_prompts(&self) -> Outcome {
         let prompts = self.client.list_all_prompts().await.map_err(shown)?;
         let wanted = &SURFACE["prompt"];
         let prompt = prompts.iter().find(|one| one.name == text(&wanted["name"])).ok_or("no such prompt")?;
@@ -324,7 +267,7 @@ impl Session {
         )
     }
 
-    async fn get_prompt(&self) -> Outcome {
+    pub(crate) async fn get_prompt(&self) -> Outcome {
         let wanted = &SURFACE["prompt"];
         let mut request = GetPromptRequestParams::new(text(&wanted["name"]));
         request.arguments = wanted["arguments"].as_object().cloned();
@@ -335,11 +278,11 @@ impl Session {
         }
     }
 
-    async fn unknown_prompt(&self) -> Outcome {
+    pub(crate) async fn unknown_prompt(&self) -> Outcome {
         refused(self.client.get_prompt(GetPromptRequestParams::new("no-such-prompt")).await, -32602)
     }
 
-    async fn completion(&self) -> Outcome {
+    pub(crate) async fn completion(&self) -> Outcome {
         let wanted = &SURFACE["completion"];
         let (prompt, argument) = (text(&wanted["prompt"]), text(&wanted["argument"]));
         let complete = |value| self.client.complete_prompt_simple(&prompt, &argument, value);
@@ -348,122 +291,6 @@ impl Session {
         let some = complete(first.chars().take(1).collect()).await.map_err(shown)?;
         same(&some.contains(first), &true)
     }
-}
-
-/// Runs the cases one after the other and prints a line for each.
-struct Report {
-    label: String,
-    known: Vec<String>,
-    only: Option<Vec<String>>,
-    failed: bool,
-}
-
-impl Report {
-    async fn case(&mut self, name: &str, work: impl Future<Output = Outcome>) {
-        if self.only.as_ref().is_some_and(|only| !only.iter().any(|one| one == name)) {
-            return;
-        }
-        let outcome = timeout(Duration::from_secs(15), work).await;
-        let (verdict, why) = match outcome.unwrap_or_else(|_| Err("no end after 15 s".to_owned())) {
-            Ok(Done::Here) => ("pass", String::new()),
-            Ok(Done::NotHere) => ("skip", String::new()),
-            Err(why) if self.known.iter().any(|known| known == name) => ("known", format!(": {why}")),
-            Err(why) => {
-                self.failed = true;
-                ("FAIL", format!(": {why}"))
-            }
-        };
-        println!("{verdict} {}: {name}{why}", self.label);
-    }
-}
-
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [wanted, program, rest @ ..] = &arguments[..] else {
-        eprintln!("client REVISION|auto COMMAND...|URL");
-        return ExitCode::from(2);
-    };
-    let environment = |name| std::env::var(name).ok();
-    let modern = || vec![ProtocolVersion::V_2026_07_28];
-    let revision = |text: &str| serde_json::from_value::<ProtocolVersion>(json!(text)).expect("a revision");
-    // Against a server of one era only, `auto` ends there: EXPECT says where.
-    let (mode, expected) = match &**wanted {
-        "auto" => {
-            let mode = ClientLifecycleMode::Auto { preferred_versions: modern(), legacy_version: None };
-            (mode, environment("EXPECT").map_or(ProtocolVersion::V_2026_07_28, |text| revision(&text)))
-        }
-        "2026-07-28" => {
-            (ClientLifecycleMode::Discover { preferred_versions: modern() }, ProtocolVersion::V_2026_07_28)
-        }
-        other => (ClientLifecycleMode::Initialize, revision(other)),
-    };
-    let mut report = Report {
-        label: format!("rmcp {wanted}"),
-        known: environment("EXCEPT").unwrap_or_default().split(';').map(str::to_owned).collect(),
-        only: environment("ONLY").map(|only| only.split(';').map(str::to_owned).collect()),
-        failed: false,
-    };
-    let handler = Handler {
-        revision: expected.clone(),
-        answer: Arc::new(Mutex::new(ElicitResult::new(ElicitationAction::Cancel))),
-        asked: Arc::default(),
-        progress: Arc::default(),
-        updated: Arc::default(),
-        grown: Arc::default(),
-    };
-    let opened = timeout(Duration::from_secs(15), async {
-        if program.starts_with("http://") {
-            let transport = StreamableHttpClientTransport::from_uri(program.clone());
-            handler.clone().serve_with_lifecycle(transport, mode).await
-        } else {
-            let mut command = Command::new(program);
-            command.args(rest);
-            let transport = TokioChildProcess::new(command).expect("the server starts");
-            handler.clone().serve_with_lifecycle(transport, mode).await
-        }
-    });
-    let client = match opened.await {
-        Ok(Ok(client)) => client,
-        Ok(Err(why)) => {
-            println!("FAIL {}: open: {why}", report.label);
-            return ExitCode::FAILURE;
-        }
-        Err(_) => {
-            println!("FAIL {}: open: no end after 15 s", report.label);
-            return ExitCode::FAILURE;
-        }
-    };
-    let s = Session { client, handler, expected };
-    report.case("connect", s.connect()).await;
-    report.case("ping", s.ping()).await;
-    report.case("tools/list", s.list_tools()).await;
-    report.case("echo", s.echo()).await;
-    report.case("add", s.add()).await;
-    report.case("a tool that fails", s.fail()).await;
-    report.case("an image", s.image()).await;
-    report.case("an unknown tool", s.unknown_tool()).await;
-    report.case("bad arguments", s.bad_arguments()).await;
-    report.case("progress", s.progress()).await;
-    report.case("cancellation", s.cancellation()).await;
-    report.case("elicitation, accepted", s.elicitation(ElicitationAction::Accept)).await;
-    report.case("elicitation, declined", s.elicitation(ElicitationAction::Decline)).await;
-    report.case("elicitation, cancelled", s.elicitation(ElicitationAction::Cancel)).await;
-    report.case("elicitation, before there was one", s.elicitation_before_there_was_one()).await;
-    report.case("resources/list", s.list_resources()).await;
-    report.case("resources/templates/list", s.list_templates()).await;
-    report.case("resources/read", s.read()).await;
-    report.case("an unknown resource", s.unknown_resource()).await;
-    report.case("a ticking resource", s.ticking()).await;
-    report.case("list_changed", s.list_changed()).await;
-    report.case("mirrored arguments", s.mirrored()).await;
-    report.case("prompts/list", s.list_prompts()).await;
-    report.case("prompts/get", s.get_prompt()).await;
-    report.case("an unknown prompt", s.unknown_prompt()).await;
-    report.case("completion", s.completion()).await;
-    let close = async { s.client.cancel().await.map(|_| Done::Here).map_err(shown) };
-    report.case("close", close).await;
-    if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn params(tool: &str, arguments: &Value) -> CallToolRequestParams {
@@ -484,41 +311,4 @@ fn said(result: &CallToolResult) -> String {
 
 fn text(value: &Value) -> String {
     value.as_str().expect("a string in surface.json").to_owned()
-}
-
-fn shown(error: impl Debug) -> String {
-    format!("{error:?}")
-}
-
-fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().expect("nobody panics while holding it")
-}
-
-fn same<T: PartialEq + Debug>(given: &T, wanted: &T) -> Outcome {
-    if given == wanted { Ok(Done::Here) } else { Err(format!("{given:?} instead of {wanted:?}")) }
-}
-
-fn contains(given: &str, wanted: &str) -> Outcome {
-    if !given.is_empty() && given.contains(wanted) {
-        Ok(Done::Here)
-    } else {
-        Err(format!("no {wanted:?} in {given:?}"))
-    }
-}
-
-/// An error unless the answer is a JSON-RPC error of this code.
-fn refused<T: Debug>(answer: Result<T, ServiceError>, code: i32) -> Outcome {
-    match answer {
-        Err(ServiceError::McpError(error)) => same(&error.code.0, &code),
-        other => Err(format!("{other:?} instead of error {code}")),
-    }
-}
-
-async fn until(patience: Duration, found: impl Fn() -> bool) -> Result<(), String> {
-    let wait = async {
-        while !found() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(patience, wait).await.map_err(|_| format!("nothing in {patience:?}"))
 }
