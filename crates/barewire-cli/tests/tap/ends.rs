@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -108,6 +109,20 @@ fn the_end_of_stdin_reaches_the_program() {
     drop(stdin);
     assert_eq!(read_some(&mut stdout, 100), b"done\n");
     assert!(child.wait().expect("it ends").success());
+}
+
+/// A host that has closed stdin and waited ends a server by a signal; that this had to be is told.
+#[test]
+fn a_program_that_stays_after_its_stdin_is_told_of() {
+    let folder = Folder::new("stays");
+    let log = folder.file("log");
+    let mut child =
+        tap(&["--log".as_ref(), log.as_os_str()], &sh("cat; exec sleep 60")).spawn().expect("it starts");
+    drop(child.stdin.take());
+    std::thread::sleep(Duration::from_millis(2500));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
+    assert_eq!(child.wait().expect("it ends").signal(), Some(15));
+    assert!(text(&log).contains("eof-exit (server): "), "{}", text(&log));
 }
 
 /// The program closes its stdout and goes on: whoever reads from the tap sees the end, and can still write to it.

@@ -40,9 +40,9 @@ pub(crate) static EOF_EXIT: Check = Check {
     severity: Severity::High,
     rationale: "processes pile up until somebody notices",
     looks_at: "the process after its stdin is closed",
-    pass: "it ends by itself within the time that --patience gives",
-    fail: "it has to be told with a signal",
-    skip: "no end was seen",
+    pass: "it ends by itself within the time that --patience gives; in a capture, within two seconds, which is what hosts wait",
+    fail: "it has to be told with a signal. In a capture: one ends it two seconds after its stdin was closed, or later",
+    skip: "no end was seen, or a host that did not wait ended it",
     sentence: "the program does not end when its stdin does",
     level: Level::Should,
     remedy: "End when a read of stdin returns nothing. Stop timers, watchers and listeners that keep the process alive.",
@@ -54,7 +54,7 @@ pub(crate) static EOF_EXIT: Check = Check {
         Cwe(772, "Missing Release of Resource after Effective Lifetime"),
     ],
     taxon: Taxon::Process,
-    places: LIVE,
+    places: PROCESS,
     ..BASE
 };
 

@@ -1,6 +1,7 @@
 //! How a process ends, and what it writes to stderr -> findings.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use barewire::proto::mcp::Side;
 use barewire::proto::rpc::{self, Parsed};
@@ -8,7 +9,7 @@ use barewire::proto::transcript::{Bytes, Event, Note, Stream, is_clean};
 
 use super::Setting;
 use crate::check::catalogue::Check;
-use crate::check::catalogue::process::{EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
+use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
 use crate::check::finding::{Finding, Party, Spot, stream_spot};
 use crate::check::ledger::Ledger;
 use crate::output::shown;
@@ -80,6 +81,11 @@ impl Process {
             return;
         }
         ledger.look(&STAYS_ALIVE);
+        // Whoever drives the server itself tells how long it has waited.
+        if was_closed && !setting.client_is_ours {
+            let closed = setting.closed.get(channel).zip(event.marks.time);
+            last.after_eof(channel, &ended, closed.map(|(closed, now)| now.saturating_sub(*closed)), ledger);
+        }
         match (was_closed, ended) {
             (true, Ended::Code(0)) => ledger.look(&EXIT_CODE),
             (true, Ended::Code(code)) => {
@@ -146,6 +152,21 @@ impl Process {
 }
 
 impl Last {
+    /// Whether the end of its stdin was enough for it.
+    fn after_eof(&self, channel: &str, ended: &Ended, waited: Option<Duration>, ledger: &mut Ledger) {
+        let is_long = waited.is_some_and(|waited| waited >= LONG_ENOUGH);
+        match *ended {
+            // After so long it may be how it takes a signal.
+            Ended::Code(_) if !is_long => ledger.look(&EOF_EXIT),
+            Ended::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
+                let waited = waited.unwrap_or_default().as_secs_f64();
+                let detail = format!("signal {signal} ended it {waited:.1} s after its stdin was closed");
+                ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Spot::channel(channel), detail));
+            }
+            _ => {}
+        }
+    }
+
     /// It has ended of what it was asked, for all that is known.
     fn finding(mut self, channel: &str, how: String) -> Finding {
         match self.asked.take() {
@@ -177,6 +198,8 @@ fn is_message(line: &[u8]) -> bool {
         && matches!(rpc::parse(line, rpc::DEFAULT_DEPTH), Parsed::Message(_))
 }
 
+/// What the clients of the official SDKs wait for a server before they send it a signal.
+const LONG_ENOUGH: Duration = Duration::from_secs(2);
 /// A log that nobody can read any more.
 const MOST_STDERR: u64 = 1024 * 1024;
 /// How a line begins, or what stands in it, that says why.

@@ -181,5 +181,10 @@ fn how_a_process_ends() {
     assert_eq!(found_after_handshake("@ exit code 3"), ["stays-alive server 1"]);
     assert_eq!(found_after_handshake("@ exit signal 11"), ["stays-alive server 1"]);
     assert_eq!(found_after_handshake("@ eof >\n@ exit signal 15"), Vec::<String>::new());
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+2.9) exit signal 15"), Vec::<String>::new());
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+3) exit signal 15"), ["eof-exit server -"]);
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit signal 9"), ["eof-exit server -"]);
+    assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit code 0"), Vec::<String>::new());
+    assert_eq!(found_after_handshake("@(+1) eof <\n@(+1) eof >\n@(+9) exit signal 9"), Vec::<String>::new());
     assert_eq!(found_after_handshake("!(esc) \\x1b[1mready"), ["stderr-hygiene server -"]);
 }
