@@ -1,8 +1,10 @@
 //! The program that is tapped: started as its host would have started it, and its end passed on as it was.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,9 +18,33 @@ use crate::output::shown;
 /// It stays in our process group, unlike the programs that other verbs start: a host that ends a group, and a Ctrl-C, reach it as
 /// they would without a tap. That it does not outlive us is as true as without one: if we are killed, its stdin ends.
 pub(super) fn start(program: &[OsString]) -> io::Result<Child> {
-    let mut command = Command::new(&program[0]);
-    command.args(&program[1..]);
+    let (name, args) = (&program[0], &program[1..]);
+    match spawn(Command::new(name).args(args)) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOEXEC) => match script(name) {
+            Some(path) => spawn(Command::new("/bin/sh").arg(path).args(args)),
+            None => Err(error),
+        },
+        started => started,
+    }
+}
+
+fn spawn(command: &mut Command) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// The file of a program that does not say in its first line what runs it. A shell does then, for everybody who starts programs as
+/// shells do; most hosts are among them. What has zeros in it is for another kind of machine.
+fn script(name: &OsString) -> Option<PathBuf> {
+    let path = match name.as_encoded_bytes().contains(&b'/') {
+        true => PathBuf::from(name),
+        false => {
+            let folders = std::env::var_os("PATH")?;
+            std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())?
+        }
+    };
+    let mut begin = Vec::new();
+    File::open(&path).and_then(|file| file.take(512).read_to_end(&mut begin)).ok()?;
+    (!begin.contains(&0)).then_some(path)
 }
 
 /// Why it was not started, and the code that a shell ends with then.

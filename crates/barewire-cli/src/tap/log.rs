@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use barewire::proto::json::Json;
+use barewire::proto::rpc::{Message, Params};
 use barewire::proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
 use super::findings::Findings;
@@ -11,7 +13,7 @@ use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use crate::record::Redactor;
 use crate::secrets::EXCERPT;
-use crate::watch::{Operation, Outcome, Tie, Watch, Watched};
+use crate::watch::{Operation, Outcome, Tie, Watch, Watched, member};
 use crate::wire::{Facts, Sight};
 
 /// Writes the log.
@@ -171,14 +173,25 @@ fn said(watched: &Watched<'_>, facts: &Facts<'_>, redactor: &mut Redactor) -> (S
         Tie::Answers { operation, latency, late } => {
             (titled(operation, redactor), answer(operation, latency, late, redactor))
         }
-        Tie::Progress { operation } => (
-            format!("{method} of {}", titled(operation, redactor)),
-            format!("progress {}", operation.progress),
-        ),
+        Tie::Progress { operation } => {
+            (format!("{method} of {}", titled(operation, redactor)), progress(watched, redactor))
+        }
         Tie::Cancels { operation } => (format!("{method} of {}", titled(operation, redactor)), String::new()),
         Tie::Refuses => (error(facts, redactor), "about something without an id".to_owned()),
         Tie::Again => (error(facts, redactor), "answered before".to_owned()),
         Tie::Nobody => (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned()),
+    }
+}
+
+/// How far it is, as it was written.
+fn progress(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
+    let Ok(Message::Notification(notification)) = watched.message else { return String::new() };
+    let named = |name| member(notification.params.map(Params::json), name);
+    let mut shown = |json: Json<'_>| redactor.shown(json.as_str().as_bytes(), 20);
+    match (named("progress").map(&mut shown), named("total").map(&mut shown)) {
+        (Some(progress), Some(total)) => format!("progress {progress} of {total}"),
+        (Some(progress), None) => format!("progress {progress}"),
+        (None, _) => String::new(),
     }
 }
 

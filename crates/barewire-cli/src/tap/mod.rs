@@ -17,17 +17,18 @@ mod signals;
 mod tape;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use barewire::proto::transcript::{Channel, Note, Stream};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
@@ -106,18 +107,20 @@ order. WHAT is:
   coalesce=N       N of them written at once, 2 if nothing is said
   dribble=TIME     written byte by byte, with so much time between: 1ms if nothing is said
   cut-utf8         written in two pieces, cut within a character that has several bytes
-  crlf             ended with CRLF
+  crlf             ended with CRLF, unless it is already
   bom              with a byte order mark before it
-  junk=TEXT        with a line before it that is no message; %% and @@ in it are % and @
-  truncate=N       only the first N bytes of it
+  junk=TEXT        with a line before it that is no message; %% and @@ in it are % and @;
+                   one that says so if nothing is said
+  truncate=N       only the first N bytes of it; as many as chance wants if nothing is said
   delay=TIME       so much later, as 50ms or 2s, with all that is behind it
   drop             not at all
   duplicate=N      N times, 2 if nothing is said
-  reorder          behind the next one
+  reorder          behind the next one, if that comes within 300ms
   half-close       and then nothing more in this direction: it is closed
   kill             half of it, and then the program is killed
 Messages are lines. A line of more than 16 MiB is passed on as it is. In the capture is what was
-passed on, and before it what was done to it, as in @ fault < 3 drop.
+passed on, and before it what was done to it, as in @ fault < 3 drop. What changes nothing, as to
+truncate a message that is shorter, is not done.
 
 Over HTTP everything is passed on but Host, which becomes the server's; docs/tap-http.md has the
 rest. Ctrl-C or SIGTERM end it.
@@ -167,15 +170,39 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let clock = Clock::start();
     let redactor = || if args.no_redact { Redactor::off() } else { Redactor::new() };
     let capture = match &args.record {
-        Some(path) => or_without(Capture::create(path, clock, redactor(), &[])),
+        Some(path) => {
+            or_without(is_free(path, None).and_then(|()| Capture::create(path, clock, redactor(), &[])))
+        }
         None => None,
     };
-    let outlet = args.log.clone().and_then(|log| or_without(Outlet::open(log)));
+    let free = match &args.log {
+        Some(Target::File(path)) => is_free(path, capture.as_ref().map(Capture::path)),
+        _ => Ok(()),
+    };
+    let outlet = args.log.clone().and_then(|log| or_without(free.and_then(|()| Outlet::open(log))));
     if args.http.http.is_some() {
         return http::run(args, clock, capture, outlet, redactor());
     }
     let signals = Signals::catch().map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
     tap(args, clock, capture, outlet, redactor(), signals)
+}
+
+/// Whether nothing else goes to this file: stdout is for messages alone, and a capture is no log.
+fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
+    // Where there is no file yet, nothing goes to it; and a device is there for everybody.
+    let Some(there) = fs::metadata(path).ok().filter(|it| !it.file_type().is_char_device()) else {
+        return Ok(());
+    };
+    let is_it = |other: io::Result<fs::Metadata>| {
+        other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
+    };
+    let stdout = || rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
+    let why = match capture {
+        _ if is_it(stdout()) => "that is stdout, where only messages go",
+        Some(capture) if is_it(fs::metadata(capture)) => "the capture is written there",
+        _ => return Ok(()),
+    };
+    Err(Failure::new(format!("cannot write to {}: {why}", path.display())))
 }
 
 /// What cannot be written down is still passed on: a host that gets no server is worse off than one that is not looked at.
@@ -261,11 +288,18 @@ fn observe(tape: &Arc<Tape>, observer: Observer) -> mpsc::Receiver<()> {
     word
 }
 
-/// Nothing more comes: waits for the observer. A disk that hangs must not keep the host waiting.
+/// Nothing more comes: waits for the observer as long as it gets on. A disk that hangs must not keep the host waiting.
 fn finish(tape: Option<&Tape>, observer: Option<mpsc::Receiver<()>>) {
-    if let (Some(tape), Some(observer)) = (tape, observer) {
-        tape.end();
-        let _ = observer.recv_timeout(AT_THE_END);
+    let (Some(tape), Some(observer)) = (tape, observer) else { return };
+    tape.end();
+    let until = Instant::now() + AT_THE_END;
+    let mut seen = tape.seen();
+    while let Err(RecvTimeoutError::Timeout) = observer.recv_timeout(STUCK) {
+        let before = std::mem::replace(&mut seen, tape.seen());
+        if before == seen || Instant::now() >= until {
+            Failure::new("what was seen last cannot be written down in time: the end of it is missing").report();
+            return;
+        }
     }
 }
 
@@ -319,3 +353,6 @@ fn talk(what: &str) {
 
 /// As long as a disk takes that is only slow.
 const AT_THE_END: Duration = Duration::from_secs(5);
+
+/// Less than hosts wait before they kill.
+const STUCK: Duration = Duration::from_secs(1);

@@ -65,6 +65,7 @@ impl Observer {
         while tape.take(&mut batch) {
             for (time, line, moment) in batch.moments() {
                 self.moment(time, line, &moment);
+                tape.see();
             }
             self.flush();
             for onlooker in &mut self.told.onlookers {

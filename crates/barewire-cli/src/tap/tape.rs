@@ -5,6 +5,7 @@
 //! up, what does not fit into the buffer is counted, and is a gap.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use crate::wire::ended;
 pub(super) struct Tape {
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// How much of it the observer is done with.
+    seen: AtomicU64,
 }
 
 #[derive(Default)]
@@ -133,6 +136,16 @@ impl Tape {
             batch.marks.append(&mut inner.batch.marks);
         }
         !batch.marks.is_empty()
+    }
+
+    /// The observer is done with one thing more.
+    pub(super) fn see(&self) {
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many things it is done with: as long as that grows, it gets on.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
     }
 
     fn wake(&self, inner: &Inner) {

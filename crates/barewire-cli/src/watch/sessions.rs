@@ -1,9 +1,12 @@
 //! Exchanges over HTTP -> the conversations that they are part of.
 
+use std::time::Duration;
+
+use barewire::proto::mcp::Side;
 use barewire::proto::transcript::{Event, Note, Stream};
 
-use super::Watch;
 use super::talk::Key;
+use super::{At, Exchange, Watch};
 
 /// Who waits in another exchange.
 pub(super) enum Elsewhere {
@@ -20,6 +23,7 @@ impl Watch {
             Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => {
                 self.join_session(channel);
             }
+            Note::Other(what) if is_gone(what) => self.give_up(channel, event.marks.time),
             Note::Eof(Stream::ToClient) => {
                 let Some(exchange) = self.exchanges.close(channel) else { return };
                 if exchange.code() >= Some(400) {
@@ -40,6 +44,21 @@ impl Watch {
         let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
         let here: Vec<u64> = talk.numbers().filter(is_here).collect();
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
+    }
+
+    /// The client has closed the connection. In the modern era that cancels what it has asked; before, it says nothing.
+    fn give_up(&mut self, channel: &str, time: Option<Duration>) {
+        let is_modern = |exchange: &Exchange| exchange.request_header("mcp-method").is_some();
+        if !self.exchanges.get(channel).is_some_and(is_modern) {
+            return;
+        }
+        let Some(talk) = self.conversations.get(channel) else { return };
+        for number in talk.numbers() {
+            if let Some(operation) = self.open.get_mut(&number).filter(|it| it.asker == Side::Client) {
+                let frame = operation.asked().frame;
+                operation.cancelled.get_or_insert(At { frame, time, length: 0 });
+            }
+        }
     }
 
     /// An exchange without a session is over, and with it its conversation.
@@ -74,7 +93,7 @@ impl Watch {
     /// Over HTTP+SSE a request is posted in one exchange, and its answer comes in another: in the stream of a GET. Which stream is
     /// whose says its `endpoint` event; where that was not seen, only an id that one exchange waits for says anything.
     pub(super) fn elsewhere(&mut self, channel: &str, key: &Key) -> Elsewhere {
-        let is_stream = |exchange: &super::Exchange| {
+        let is_stream = |exchange: &Exchange| {
             exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"))
         };
         if !self.exchanges.get(channel).is_some_and(is_stream) {
@@ -109,6 +128,11 @@ impl Watch {
             _ => Elsewhere::Several,
         }
     }
+}
+
+/// Whether it is noted that the client has gone before it had everything.
+fn is_gone(note: &[u8]) -> bool {
+    note.starts_with(b"closed > ") || note.starts_with(b"cut < the client ")
 }
 
 /// What is not answered soon after its POST is not answered.

@@ -260,6 +260,22 @@ fn what_is_refused_by_its_status_is_not_unanswered() {
 }
 
 #[test]
+fn a_client_that_goes_gives_up_what_it_has_asked_in_the_modern_era() {
+    let cut = |channel| format!("@{channel} cut < the client closed the connection\n@{channel} eof <\n");
+    let said = [
+        post("x1", "/mcp", &["mcp-method: ping"], ASK),
+        cut("x1"),
+        post("x2", "/mcp", &[], ASK),
+        cut("x2"),
+        post("x3", "/mcp", &["mcp-method: ping"], ASK),
+        "@x3 cut < the server closed the connection\n@x3 eof <\n".to_owned(),
+    ];
+    let told = told(&format!("wire 1\n{}", said.concat()));
+    let unanswered = told.watch.open().filter(|it| it.is_unanswered()).map(|it| it.channel.as_str());
+    assert_eq!(unanswered.collect::<Vec<_>>(), ["x2", "x3"]);
+}
+
+#[test]
 fn the_id_of_what_was_refused_is_free_again() {
     let transcript = [
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),

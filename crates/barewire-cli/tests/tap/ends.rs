@@ -1,6 +1,7 @@
 //! How things end: codes, signals, and each stream on its own.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -46,6 +47,21 @@ fn a_program_that_is_not_there() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("barewire: {said}\n"));
         assert_eq!(lines(&record), [format!("@ open {program}"), format!("@ failed {said}")]);
     }
+}
+
+/// A shell runs what does not say what runs it; hosts that start programs as shells do see the same without a tap.
+#[test]
+fn a_script_without_an_interpreter_is_run() {
+    let folder = Folder::new("script");
+    let path = folder.file("script");
+    std::fs::write(&path, "echo \"$0 $1\"\n").expect("it can be written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let output = tap::<&str, _>(&[], &[path.as_os_str(), "a b".as_ref()]).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{} a b\n", path.display()));
+    assert!(output.status.success());
+    std::fs::write(&path, "\x7fELF\0not of this machine").expect("it can be written");
+    let output = tap::<&str, _>(&[], &[&path]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(126), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A program that says when it is ready, and what it has caught.

@@ -71,6 +71,7 @@ fn what_comes_out_is_what_was_ordered() {
     assert_eq!(said(&[">:drop@2"]), INPUT.replace(line(2), ""));
     assert_eq!(said(&["duplicate@1"]), line(1).repeat(3) + line(2) + line(3) + line(4));
     assert_eq!(said(&["<:crlf"]), INPUT.replace('\n', "\r\n"));
+    assert_eq!(said(&[">:crlf", "<:crlf"]), INPUT.replace('\n', "\r\n"));
     assert_eq!(said(&["<:bom@3"]), INPUT.replace(line(3), &format!("\u{feff}{}", line(3))));
     assert_eq!(said(&["<:junk=Listening on 80@1"]), format!("Listening on 80\n{INPUT}"));
     assert_eq!(said(&["<:truncate=4@4"]), INPUT.replace(line(4), "{\"n\"\n"));

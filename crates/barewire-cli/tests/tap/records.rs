@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use super::stage::*;
 
@@ -192,7 +193,32 @@ fn a_capture_that_hangs_stops_nobody() {
         assert_eq!(read_some(&mut stdout, line.len()).len(), line.len());
     }
     drop(stdin);
-    assert!(child.wait().expect("it ends").success());
+    let closed = Instant::now();
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    assert!(closed.elapsed() < Duration::from_millis(1900), "a host would have killed it");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the end of it is missing"), "{said}");
+}
+
+/// Only messages go to stdout, and a capture is no log.
+#[test]
+fn nothing_is_written_where_something_else_goes() {
+    for option in ["--record", "--log"] {
+        let output = cat(&[option, "/dev/stdout"], "x\n");
+        assert_eq!(output.stdout, b"x\n");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("that is stdout, where only messages go"), "{said}");
+    }
+    let folder = Folder::new("both");
+    let file = folder.file("s.wire");
+    let name = file.to_str().expect("UTF-8");
+    let output = cat(&["--record", name, "--log", name], "x\n");
+    assert_eq!(output.stdout, b"x\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the capture is written there"), "{said}");
+    assert!(text(&file).starts_with("wire 1") && lines(&file).ends_with(&["@ exit code 0".to_owned()]));
+    assert!(!text(&file).contains(" tap, "), "{}", text(&file));
 }
 
 #[test]

@@ -55,8 +55,8 @@ pub(super) enum Act {
 /// What was held back.
 #[derive(Default)]
 struct Held {
-    /// For the message behind it.
-    late: Option<Vec<u8>>,
+    /// For the message behind it; and its number.
+    late: Option<(u64, Vec<u8>)>,
     /// To be written at once with those behind it, so many in all.
     together: Vec<u8>,
     count: usize,
@@ -137,11 +137,14 @@ impl Faults {
         self.held.since.map(|since| since + PATIENCE)
     }
 
-    /// Passes on what is held back.
+    /// Passes on what is held back, although what it was held back for has not come.
     pub(super) fn release(&mut self) -> Vec<Act> {
-        let Held { late, mut together, .. } = std::mem::take(&mut self.held);
-        together.extend(late.unwrap_or_default());
-        if together.is_empty() { Vec::new() } else { vec![Act::Write(together)] }
+        let mut acts = Vec::new();
+        if let Some((number, _)) = self.held.late {
+            acts.push(Act::Note(format!("fault {} {number} reorder undone", self.stream.sigil())));
+        }
+        acts.extend(self.held.release());
+        acts
     }
 
     /// The stream has ended.
@@ -186,7 +189,7 @@ impl Faults {
         acts.extend(before);
         match hold {
             Some(Hold::Late) if self.held.late.is_none() => {
-                self.held.late = Some(frame);
+                self.held.late = Some((self.number, frame));
                 self.held.since.get_or_insert_with(Instant::now);
                 return;
             }
@@ -198,7 +201,7 @@ impl Faults {
             self.held.count += 1;
             self.held.since.get_or_insert_with(Instant::now);
             if self.held.count >= self.held.wanted || self.held.together.len() > MOST_FRAME {
-                acts.extend(self.release());
+                acts.extend(self.held.release());
             }
             return;
         }
@@ -212,11 +215,20 @@ impl Faults {
         if from < frame.len() {
             acts.push(Act::Write(frame[from..].to_vec()));
         }
-        acts.extend(self.release());
+        acts.extend(self.held.release());
         if let Some(end) = end {
             self.closed = true;
             acts.extend((end == End::Kill).then_some(Act::Kill));
         }
+    }
+}
+
+impl Held {
+    /// All of it, in the order in which it is written.
+    fn release(&mut self) -> Option<Act> {
+        let Self { late, mut together, .. } = std::mem::take(self);
+        together.extend(late.map(|(_, frame)| frame).unwrap_or_default());
+        (!together.is_empty()).then_some(Act::Write(together))
     }
 }
 
@@ -255,10 +267,14 @@ impl Plan {
                 if content == 0 {
                     return None;
                 }
-                let keep = keep.unwrap_or_else(|| chance.within(0..content)).min(content);
+                let keep = keep.unwrap_or_else(|| chance.within(0..content));
+                if keep >= content {
+                    return None;
+                }
                 frame.drain(keep..content);
                 return Some(format!(" {keep}"));
             }
+            Kind::Crlf if frame.ends_with(b"\r\n") => return None,
             Kind::Crlf => frame.insert(content, b'\r'),
             Kind::Bom => drop(frame.splice(0..0, *b"\xef\xbb\xbf")),
             Kind::Junk { line } => drop(frame.splice(0..0, line.iter().copied())),

@@ -34,12 +34,13 @@ fn every_fault_does_what_it_says() {
         ("bom@1", r#"fault < 1 bom "\u{feff}first\n" "sécond\n" "third\n" "fourth\n""#),
         ("junk=x@4", r#""first\n" "sécond\n" "third\n" fault < 4 junk "x\nfourth\n""#),
         ("truncate=3@3", r#""first\n" "sécond\n" fault < 3 truncate 3 "thi\n" "fourth\n""#),
+        ("truncate=5", r#""first\n" fault < 2 truncate 5 "séco\n" "third\n" fault < 4 truncate 5 "fourt\n""#),
         ("duplicate=3@1", r#"fault < 1 duplicate "first\nfirst\nfirst\n" "sécond\n" "third\n" "fourth\n""#),
         ("delay=50ms@3", r#""first\n" "sécond\n" fault < 3 delay 50ms 50ms "third\n" "fourth\n""#),
         ("cut-utf8", r#""first\n" fault < 2 cut-utf8 2 "s�" 2ms "�cond\n" "third\n" "fourth\n""#),
         (
             "reorder@every2",
-            r#""first\n" fault < 2 reorder "third\n" "sécond\n" fault < 4 reorder "fourth\n""#,
+            r#""first\n" fault < 2 reorder "third\n" "sécond\n" fault < 4 reorder fault < 4 reorder undone "fourth\n""#,
         ),
         ("coalesce=3@1", r#"fault < 1 coalesce "first\nsécond\nthird\n" "fourth\n""#),
         (

@@ -193,12 +193,12 @@ impl Eyes for Onto {
 /// What is listened on, and how a host gets there.
 fn say(addr: SocketAddr, dial: &Dial) {
     let path = dial.path_and_query();
-    // A query may hold a token, and whoever gave it knows it.
-    let path = path.split('?').next().unwrap_or_default();
+    // A query may hold a token, and whoever gave it knows it; but it is to be asked for as well.
+    let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
     let reach = if addr.ip().to_canonical().is_loopback() {
         "this machine"
     } else {
         "every machine that can connect"
     };
-    talk(&format!("tapping {}{path} at http://{addr}{path}, for {reach}; Ctrl-C ends it", dial.origin()));
+    talk(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
 }
