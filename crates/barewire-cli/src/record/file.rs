@@ -57,8 +57,10 @@ fn open(path: &Path) -> Result<Option<File>, Failure> {
         return Ok(None);
     }
     let mut begin = Vec::new();
-    file.by_ref().take(BEGIN.len() as u64).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
-    if !begin.is_empty() && begin != BEGIN {
+    file.by_ref().take(BEGIN.len() as u64 + 1).read_to_end(&mut begin).map_err(|error| cannot(&error))?;
+    let behind = begin.strip_prefix(BEGIN);
+    let is_capture = behind.is_some_and(|behind| matches!(behind, [] | [b' ' | b'\r' | b'\n']));
+    if !begin.is_empty() && !is_capture {
         return Err(cannot(&"it is there already, and is no capture")
             .hint("give another name, or remove the file; only captures are overwritten"));
     }
@@ -107,8 +109,8 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What a capture begins with.
-const BEGIN: &[u8] = b"wire 1 ";
+/// What the first line of a capture begins with.
+const BEGIN: &[u8] = b"wire 1";
 
 /// More servers of one name are not started at once by anybody.
 const MOST_AT_ONCE: usize = 99;

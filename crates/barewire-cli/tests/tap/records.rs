@@ -47,9 +47,14 @@ fn nothing_but_a_capture_is_overwritten() {
         "{said}"
     );
     assert_eq!(text(&record), "dear reader\n");
-    fs::write(&record, "").expect("it can be written");
+    for capture in ["", "wire 1\n", "wire 1\r\n", "wire 1 a=b\n> x\n"] {
+        fs::write(&record, capture).expect("it can be written");
+        assert!(cat(&["--record", record.to_str().expect("UTF-8")], "").status.success());
+        assert!(text(&record).starts_with("wire 1 started=2"), "{capture:?}");
+    }
+    fs::write(&record, "wire 15 is the red one\n").expect("it can be written");
     assert!(cat(&["--record", record.to_str().expect("UTF-8")], "").status.success());
-    assert!(text(&record).starts_with("wire 1 started=2"));
+    assert_eq!(text(&record), "wire 15 is the red one\n");
 }
 
 /// A log is appended to a log, and to nothing else.
