@@ -355,3 +355,36 @@ fn a_server_from_a_capture_says_how_it_went() {
         assert_eq!(child.wait().expect("it ends").code(), Some(code));
     }
 }
+
+/// Answers every line by what stands in it.
+fn answering(cases: &str) -> String {
+    format!("while read -r line; do case \"$line\" in {cases} esac; done")
+}
+
+#[test]
+fn half_a_line_at_the_end_is_left_out() {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for half in [r#"< {"jsonrpc":"2.0","id":1,"res"#, r#"> {"jsonrpc":"2.0","id":2,"meth"#, ">(+0.2 c"] {
+        let capture = written("half", &format!("wire 1\n> {ping}\n{half}"));
+        let left_out = format!(
+            "barewire: {capture} ends in the middle of line 3, which is left out\n\
+             hint: whoever wrote it was stopped while it did\n"
+        );
+        let told = format!("{left_out}1 message sent, 0 compared: no difference\n");
+        shell(&capture, &[], "cat > /dev/null").has(0, "", &told);
+        let mut child = Command::new(PROGRAM)
+            .args(["replay", "--serve", "--quiet", &capture])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(format!("{ping}\n").as_bytes()).expect("it reads");
+        drop(stdin);
+        Said::of(child.wait_with_output().expect("it ends")).has(0, "", &left_out);
+    }
+    // What only lacks its line break is whole.
+    let capture = written("half-not", &format!("wire 1\n> {ping}"));
+    shell(&capture, &[], "cat > /dev/null").has(0, "", "1 message sent, 0 compared: no difference\n");
+}

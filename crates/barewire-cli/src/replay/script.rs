@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use barewire::proto::mcp::Side;
-use barewire::proto::transcript::{Entry, Framing, Note, Stream, read};
+use barewire::proto::transcript::{Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
 use super::message::Said;
 use crate::Failure;
-use crate::wire::{Limits, Seen, Sight, Sink, Streams};
+use crate::wire::{Limits, Seen, Sight, Sink, Streams, entries};
 
 /// One conversation of a capture.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Script {
             return Err(cannot(&format_args!("it is longer than {MOST} bytes"))
                 .hint("a capture is replayed from memory: cut it to what matters"));
         }
-        let entries = read(&text).map_err(|error| {
+        let entries = entries(&name.to_string(), &text).map_err(|error| {
             cannot(&error).hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
         Self::of(&entries, wanted)
@@ -261,6 +261,8 @@ const MOST: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use barewire::proto::transcript::read;
+
     use super::*;
 
     fn script(text: &str) -> Result<Script, Unfit> {

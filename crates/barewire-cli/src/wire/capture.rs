@@ -1,7 +1,7 @@
 //! A `.wire` transcript -> its entries, line by line.
 
 use barewire::proto::json::Json;
-use barewire::proto::transcript::{Entry, Stream, WireError, WireFault, read_line};
+use barewire::proto::transcript::{self, Entry, Stream, WireError, WireFault, read_line};
 
 use super::source::{Ended, Input, Piece};
 use super::{Sink, Streams};
@@ -42,9 +42,7 @@ pub(super) fn read(input: &mut Input, limits: Limits, sink: &mut dyn Sink) -> Re
             let entry = read_line(line, number);
             // What is left at the end has no line break.
             if ended.is_some() && is_cut(&entry) {
-                Failure::new(format!("{name} ends in the middle of line {number}, which is left out"))
-                    .hint("whoever wrote it was stopped while it did")
-                    .report();
+                leave_out(&name, number);
                 continue;
             }
             let entry = entry.map_err(|error| unreadable(&name, &error))?;
@@ -58,6 +56,29 @@ pub(super) fn read(input: &mut Input, limits: Limits, sink: &mut dyn Sink) -> Re
             return Ok(ended);
         }
     }
+}
+
+/// The entries of a transcript that is in memory, without a line that is cut at the end.
+pub(crate) fn entries(name: &str, text: &[u8]) -> Result<Vec<Entry>, WireError> {
+    let lines = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let (whole, last) = text.split_at(lines);
+    let mut entries = transcript::read(whole)?;
+    if !last.is_empty() {
+        let number = entries.len() as u64 + 1;
+        let entry = read_line(last, number);
+        if is_cut(&entry) {
+            leave_out(name, number);
+        } else {
+            entries.push(entry?);
+        }
+    }
+    Ok(entries)
+}
+
+fn leave_out(name: &str, line: u64) {
+    Failure::new(format!("{name} ends in the middle of line {line}, which is left out"))
+        .hint("whoever wrote it was stopped while it did")
+        .report();
 }
 
 /// Whether the rest of a line is missing: it says nothing, or the message in it is not at its end.

@@ -9,7 +9,7 @@ use barewire::proto::transcript::{Bytes, Event, Header, Note, Stream};
 
 use crate::Failure;
 
-pub(crate) use capture::Limits;
+pub(crate) use capture::{Limits, entries};
 pub(crate) use seen::{Element, Facts, Seen, Where};
 pub(crate) use source::{Format, Reading};
 pub(crate) use streams::Streams;
