@@ -388,3 +388,17 @@ fn half_a_line_at_the_end_is_left_out() {
     let capture = written("half-not", &format!("wire 1\n> {ping}"));
     shell(&capture, &[], "cat > /dev/null").has(0, "", "1 message sent, 0 compared: no difference\n");
 }
+
+#[test]
+fn an_answer_to_nobody_is_called_that() {
+    let text = "wire 1\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"a\":1,\"b\":2}}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    let capture = written("nobody", text);
+    let answer = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}' ;;"#;
+    let said = shell(&capture, &[], &answering(&format!("*) {answer}")));
+    let told =
+        "id 77: an answer to nothing that was asked in the capture either, and it has not come (frame 2)\n";
+    said.has(1, told, "1 message sent, 1 compared: 1 difference\n");
+    let again = r#"echo '{"jsonrpc":"2.0","id":77,"result":{"b":2,"a":1}}'"#;
+    let said = shell(&capture, &[], &answering(&format!("*) {again}; {answer}")));
+    said.has(0, "", "1 message sent, 1 compared: no difference\n");
+}

@@ -33,6 +33,8 @@ pub(super) enum Differs {
     Once,
     /// An answer to nothing that was asked.
     Nobody,
+    /// What was an answer to nothing in the capture has not come.
+    NotNobody,
     /// The server asks with other params.
     Request,
     /// The server asks what it did not ask in the capture.
@@ -65,6 +67,7 @@ impl Differs {
             Self::Again => "answered-again",
             Self::Once => "answered-once",
             Self::Nobody => "answer-to-nobody",
+            Self::NotNobody => "missing-answer-to-nobody",
             Self::Request => "request",
             Self::Asks => "unexpected-request",
             Self::NotAsked => "missing-request",
@@ -87,6 +90,9 @@ impl Differs {
             Self::Again => "answered again".into(),
             Self::Once => "answered twice in the capture, and only once now".into(),
             Self::Nobody => "an answer to nothing that was asked".into(),
+            Self::NotNobody => {
+                "an answer to nothing that was asked in the capture either, and it has not come".into()
+            }
             Self::Request => "the server asks otherwise".into(),
             Self::Asks => "the server asks something, and not in the capture".into(),
             Self::NotAsked => "the server asks this in the capture, and not now".into(),

@@ -143,11 +143,14 @@ impl<'a> Player<'a> {
         let recorded = &self.script.frames[send.frame];
         let is_batch = recorded.text.trim_ascii_start().first() == Some(&b'[');
         let rewritten = rewrite(&recorded.text, &mut |path, value| {
-            let answered = send.answers.iter().find(|(at, _)| match path {
-                [id] => !is_batch && id == "id",
-                [index, id] => is_batch && id == "id" && *index == at.to_string(),
-                _ => false,
-            });
+            let (index, path) = match path {
+                [index, path @ ..] if is_batch => (Some(index), path),
+                path => (None, path),
+            };
+            let answered = send
+                .answers
+                .iter()
+                .find(|(at, _)| path == ["id"] && index.is_none_or(|index| *index == at.to_string()));
             match answered.and_then(|(_, asked)| self.ids.get(asked)) {
                 Some(id) => (id.as_str() != value.as_str()).then(|| id.as_str().to_owned()),
                 None if path.len() > 1 => self.minted.instead(path, value),
@@ -193,7 +196,7 @@ impl<'a> Player<'a> {
                         self.told.push(said);
                     }
                 }
-                Kind::Noise => self.noise(&said),
+                Kind::Noise => self.stray(Differs::Noise, &said),
             }
         }
         out
@@ -222,7 +225,7 @@ impl<'a> Player<'a> {
             self.got[asked] += 1;
             return self.compare(awaited, said);
         }
-        let Some(last) = all.last().copied() else { return self.differs(Differs::Nobody, None, Some(said)) };
+        let Some(last) = all.last().copied() else { return self.stray(Differs::Nobody, said) };
         self.got[last] += 1;
         let asked = &self.plan.asked[last];
         let line = asked.line;
@@ -261,13 +264,18 @@ impl<'a> Player<'a> {
         Some(framed(self.framing, &answer))
     }
 
-    fn noise(&mut self, said: &Said) {
-        let same = |line: &Line| self.said(*line).text == said.text;
+    /// What nobody waits for: no difference if the capture has the same.
+    fn stray(&mut self, differs: Differs, said: &Said) {
+        let same = |line: &Line| {
+            let recorded = self.said(*line);
+            let is_equal = recorded.value.is_some() && recorded.value == said.value;
+            recorded.kind == said.kind && (is_equal || recorded.text == said.text)
+        };
         match self.strays.iter().position(same) {
             Some(at) => {
                 self.strays.remove(at);
             }
-            None => self.differs(Differs::Noise, None, Some(said)),
+            None => self.differs(differs, None, Some(said)),
         }
     }
 
@@ -365,7 +373,11 @@ impl<'a> Player<'a> {
 
     pub(super) fn played(mut self) -> Played {
         for line in std::mem::take(&mut self.strays) {
-            self.differs(Differs::NoNoise, Some(line), None);
+            let differs = match self.said(line).kind {
+                Kind::Answer { .. } => Differs::NotNobody,
+                _ => Differs::NoNoise,
+            };
+            self.differs(differs, Some(line), None);
         }
         if self.rules.notifications {
             self.notifications();
