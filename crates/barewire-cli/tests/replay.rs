@@ -390,6 +390,66 @@ fn half_a_line_at_the_end_is_left_out() {
 }
 
 #[test]
+fn what_is_ignored_is_given_back_all_the_same() {
+    let capture = written(
+        "ignored",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"old"}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"old"}}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+"#,
+    );
+    for ignored in ["/result/nextCursor", "/result"] {
+        let said = shell(&capture, &["--ignore", ignored], PAGES);
+        said.has(0, "", "2 messages sent, 2 compared: no difference\n");
+    }
+}
+
+#[test]
+fn numbers_that_are_named_are_given_back_as_they_came() {
+    let capture = written(
+        "numbers",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"create"}
+< {"jsonrpc":"2.0","id":1,"result":{"row":{"id":41,"at":1.5}}}
+> [{"jsonrpc":"2.0","id":41,"method":"get","params":{"id":41,"at":1.5}}]
+< [{"jsonrpc":"2.0","id":41,"result":{}}]
+"#,
+    );
+    let server = answering(
+        r#"*create*) echo '{"jsonrpc":"2.0","id":1,"result":{"row":{"id":18446744073709551617,"at":2.50}}}' ;;
+        *'"id":41,"method":"get","params":{"id":18446744073709551617,"at":2.50}'*) echo '[{"jsonrpc":"2.0","id":41,"result":{}}]' ;;"#,
+    );
+    let same = "2 messages sent, 2 compared: no difference\n";
+    shell(&capture, &["--map", "/result/row", "--timeout", "2"], &server).has(0, "", same);
+    let said = shell(&capture, &["--timeout", "0.3"], &server);
+    let told = "create, id 1: another answer (frames 1, 2)\n  /result/row/at\n    - 1.5\n    + 2.50\n  /result/row/id\n    - 41\n    + 18446744073709551617\n";
+    assert!(said.stdout.starts_with(told), "{}", said.stdout);
+}
+
+#[test]
+fn numbers_are_compared_exactly() {
+    for (recorded, came, is_same) in [
+        ("18446744073709551616", "18446744073709551615", false),
+        ("12345678901234567890123", "12345678901234567890124", false),
+        ("9007199254740993", "9007199254740992.0", false),
+        ("1.0", "1", true),
+        ("1e2", "100", true),
+    ] {
+        let text = format!(
+            "wire 1\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[{recorded}]}}\n"
+        );
+        let capture = written("exact", &text);
+        let server = answering(&format!(r#"*) echo '{{"jsonrpc":"2.0","id":1,"result":[{came}]}}' ;;"#));
+        let said = shell(&capture, &["--json"], &server);
+        assert_eq!(said.code, Some(i32::from(!is_same)), "{}", said.stdout);
+        let told = format!(r#""changes":[{{"path":"/result/0","recorded":{recorded},"came":{came}}}]"#);
+        assert_eq!(said.stdout.contains(&told), !is_same, "{}", said.stdout);
+    }
+}
+
+#[test]
 fn an_answer_to_nobody_is_called_that() {
     let text = "wire 1\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"a\":1,\"b\":2}}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     let capture = written("nobody", text);

@@ -2,7 +2,8 @@
 
 use barewire::proto::json::Text;
 use barewire::proto::rpc::{Id, Invalid, Message, Parsed, Shape, parse};
-use serde_json::Value;
+
+use super::value::Value;
 
 /// One message.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ impl Said {
     }
 
     fn new(kind: Kind, text: &[u8]) -> Self {
-        Self { kind, text: text.to_vec(), value: serde_json::from_slice(text).ok() }
+        Self { kind, text: text.to_vec(), value: Value::parse(text) }
     }
 
     /// The method of a request or notification.

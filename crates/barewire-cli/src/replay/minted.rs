@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barewire::proto::json::{Json, Text};
+use barewire::proto::json::Json;
 use barewire::proto::mcp::Side;
-use serde_json::Value;
 
 use super::path::Pattern;
 use super::rewrite::strings;
 use super::script::Script;
+use super::value::Value;
 use crate::secrets::BEGIN as REPLACED;
 
-/// What the server has made up this time, by what it made up in the capture. Values are kept as JSON text.
+/// What the server has made up this time, by what it made up in the capture. Values are kept as JSON text, and numbers of the capture in
+/// the one spelling that each has.
 #[derive(Debug)]
 pub(super) struct Minted {
     /// What the client says in the capture after the server has said it first.
@@ -58,35 +59,43 @@ impl Minted {
 
     /// Whether two values differ only because they are made up. What came is remembered.
     pub(super) fn excuses(&mut self, method: &str, path: &[String], recorded: &Value, came: &Value) -> bool {
-        let same_kind = matches!((recorded, came), (Value::String(_), Value::String(_)));
+        let (Some(recorded_key), Some(_)) = (key(recorded), key(came)) else { return false };
+        let texts = recorded.as_str().zip(came.as_str());
         let member = path.last().map_or("", String::as_str);
         if let Some((_, family)) = OPAQUE.iter().find(|(name, _)| *name == member)
-            && (same_kind || member == "progressToken")
+            && (texts.is_some() || member == "progressToken")
         {
-            self.live.insert((Some(family), recorded.to_string()), came.to_string());
+            self.live.insert((Some(family), recorded_key), came.to_string());
             return true;
         }
-        let (Value::String(was), Value::String(is)) = (recorded, came) else { return false };
-        let key = (None, recorded.to_string());
-        let came_text = came.to_string();
-        if self.live.get(&key) == Some(&came_text) {
+        let (recorded_key, came_text) = ((None, recorded_key), came.to_string());
+        if self.live.get(&recorded_key) == Some(&came_text) {
             return true;
         }
         let is_named = self.patterns.iter().any(|pattern| pattern.covers(method, path));
-        let is_likely = looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member);
-        if is_named || is_likely || is_replaced(was) {
-            self.live.insert(key, came_text);
+        let is_likely = |was: &str| {
+            is_replaced(was)
+                || (looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member))
+        };
+        if is_named || texts.is_some_and(|(was, _)| is_likely(was)) {
+            self.live.insert(recorded_key, came_text);
             return true;
         }
-        was.contains(REPLACED) && fits(was, is)
+        texts.is_some_and(|(was, is)| was.contains(REPLACED) && fits(was, is))
     }
 
-    /// What stands in the client's text in the place of this value, if another.
+    /// What stands in a message of the client in the place of this value, if another.
     pub(super) fn instead(&self, path: &[String], value: Json<'_>) -> Option<String> {
-        let recorded = match Text::from_json(value) {
-            Some(text) => Value::from(text.to_str()?).to_string(),
-            None => value.as_str().to_owned(),
+        // The client has chosen these itself.
+        let is_own = match path {
+            [params, id] => params == "params" && id == "requestId",
+            [params, meta, token] => params == "params" && meta == "_meta" && token == "progressToken",
+            _ => false,
         };
+        if is_own {
+            return None;
+        }
+        let recorded = key(&Value::leaf(value)?)?;
         let member = path.last().map_or("", String::as_str);
         let family = OPAQUE.iter().map(|(_, family)| *family).find(|family| *family == member);
         let of_family = family.and_then(|family| self.live.get(&(Some(family), recorded.clone())));
@@ -98,6 +107,15 @@ impl Minted {
     fn put(&self, text: &str) -> Option<String> {
         let text = super::rewrite::rewrite(text.as_bytes(), &mut |path, value| self.instead(path, value))?;
         Some(String::from_utf8(text).expect("text"))
+    }
+}
+
+/// What a value is known by that can be made up and given back: strings and numbers can.
+fn key(value: &Value) -> Option<String> {
+    match value {
+        Value::String(_) => Some(value.to_string()),
+        Value::Number(number) => number.exact().map(|number| number.to_string()),
+        _ => None,
     }
 }
 
@@ -144,7 +162,7 @@ mod tests {
     }
 
     fn excuses(minted: &mut Minted, member: &str, recorded: &str, came: &str) -> bool {
-        minted.excuses("m", &["result".into(), member.into()], &json!(recorded), &json!(came))
+        minted.excuses("m", &["result".into(), member.into()], &json!(recorded).into(), &json!(came).into())
     }
 
     #[test]
@@ -153,7 +171,7 @@ mod tests {
         assert!(excuses(&mut minted, "nextCursor", "2", "b"));
         let put = minted.put(r#"{"cursor":"2","n":"2","m":2}"#);
         assert_eq!(put.as_deref(), Some(r#"{"cursor":"b","n":"2","m":2}"#));
-        assert!(!minted.excuses("m", &["nextCursor".into()], &json!("2"), &json!(null)));
+        assert!(!minted.excuses("m", &["nextCursor".into()], &json!("2").into(), &json!(null).into()));
     }
 
     #[test]
@@ -179,6 +197,24 @@ mod tests {
         assert!(!excuses(&mut minted, "other", "c", "b"));
         assert_eq!(minted.put(r#"["a"]"#).as_deref(), Some(r#"["b"]"#));
         assert_eq!(minted.put(r#"["z"]"#), None);
+    }
+
+    #[test]
+    fn numbers_that_the_user_names_are_mapped_as_they_are_written() {
+        let mut minted = minted(&[]);
+        let below = |name: &str| ["result", "ticket", name].map(str::to_owned);
+        let value = |text: &str| Value::parse(text.as_bytes()).expect(text);
+        for (name, recorded, came) in
+            [("id", "41", "18446744073709551617"), ("at", "1.50", "2.750"), ("key", "7", "\"seven\"")]
+        {
+            assert!(minted.excuses("m", &below(name), &value(recorded), &value(came)), "{name}");
+        }
+        let put = minted.put(r#"{"a":[41.0,1.5,7,8]}"#);
+        assert_eq!(put.as_deref(), Some(r#"{"a":[18446744073709551617,2.750,"seven",8]}"#));
+        let own = r#"{"params":{"requestId":41,"_meta":{"progressToken":7}}}"#;
+        assert_eq!(minted.put(own), None, "what the client has chosen itself");
+        assert!(!minted.excuses("m", &below("on"), &value("true"), &value("false")));
+        assert!(!minted.excuses("m", &below("id"), &value("41"), &value("null")));
     }
 
     #[test]

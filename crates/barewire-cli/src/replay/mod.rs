@@ -16,6 +16,7 @@ mod rewrite;
 mod script;
 mod serve;
 mod stage;
+mod value;
 mod web;
 
 use std::ffi::OsString;
@@ -80,10 +81,11 @@ pub(crate) struct Args {
     #[arg(long, short, requires = "serve")]
     quiet: bool,
     /// Do not compare what stands here in answers: a JSON Pointer with * for any step, and a method before it if only its answers
-    /// are meant; can be given several times
+    /// are meant; cursors are given back all the same; can be given several times
     #[arg(long, value_name = "PATH")]
     ignore: Vec<Pattern>,
-    /// The server makes up what stands here: it may differ, and is given back as it is this time; can be given several times
+    /// The server makes up the strings and numbers that stand here or below: they may differ, and are given back as they are this
+    /// time; can be given several times
     #[arg(long, value_name = "PATH")]
     map: Vec<Pattern>,
     /// Compare notifications too, in any order
@@ -123,8 +125,8 @@ Examples:
 const NOTES: &str = "\
 A difference has a line with what was asked and the frames of the capture in which that and its
 answer stand, as barewire read numbers them; below it the places, with what is in the capture (-)
-and what came (+). Answers are compared whatever the order of their members; 1 and 1.0 are the same
-number, but not as the id of an answer, which has to be what was sent.
+and what came (+). Answers are compared whatever the order of their members, and numbers by their
+exact value: 1 and 1.0 are the same, but not as the id of an answer, which has to be what was sent.
 
 Never a difference: notifications, unless --notifications is given; the server's version, which is
 noted; cursors, requestState, the ids of tasks and other values that mean something only to the
@@ -151,9 +153,10 @@ listens.
 
 With --json every object has:
   kind             answer, unanswered, unexpected-answer, answered-again, answered-once,
-                   answer-to-nobody, request, unexpected-request, missing-request, notification,
-                   unexpected-notification, missing-notification, no-message, missing-no-message,
-                   ended, exit; the last is a summary
+                   answer-to-nobody, missing-answer-to-nobody, request, unexpected-request,
+                   missing-request, notification, unexpected-notification,
+                   missing-notification, no-message, missing-no-message, ended, exit; the last is
+                   a summary
   detail           the same in words
 and where it applies:
   method, name, id       what was asked, and for which tool, prompt or resource

@@ -1,13 +1,17 @@
 //! Differences -> lines for people, or one JSON object a line.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use barewire::proto::json::Json;
+use serde::Serialize;
+use serde_json::json;
 
 use super::diff::Change;
 use super::difference::Difference;
 use super::path::pointer;
 use super::player::Played;
+use super::value::Value;
 use crate::output::{Output, Tone, safe_json, shown};
 
 /// One difference: what it is about, where it stands in the capture, and what differs.
@@ -33,7 +37,7 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     }
     if let Some(came) = &difference.came {
         let line = match std::str::from_utf8(came) {
-            Ok(text) if serde_json::from_str::<Value>(text).is_ok() => cut(&safe_json(text), 0),
+            Ok(text) if Json::parse(text.as_bytes()).is_ok() => cut(&safe_json(text), 0),
             _ => shown(came, WIDE),
         };
         writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {line}")))?;
@@ -86,33 +90,39 @@ fn cut(text: &str, at: usize) -> String {
 
 /// The same for scripts.
 pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
-    let changes = difference.changes.iter().map(|change| {
-        let mut object = json!({ "path": pointer(&change.path) });
-        if let Some(recorded) = &change.recorded {
-            object["recorded"] = recorded.clone();
-        }
-        if let Some(came) = &change.came {
-            object["came"] = came.clone();
-        }
-        object
-    });
-    let mut object = json!({ "kind": difference.differs.word(), "detail": difference.differs.sentence() });
-    let id = difference.id.as_ref().and_then(|id| serde_json::from_str::<Value>(id).ok());
-    let members = [
-        ("method", difference.method.clone().map(Value::from)),
-        ("name", difference.name.clone().map(Value::from)),
-        ("id", id),
-        ("frame", difference.asked_in.map(Value::from)),
-        ("answer_frame", difference.recorded_in.map(Value::from)),
-        ("came", difference.came.as_ref().map(|came| Value::from(String::from_utf8_lossy(came)))),
-        ("changes", (!difference.changes.is_empty()).then(|| changes.collect())),
-    ];
-    for (name, value) in members {
-        if let Some(value) = value {
-            object[name] = value;
-        }
-    }
-    writeln!(output, "{}", safe_json(&object.to_string()))
+    let line = Line {
+        answer_frame: difference.recorded_in,
+        came: difference.came.as_deref().map(String::from_utf8_lossy),
+        changes: &difference.changes,
+        detail: difference.differs.sentence(),
+        frame: difference.asked_in,
+        id: difference.id.as_ref().and_then(|id| Value::parse(id.as_bytes())),
+        kind: difference.differs.word(),
+        method: difference.method.as_deref(),
+        name: difference.name.as_deref(),
+    };
+    writeln!(output, "{}", safe_json(&serde_json::to_string(&line)?))
+}
+
+/// What is known of a difference.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    came: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "<[Change]>::is_empty")]
+    changes: &'a [Change],
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Value>,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 /// The last object for scripts.

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use barewire::proto::json::{Json, Kind, Text};
 
+use super::value::MOST_LEVELS;
+
 /// Calls `with` for every string and number in a text, with the place and the value; what it gives stands there instead.
 ///
 /// `None` if nothing is replaced, or the text is no JSON.
@@ -59,9 +61,6 @@ pub(super) fn rewrite(
     out.extend_from_slice(&text[taken..]);
     Some(out)
 }
-
-/// As deep as serde_json reads. Each level is scanned again for what is below it.
-const MOST_LEVELS: usize = 128;
 
 /// All strings in a text that is JSON.
 pub(super) fn strings(text: &[u8], each: &mut dyn FnMut(String)) {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use barewire::proto::json::Json;
 use barewire::proto::rpc::{Id, Invalid, Parsed, parse, write};
 use barewire::proto::transcript::Framing;
-use serde_json::Value;
 
 use super::cues::{Cues, Part};
 use super::diff::{Change, diff};
@@ -21,6 +20,7 @@ use super::plan::Line;
 use super::player::framed;
 use super::rewrite::rewrite;
 use super::script::Script;
+use super::value::Value;
 use crate::output::shown;
 use miss::Miss;
 
@@ -302,14 +302,14 @@ impl<'a> Stage<'a> {
             return Vec::new();
         }
         let (Some(was), Some(is)) = (&recorded.value, &came.value) else {
-            let text = |said: &Said| Some(Value::from(String::from_utf8_lossy(&said.text)));
+            let text = |said: &Said| Some(Value::String(String::from_utf8_lossy(&said.text).into_owned()));
             let change = Change { path: Vec::new(), recorded: text(recorded), came: text(came) };
             return if recorded.text == came.text { Vec::new() } else { vec![change] };
         };
         let is_nothing = |value: Option<&Value>| {
-            let only_meta =
-                |object: &serde_json::Map<String, Value>| object.keys().all(|name| name == "_meta");
-            value.is_none_or(|value| value.as_object().is_some_and(only_meta))
+            value.is_none_or(
+                |value| matches!(value, Value::Object(it) if it.keys().all(|name| name == "_meta")),
+            )
         };
         diff(was, is, &mut |path, was, is| match path {
             [member] if member == "id" || member == "jsonrpc" => true,
@@ -473,8 +473,8 @@ impl<'a> Stage<'a> {
 
 /// What a request or notification says, without what is different each time: its id and its metadata.
 fn to_the_letter(said: &Said) -> Option<String> {
-    let mut params = said.params().cloned().unwrap_or_default();
-    if let Some(members) = params.as_object_mut() {
+    let mut params = said.params().cloned().unwrap_or(Value::Null);
+    if let Value::Object(members) = &mut params {
         members.remove("_meta");
     }
     let is_request = matches!(said.kind, Kind::Request { .. });

@@ -1,11 +1,10 @@
 //! What is recorded and what came -> where they differ.
 
-use serde_json::Value;
-
 use super::{Line, Player, State, What};
 use crate::replay::diff::{Change, diff};
 use crate::replay::difference::{Difference, Differs};
 use crate::replay::message::{Kind, Said};
+use crate::replay::value::Value;
 
 impl Player<'_> {
     pub(super) fn compare(&mut self, awaited: usize, came: &Said) {
@@ -39,23 +38,24 @@ impl Player<'_> {
             if recorded.text == came.text {
                 return Vec::new();
             }
-            let text = |said: &Said| Some(Value::from(String::from_utf8_lossy(&said.text)));
+            let text = |said: &Said| Some(Value::String(String::from_utf8_lossy(&said.text).into_owned()));
             return vec![Change { path: Vec::new(), recorded: text(recorded), came: text(came) }];
         };
         let Self { rules, minted, notes, .. } = self;
         let mut changes = diff(was, is, &mut |path, was, is| {
-            if rules.ignore.iter().any(|pattern| pattern.covers(method, path)) {
+            // What is made up is given back, also if nobody compares it.
+            let both = was.zip(is);
+            let is_made_up = both.is_some_and(|(was, is)| minted.excuses(method, path, was, is));
+            if is_made_up || rules.ignore.iter().any(|pattern| pattern.covers(method, path)) {
                 return true;
             }
-            if is_request && path == ["id"] {
-                return true;
+            match both {
+                Some((was, is)) if is_server_version(path) => {
+                    notes.insert(format!("the server's version is {is}, in the capture it is {was}"));
+                    true
+                }
+                _ => is_request && path == ["id"],
             }
-            let (Some(was), Some(is)) = (was, is) else { return false };
-            if is_server_version(path) {
-                notes.insert(format!("the server's version is {is}, in the capture it is {was}"));
-                return true;
-            }
-            minted.excuses(method, path, was, is)
         });
         let path = ["id".to_owned()];
         if is_spelt_otherwise(recorded, came)

@@ -1,7 +1,7 @@
 //! A request that nothing in the capture answers -> what is said of it, on stderr and to the client.
 
 use barewire::proto::rpc::{Code, ErrorObject};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::output::shown;
 use crate::replay::diff::Change;
@@ -45,17 +45,30 @@ impl Miss {
     }
 
     pub(super) fn error(&self) -> ErrorObject {
-        let mut data = json!({ "reason": self.sentence() });
-        if let Self::Params { frame, changes } = self {
-            let change = |change: &Change| json!({ "path": pointer(&change.path), "recorded": change.recorded, "came": change.came });
-            data["nearest"] = json!({
-                "frame": frame,
-                "differs": changes.iter().take(MOST_PLACES).map(change).collect::<Vec<_>>(),
-            });
-        }
+        let nearest = match self {
+            Self::Params { frame, changes } => {
+                Some(Nearest { frame: *frame, differs: &changes[..changes.len().min(MOST_PLACES)] })
+            }
+            _ => None,
+        };
+        let data = Data { reason: self.sentence(), nearest };
         let code = if matches!(self, Self::Method) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
         ErrorObject::standard(code).with_data(&data)
     }
+}
+
+/// What the client is told besides.
+#[derive(Serialize)]
+struct Data<'a> {
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<Nearest<'a>>,
+}
+
+#[derive(Serialize)]
+struct Nearest<'a> {
+    frame: u64,
+    differs: &'a [Change],
 }
 
 /// As many places as somebody reads.

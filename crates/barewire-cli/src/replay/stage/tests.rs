@@ -1,5 +1,5 @@
 use barewire::proto::transcript::read;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::replay::script::Wanted;

@@ -1,0 +1,172 @@
+//! JSON text -> a value to compare: members in any order, numbers by what they are and not by the float next to them.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use barewire::proto::json::{Decimal, Json, Kind, Text};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(String),
+    Array(Vec<Value>),
+    Object(BTreeMap<String, Value>),
+}
+
+/// A number as it is written. Equal by its exact value: 1, 1.0 and 10e-1 are one number.
+#[derive(Debug, Clone)]
+pub(super) struct Number(String);
+
+impl Value {
+    /// `None` if the text is no JSON, has half of a surrogate pair in a string, or is very deep.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        Self::of(Json::parse(text).ok()?, MOST_LEVELS)
+    }
+
+    /// What holds no other values.
+    pub(super) fn leaf(json: Json<'_>) -> Option<Self> {
+        Self::of(json, 0)
+    }
+
+    fn of(json: Json<'_>, levels: usize) -> Option<Self> {
+        Some(match json.kind() {
+            Kind::Null => Self::Null,
+            Kind::True => Self::Bool(true),
+            Kind::False => Self::Bool(false),
+            Kind::Number => Self::Number(Number(json.as_str().to_owned())),
+            Kind::String => Self::String(text(Text::from_json(json)?)?),
+            Kind::Array => {
+                let below = levels.checked_sub(1)?;
+                Self::Array(json.elements().map(|element| Self::of(element, below)).collect::<Option<_>>()?)
+            }
+            Kind::Object => {
+                let below = levels.checked_sub(1)?;
+                let members = json.members();
+                let members = members.map(|it| Some((text(it.name)?, Self::of(it.value, below)?)));
+                Self::Object(members.collect::<Option<_>>()?)
+            }
+        })
+    }
+
+    pub(super) fn get(&self, member: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => members.get(member),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Number {
+    pub(super) fn exact(&self) -> Option<Decimal> {
+        Decimal::from_json(Json::parse(self.0.as_bytes()).ok()?)
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.exact() == other.exact()
+    }
+}
+
+/// JSON without spaces, with every number as it was written.
+impl Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(is) => write!(f, "{is}"),
+            Self::Number(Number(text)) => f.write_str(text),
+            Self::String(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
+            Self::Array(elements) => {
+                f.write_str("[")?;
+                for (index, element) in elements.iter().enumerate() {
+                    write!(f, "{}{element}", if index == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(members) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in members.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    write!(f, "{comma}{}:{value}", serde_json::Value::from(name.as_str()))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
+        text.serialize(serializer)
+    }
+}
+
+fn text(text: Text<'_>) -> Option<String> {
+    Some(text.to_str()?.into_owned())
+}
+
+/// As deep as serde_json reads. Each level is scanned again for what is below it.
+pub(super) const MOST_LEVELS: usize = 128;
+
+/// For tests, which write values in Rust.
+#[cfg(test)]
+impl From<serde_json::Value> for Value {
+    fn from(json: serde_json::Value) -> Self {
+        Self::parse(json.to_string().as_bytes()).expect("JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        Value::parse(text.as_bytes()).expect(text)
+    }
+
+    #[test]
+    fn numbers_are_what_they_are() {
+        for (a, b) in [("1", "1.0"), ("1e2", "100"), ("[-0]", "[0.0]"), ("1e400", "10e399")] {
+            assert_eq!(value(a), value(b), "{a} {b}");
+        }
+        // To a float each two are one.
+        for (a, b) in [
+            ("18446744073709551616", "18446744073709551615"),
+            ("12345678901234567890123", "12345678901234567890124"),
+            ("9007199254740993", "9007199254740992.0"),
+            ("1e400", "1e401"),
+        ] {
+            assert_ne!(value(a), value(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn it_is_written_as_it_was_read_but_for_order_and_spaces() {
+        let text = r#"{"a":[1.0,12345678901234567890123,null,true],"b\"":"\n\u0001é"}"#;
+        let spaced = text.replace(',', " , ").replace(':', ": ");
+        assert_eq!(value(&spaced).to_string(), text);
+        assert_eq!(serde_json::to_string(&value(text)).expect("JSON"), text);
+        assert_eq!(value(r#"{"a":1,"b":2}"#), value(r#"{"b":2,"a":1.0}"#));
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_none() {
+        let nested = |levels| [vec![b'['; levels], vec![b']'; levels]].concat();
+        assert!(Value::parse(&nested(MOST_LEVELS)).is_some());
+        for text in [&nested(MOST_LEVELS + 1)[..], br#""\ud800""#, b"nonsense"] {
+            assert_eq!(Value::parse(text), None);
+        }
+    }
+}
