@@ -429,6 +429,27 @@ fn numbers_that_are_named_are_given_back_as_they_came() {
 }
 
 #[test]
+fn a_request_that_was_cancelled_is_not_waited_for() {
+    let capture = written(
+        "cancelled",
+        r#"wire 1
+> {"jsonrpc":"2.0","id":1,"method":"slow"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+< {"jsonrpc":"2.0","id":1,"result":{"late":true}}
+> {"jsonrpc":"2.0","id":2,"method":"ping"}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+"#,
+    );
+    let pong = r#"*ping*) echo '{"jsonrpc":"2.0","id":2,"result":{}}' ;;"#;
+    let other = r#"*requestId*) echo '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}' ;;"#;
+    for server in [answering(pong), answering(&format!("{pong} {other}"))] {
+        let began = Instant::now();
+        shell(&capture, &[], &server).has(0, "", "3 messages sent, 1 compared: no difference\n");
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
 fn numbers_are_compared_exactly() {
     for (recorded, came, is_same) in [
         ("18446744073709551616", "18446744073709551615", false),

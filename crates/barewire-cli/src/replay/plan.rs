@@ -47,7 +47,7 @@ pub(super) struct Asked {
     pub(super) line: Line,
     /// What is awaited for it: one answer, if the server is right.
     pub(super) answers: Vec<usize>,
-    /// The client gave it up.
+    /// The client gave it up. What is answered to it after that is not awaited.
     pub(super) cancelled: bool,
 }
 
@@ -96,12 +96,17 @@ impl Plan {
                     (Side::Server, Kind::Answer { id }) => {
                         let same = plan.ids.get(id).map_or(&[][..], Vec::as_slice);
                         let open = |asked: &&usize| plan.asked[**asked].answers.is_empty();
-                        // Over HTTP several clients may use the same id at once, each in an exchange of its own.
-                        let here = |asked: &&usize| {
-                            script.frames[plan.asked[**asked].line.frame].exchange == recorded.exchange
+                        // Over HTTP several clients may use the same id at once, each in an exchange of its own. One that is
+                        // used again after a cancellation is more likely that of the later request.
+                        let unlikely = |asked: &&usize| {
+                            let asked = &plan.asked[**asked];
+                            let elsewhere = script.frames[asked.line.frame].exchange != recorded.exchange;
+                            (elsewhere, asked.cancelled)
                         };
-                        let asked = same.iter().find(|asked| here(asked) && open(asked));
-                        match asked.or_else(|| same.iter().find(open)).or(same.last()).copied() {
+                        let asked = same.iter().filter(open).min_by_key(unlikely);
+                        match asked.or(same.last()).copied() {
+                            // Nobody has waited for it then, so nobody does now. Who closes a connection has had what came before.
+                            Some(asked) if plan.is_given_up(asked, script) => {}
                             Some(asked) => {
                                 plan.asked[asked].answers.push(plan.awaited.len());
                                 plan.awaited.push(Awaited { line, what: What::Answer { asked } });
@@ -122,6 +127,12 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// Whether the client has said that it no longer wants to have it.
+    fn is_given_up(&self, asked: usize, script: &Script) -> bool {
+        let Asked { cancelled, line, .. } = self.asked[asked];
+        cancelled && !script.frames[line.frame].given_up
     }
 
     /// The last request of the server under this id.
@@ -165,6 +176,23 @@ mod tests {
         assert_eq!(answers, [&[][..], &[0], &[]]);
         assert!(plan.asked[0].cancelled && !plan.asked[1].cancelled);
         assert_eq!(plan.told, [Line { frame: 3, said: 0 }]);
+    }
+
+    #[test]
+    fn what_the_client_has_given_up_is_not_awaited() {
+        let plan = plan(
+            r#"
+> {"jsonrpc":"2.0","id":1,"method":"a"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":1,"method":"b"}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+"#,
+        );
+        assert_eq!(needs(&plan), [0, 0, 0, 1]);
+        assert_eq!((plan.asked[0].answers.len(), plan.asked[1].answers.len()), (0, 1));
+        assert_eq!(plan.strays, []);
     }
 
     #[test]
