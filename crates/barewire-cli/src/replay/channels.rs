@@ -26,10 +26,9 @@ impl Channels {
                 found.http(|exchange| exchange.session == *session)
             }
             Some(wanted) if found.streams.contains(wanted) => Ok(Self::stream(wanted)),
-            Some(wanted) => Err(Unfit::new(
-                format!("it has no channel {wanted}"),
-                format!("it has: {}", found.listed().join(", ")),
-            )),
+            Some(wanted) => {
+                Err(Unfit::new(format!("it has no channel {wanted}"), format!("it has: {}", found.listed())))
+            }
             None => match (found.streams.iter().collect::<Vec<_>>().as_slice(), found.sessions()) {
                 ([one], _) => Ok(Self::stream(one)),
                 // What is in no session, as a question for the era, belongs to the only one that there is.
@@ -38,12 +37,20 @@ impl Channels {
                     Err(Unfit::new("there are no frames in it", "barewire read shows what is in it"))
                 }
                 (streams, sessions) => {
-                    let what = match streams.len() {
-                        0 => format!("it has {} sessions over HTTP", sessions.len()),
-                        streams => format!("it has {streams} channels"),
-                    };
-                    let listed = found.listed().join(", ");
-                    Err(Unfit::new(what, format!("--channel NAME says which: {listed}")))
+                    let mut has = Vec::new();
+                    if !streams.is_empty() {
+                        has.push(format!("{} channels", streams.len()));
+                    }
+                    match sessions.len() {
+                        0 => {}
+                        1 => has.push("1 session over HTTP".to_owned()),
+                        sessions => has.push(format!("{sessions} sessions over HTTP")),
+                    }
+                    if found.loose().is_some() {
+                        has.push("exchanges in no session".to_owned());
+                    }
+                    let what = format!("it has {}", has.join(", and "));
+                    Err(Unfit::new(what, format!("--channel NAME says which: {}", found.listed())))
                 }
             },
         }
@@ -117,10 +124,24 @@ impl Found {
         self.firsts(|exchange| exchange.session.is_some())
     }
 
+    /// The first exchange that is in no session.
+    fn loose(&self) -> Option<&str> {
+        self.firsts(|exchange| exchange.session.is_none()).first().copied()
+    }
+
     /// Of every conversation one channel.
-    fn listed(&self) -> Vec<&str> {
-        let firsts = self.firsts(|_| true);
-        self.streams.iter().map(String::as_str).chain(firsts).take(MOST_LISTED).collect()
+    fn listed(&self) -> String {
+        let mut all: Vec<&str> = self.streams.iter().map(String::as_str).chain(self.sessions()).collect();
+        if all.len() > MOST_LISTED {
+            all.truncate(MOST_LISTED);
+            all.push("…");
+        }
+        let listed = all.join(", ");
+        match self.loose() {
+            Some(loose) if listed.is_empty() => loose.to_owned(),
+            Some(loose) => format!("{listed}, or {loose} for what is in no session"),
+            None => listed,
+        }
     }
 
     /// The first exchange of every conversation of such.
@@ -173,8 +194,8 @@ mod tests {
         assert_eq!(channels(TWO, Some("x1")).expect("no session"), ["x1"]);
         let more = format!("{TWO}@x4 head > POST /mcp HTTP/1.1\n@x4 head > mcp-session-id: b\n");
         let unfit = channels(&more, None).expect_err("two sessions");
-        assert_eq!(unfit.what, "it has 2 sessions over HTTP");
-        assert_eq!(unfit.hint, "--channel NAME says which: x1, x2, x4");
+        assert_eq!(unfit.what, "it has 2 sessions over HTTP, and exchanges in no session");
+        assert_eq!(unfit.hint, "--channel NAME says which: x2, x4, or x1 for what is in no session");
     }
 
     #[test]
