@@ -190,6 +190,8 @@ fn a_capture_over_http_is_for_this_machine_and_refuses_what_is_wrong() {
         (&*format!("{post}\r\norigin: https://evil.example"), a, "403"),
         (&*format!("{post}\r\nmcp-session-id: none"), a, "404"),
         (&*format!("GET /mcp HTTP/1.1\r\nhost: {at}"), "", "405"),
+        (&*format!("POST /other HTTP/1.1\r\nhost: {at}"), a, "404"),
+        (&*format!("POST /mcp?a=b HTTP/1.1\r\nhost: {at}"), a, "200"),
         (&*post, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}", "202"),
         (&*post, "nonsense", "400"),
         ("nonsense", "", "400"),

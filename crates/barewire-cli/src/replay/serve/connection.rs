@@ -169,6 +169,10 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
     Access::loopback()
         .check(None, &pairs[..])
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
+    let path = parsed.path.unwrap_or_default();
+    if path.split('?').next() != Some(PATH) {
+        return Err(("404 Not Found", format!("There is nothing at this path: the endpoint is {PATH}\n")));
+    }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs
         .iter()
@@ -197,6 +201,9 @@ async fn linger(mut client: TcpStream) {
     let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
     let _ = timeout(LINGER, drained).await;
 }
+
+/// Where the server is.
+pub(super) const PATH: &str = "/mcp";
 
 const CHUNK: usize = 32 * 1024;
 const MOST_HEADERS: usize = 100;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, sleep_until};
 
-use super::connection::{News, Reply, Request, serve as serve_connection};
+use super::connection::{News, PATH, Reply, Request, serve as serve_connection};
 use crate::exchange::is_modern;
 use crate::replay::message::{Kind, Said};
 use crate::replay::script::Script;
@@ -30,7 +30,7 @@ pub(in crate::replay) async fn serve(
     let (mut interrupt, mut terminate) =
         signals.map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
     let local = tcp.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
-    say(&format!("serving the capture at http://{local}/mcp, for this machine only; Ctrl-C ends it"));
+    say(&format!("serving the capture at http://{local}{PATH}, for this machine only; Ctrl-C ends it"));
     let (sender, mut receiver) = unbounded_channel();
     let mut house = House::new(script, manner, quiet);
     let mut last = 0;
