@@ -3,12 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use terminal_size::terminal_size_of;
 use tokio::sync::watch;
 
 use super::alarm::Alarm;
 use super::load::Load;
 use super::tally::Tally;
 use crate::call::signals::Signals;
+use crate::output::{precisely, shown};
 
 pub(super) struct Run<'a> {
     pub(super) load: &'a Load,
@@ -82,13 +84,11 @@ impl Live {
             return;
         }
         self.next = now + DRAWN;
-        let answers = tally.good_answers();
-        let median = tally.latency.percentile(0.5).map_or(String::new(), |it| format!(", p50 {it:.1?}"));
-        let bad = tally.lost + tally.duplicated + tally.wrong_answers();
-        let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
-        let line = format!("{}: {answers} answers{median}{bad}", self.doing);
+        // A line that is as wide as the terminal would go on below, and stay there.
+        let columns = terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let line = line(&self.doing, tally, columns.saturating_sub(1).min(WIDEST));
         // If stderr is closed there is nobody to tell.
-        let _ = write!(io::stderr(), "\r\x1b[K{}", crate::output::shown(line.as_bytes(), 78));
+        let _ = write!(io::stderr(), "\r\x1b[K{line}");
     }
 
     pub(super) fn clear(&self) {
@@ -98,5 +98,36 @@ impl Live {
     }
 }
 
+/// What is being done, and how it goes, in so many columns.
+fn line(doing: &str, tally: &Tally, columns: usize) -> String {
+    let answers = match tally.good_answers() {
+        1 => "1 answer".to_owned(),
+        answers => format!("{answers} answers"),
+    };
+    let median = tally.latency.percentile(0.5).map_or(String::new(), |it| format!(", p50 {}", precisely(it)));
+    let bad = tally.lost + tally.duplicated + tally.wrong_answers();
+    let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
+    shown(format!("{doing}: {answers}{median}{bad}").as_bytes(), columns)
+}
+
+/// A longer line is not read.
+const WIDEST: usize = 100;
+
 /// Fast enough to see that it goes on, and not to read.
 const DRAWN: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_fits_and_has_the_units_of_the_report() {
+        let mut tally = Tally::new();
+        let now = Instant::now();
+        tally.good(now, now + Duration::from_micros(150));
+        tally.lost = 2;
+        let whole = "server: 1 answer, p50 150 us, 2 lost, duplicated or wrong";
+        assert_eq!(line("server", &tally, 79), whole);
+        assert_eq!(line("server", &tally, 39), "server: 1 answer, p50 150 us, 2 lost, …");
+    }
+}

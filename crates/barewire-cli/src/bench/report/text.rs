@@ -151,6 +151,7 @@ fn head(output: &mut Output, args: &Args, load: &Load, lanes: &[Lane]) -> Result
     };
     let amount = match load.amount {
         Amount::For(time) => format!("for {} s", time.as_secs_f64()),
+        Amount::Count(1) => "once".to_owned(),
         Amount::Count(count) => format!("{count} times"),
     };
     let warm_up = match load.warm_up {
