@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use barewire::client::http::{FetchError, HttpFailure};
 use barewire::client::{Client, ClientError};
 use barewire::peer::Raw;
 use barewire::proto::json::Json;
@@ -16,6 +17,7 @@ use super::run::{End, Run};
 use super::slice::Slice;
 use super::tally::{Tally, Wrong};
 use super::template::Template;
+use crate::output::shown;
 
 /// A server at a URL.
 pub(super) struct Http {
@@ -25,12 +27,15 @@ pub(super) struct Http {
     /// For params that are other ones each time.
     template: Option<Template>,
     next: u64,
+    /// Why the server cannot be reached any more.
+    gone: Option<String>,
 }
 
 /// A request that is done with.
 struct Done {
     number: u64,
     due: Instant,
+    sent: Instant,
     received: Instant,
     answer: Result<Raw, ClientError>,
 }
@@ -38,7 +43,7 @@ struct Done {
 impl Http {
     pub(super) fn new(client: Client, method: String, params: Option<Box<RawValue>>) -> Self {
         let template = params.as_deref().map(Template::params).filter(|template| template.tail().is_some());
-        Self { client, method, params, template, next: FIRST_ID }
+        Self { client, method, params, template, next: FIRST_ID, gone: None }
     }
 
     /// Asks once, and learns what answers look like.
@@ -73,8 +78,9 @@ impl Http {
         };
         let call = self.client.request(self.method.clone(), params).timeout(patience).as_it_comes();
         async move {
+            let sent = Instant::now();
             let answer = call.await;
-            Done { number, due, received: Instant::now(), answer }
+            Done { number, due, sent, received: Instant::now(), answer }
         }
     }
 
@@ -87,6 +93,7 @@ impl Http {
     ) -> End {
         let mut slice = Slice::new(run.load, amount);
         let mut open: JoinSet<Done> = JoinSet::new();
+        let mut answered = Instant::now();
         let end = loop {
             let now = Instant::now();
             while let Some(due) = slice.next(now, open.len(), tally) {
@@ -117,8 +124,19 @@ impl Http {
             let done = done.expect("a task that awaits a call does not panic, and nobody aborts it");
             slice.received(done.received);
             slice.settled(done.received, before, open.len());
-            if let Connection::Over = take(done, judge, tally) {
+            if done.answer.is_ok() {
+                answered = done.received;
+            }
+            let sent = done.sent;
+            // If somebody else was answered meanwhile, the server is there and has too much to do.
+            if let Connection::Over(why) = take(done, judge, tally)
+                && sent >= answered
+            {
+                while let Some(Ok(done)) = open.try_join_next() {
+                    take(done, judge, tally);
+                }
                 tally.lost += open.len() as u64;
+                self.gone = Some(why);
                 break End::Broken;
             }
         };
@@ -126,16 +144,18 @@ impl Http {
         end
     }
 
-    /// Says goodbye.
-    pub(super) async fn finish(self) {
+    /// Says goodbye. Gives the reason why it could not be reached, if that was so.
+    pub(super) async fn finish(self) -> Option<String> {
         self.client.shutdown().await;
+        self.gone
     }
 }
 
 /// Whether anything more can be asked.
 enum Connection {
     There,
-    Over,
+    /// Nothing, for this reason.
+    Over(String),
 }
 
 /// Counts what came of a request.
@@ -145,21 +165,43 @@ fn take(done: Done, judge: &mut Judge, tally: &mut Tally) -> Connection {
             Ok(()) => tally.good(done.due, done.received),
             Err(wrong) => tally.wrong(wrong, raw.as_str().unwrap_or_default().as_bytes()),
         },
-        Err(ClientError::TimedOut { .. }) => tally.lost += 1,
-        Err(ClientError::Closed(_)) => {
-            tally.lost += 1;
-            return Connection::Over;
-        }
-        Err(error) => {
-            let wrong = match &error {
-                ClientError::Refused { .. } => Wrong::Error,
-                ClientError::Http { .. } => Wrong::Http,
-                _ => Wrong::NoMessage,
-            };
-            tally.wrong(wrong, error.to_string().as_bytes());
-        }
+        Err(error) => match fate(&error) {
+            Fate::Lost => tally.lost += 1,
+            Fate::Over => {
+                tally.lost += 1;
+                return Connection::Over(shown(error.to_string().as_bytes(), LONGEST));
+            }
+            Fate::Wrong(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
+        },
     }
     Connection::There
+}
+
+/// What a failure means for a request.
+enum Fate {
+    /// There is no answer to it, and may be one to the next.
+    Lost,
+    /// Nor will there be one to any other.
+    Over,
+    /// That is its answer.
+    Wrong(Wrong),
+}
+
+fn fate(error: &ClientError) -> Fate {
+    match error {
+        ClientError::TimedOut { .. } => Fate::Lost,
+        ClientError::Closed(_) => Fate::Over,
+        ClientError::Refused { .. } => Fate::Wrong(Wrong::Error),
+        ClientError::Http { failure, .. } => match failure {
+            // Servers close connections between requests, and one that is on its way then is lost; that is not the end. Where no
+            // connection comes about any more there is nobody.
+            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => Fate::Over,
+            HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. })
+            | HttpFailure::NotAnswered { .. } => Fate::Lost,
+            _ => Fate::Wrong(Wrong::Http),
+        },
+        _ => Fate::Wrong(Wrong::NoMessage),
+    }
 }
 
 /// What the client has scanned as JSON already.
@@ -167,3 +209,6 @@ fn result(raw: &Raw) -> Json<'_> {
     let text = raw.as_str().unwrap_or("null");
     Json::parse(text.as_bytes()).expect("a result is JSON")
 }
+
+/// As much of a reason as fits two lines.
+const LONGEST: usize = 160;

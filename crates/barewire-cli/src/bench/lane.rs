@@ -236,21 +236,21 @@ impl Lane {
         };
         tally.own_cpu += process::own_cpu().saturating_sub(before);
         if end == End::Broken {
-            let exit = self.finish().await;
-            let what = "the server has closed the connection";
-            self.broken = Some(exit.map_or(what.to_owned(), |exit| format!("{what}: {exit}")));
+            let what = match self.wire {
+                Wire::Http(_) => "the server cannot be reached any more",
+                Wire::Stdio { .. } | Wire::Over => "the server has closed the connection",
+            };
+            let why = self.finish().await;
+            self.broken = Some(why.map_or(what.to_owned(), |why| format!("{what}: {why}")));
         }
         end
     }
 
-    /// Ends the connection, and says how a process ended.
+    /// Ends the connection, and says how a process ended or why a URL could not be reached.
     pub(super) async fn finish(&mut self) -> Option<String> {
         match std::mem::replace(&mut self.wire, Wire::Over) {
             Wire::Stdio { stdio, .. } => stdio.finish().await.map(|exit| exit.to_string()),
-            Wire::Http(http) => {
-                http.finish().await;
-                None
-            }
+            Wire::Http(http) => http.finish().await,
             Wire::Over => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::output::shown;
 /// All that is known about the requests to one server.
 pub(super) struct Tally {
     pub(super) sent: u64,
-    /// No answer within the time for one.
+    /// No answer within the time for one, or none because the connection was refused or cut.
     pub(super) lost: u64,
     /// Answers to what was lost already.
     pub(super) late: u64,
