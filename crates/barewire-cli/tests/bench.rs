@@ -4,6 +4,8 @@
 mod said;
 mod served;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -248,11 +250,108 @@ fn a_server_that_ends_is_told_with_its_last_words() {
     let said = run(&with(&["--count", "20", "--warm-up", "0"], &server));
     assert_eq!(said.code, Some(1));
     assert!(said.stdout.contains("10 sent, 9 answered, 1 lost"), "{}", said.stdout);
+    let once = run(&with(&["--count", "1", "--warm-up", "0"], &server));
+    assert!(once.stdout.starts_with("ping; 1 in flight, once\n"), "{}", once.stdout);
     assert!(
         said.stdout.contains("sh exited with code 3; its stderr ends with: out of luck"),
         "{}",
         said.stdout
     );
+}
+
+#[test]
+fn a_server_that_ends_while_it_is_warmed_up_is_not_measured() {
+    let server = shell(r#"if [ "$n" = 10 ]; then echo "out of luck" >&2; exit 3; fi; answer "$id" '{}'"#);
+    for options in [&["--count", "20", "--warm-up", "5"][..], &["--json", "--warm-up", "5"]] {
+        run(&with(options, &server)).has(
+            2,
+            "",
+            "barewire: nothing was measured: the server has closed the connection: \
+             sh exited with code 3; its stderr ends with: out of luck\n",
+        );
+    }
+    // Beside one that is measured it is told in the report.
+    let other = format!("gone=sh -c '{}'", server[2].replace('\'', r"'\''"));
+    let said = run(&["--count", "20", "--warm-up", "0.5", "--against", &other, "--", PROGRAM, "serve"]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stdout.contains("gone: 0 sent, 0 answered"), "{}", said.stdout);
+}
+
+#[test]
+fn a_signal_while_it_is_warmed_up_leaves_nothing_measured() {
+    let mut command = bench(&["--warm-up", "60", "--", PROGRAM, "serve"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    std::thread::sleep(Duration::from_secs(3));
+    let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
+    kill_process(pid, Signal::INT).expect("it is there");
+    let said = Said::of(child.wait_with_output().expect("it ends"));
+    said.has(2, "", "barewire: stopped before anything was measured\n");
+}
+
+#[test]
+fn a_server_over_http_that_goes_away_is_lost_and_not_wrong() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut served = Served::new(&[]);
+        let options = ["--json", "--duration", "60", "-n", "4", "--warm-up", "0", "--revision", revision];
+        let mut command = bench(&[&options[..], &["--url", &served.url]].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let began = Instant::now();
+        std::thread::sleep(Duration::from_secs(2));
+        served.process.kill().expect("it is there");
+        let said = Said::of(child.wait_with_output().expect("it ends"));
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        let json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
+        let server = &json["servers"][0];
+        assert_eq!(said.code, Some(1));
+        let (lost, answered) = (number(&server["lost"]), number(&server["answered"]));
+        assert!((1.0..=50.0).contains(&lost) && answered > 0.0, "{server}");
+        assert_eq!((number(&server["sent"]), number(&server["wrong"]["http"])), (lost + answered, 0.0));
+        let broken = server["broken"].as_str().unwrap_or_default();
+        assert!(broken.starts_with("the server cannot be reached any more: "), "{broken}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_every_connection_is_there_all_the_same() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            // One request, and no word about the end.
+            let _ = client.and_then(|client| answered(&client));
+        }
+    });
+    let (server, code) =
+        measured(&["--count", "50", "--warm-up", "0", "--revision", "2025-06-18", "--url", &url]);
+    assert_eq!((code, number(&server["answered"])), (Some(0), 50.0), "{server}");
+}
+
+/// Answers one request of HTTP as a legacy server does that has nothing.
+fn answered(mut client: &TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(client);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line)? > 2 {
+        let name = "content-length: ";
+        length = line
+            .to_ascii_lowercase()
+            .strip_prefix(name)
+            .map_or(length, |it| it.trim().parse().expect("a length"));
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match body["method"].as_str() {
+        Some("initialize") => {
+            r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#
+        }
+        Some("ping") => "{}",
+        Some(_) => return client.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"),
+        None => return client.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n"),
+    };
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, body["id"]);
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+    client.write_all(format!("{head}: {}\r\n\r\n{answer}", answer.len()).as_bytes())
 }
 
 #[test]
@@ -303,6 +402,11 @@ fn what_cannot_be_measured_is_said() {
         "",
         "barewire: nobody to ask: neither a program nor --url\n\
          hint: barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…\n",
+    );
+    run(&["--url", "http://127.0.0.1:9/mcp", "--pid", "4194304"]).has(
+        2,
+        "",
+        "barewire: --pid 4194304: there is no such process in /proc\n",
     );
     let said = run(&["--", "sh", "-c", "echo no server; exit 1"]);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));

@@ -137,7 +137,8 @@ With --json the object has `stopped`, whether a signal ended it early, and `serv
   load             in_flight, rate, payload, duration, count, warm_up, timeout
   seconds          how long there was something to send or to wait for
   sent, answered   requests, and good answers
-  lost, late       without an answer within --timeout, and answers after that
+  lost, late       without an answer within --timeout or because the connection was refused or
+                   cut, and answers after that
   duplicated       second answers
   wrong            by kind: unknown_id, id, no_message, error, kind, echo, http
   unsent           due at a fixed rate, and not sent for want of room in flight
@@ -150,13 +151,17 @@ With --json the object has `stopped`, whether a signal ended it early, and `serv
   ratio            to the first server: throughput, p50, p99, cpu
   broken           why it ended before its time
 
-Ctrl-C and SIGTERM end it early; what was measured until then is printed.
+Ctrl-C and SIGTERM end it early; what was measured until then is printed. A server that has gone
+away, so that it cannot be reached any more, is measured up to there.
 
 Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 nothing was measured.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let servers = Server::all(args)?;
     let wish = args.wish()?;
+    if let Some(pid) = args.pid.filter(|pid| process::usage(*pid).is_none()) {
+        return Err(Failure::new(format!("--pid {pid}: there is no such process in /proc")));
+    }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
     let done = runtime.block_on(bench(args, servers, &wish, output));
     runtime.shutdown_background();
@@ -172,13 +177,16 @@ async fn bench(args: &Args, servers: Vec<Server>, wish: &Wish, output: &mut Outp
     let mut stop = run.stop.clone();
     let mut lanes = tokio::select! {
         lanes = open(args, &servers, wish) => lanes?,
-        () = stop.asked() => return Err(Failure::new("stopped before anything was measured")),
+        () = stop.asked() => return Err(Failure::new(STOPPED)),
     };
     let end = measure(&mut run, &mut lanes).await;
     run.live.clear();
-    report::print(output, args, &load, &lanes, end == End::Stopped)?;
-    // Whoever waits for the numbers does not wait for the end of the programs.
-    output.flush()?;
+    let is_measured = lanes.iter().any(|lane| lane.tally.sent > 0);
+    if is_measured {
+        report::print(output, args, &load, &lanes, end == End::Stopped)?;
+        // Whoever waits for the numbers does not wait for the end of the programs.
+        output.flush()?;
+    }
     let times = 1 + u32::from(end == End::Stopped);
     let finish = async {
         for lane in &mut lanes {
@@ -190,8 +198,27 @@ async fn bench(args: &Args, servers: Vec<Server>, wish: &Wish, output: &mut Outp
         // Their watchers end them without us.
         () = run.stop.times(times) => {}
     }
+    if !is_measured {
+        return Err(unmeasured(&lanes));
+    }
     Ok(if lanes.iter().all(Lane::is_clean) { Exit::Clean } else { Exit::No })
 }
+
+/// Why there are no numbers: the servers are gone, or somebody did not want to wait.
+fn unmeasured(lanes: &[Lane]) -> Failure {
+    let broken: Vec<String> = match lanes {
+        [lane] => lane.broken.iter().cloned().collect(),
+        several => {
+            several.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.broken.as_ref()?))).collect()
+        }
+    };
+    match broken.len() == lanes.len() {
+        true => Failure::new(format!("nothing was measured: {}", broken.join("; "))),
+        false => Failure::new(STOPPED),
+    }
+}
+
+const STOPPED: &str = "stopped before anything was measured";
 
 /// Connects to all of them. What is asked if nothing is said depends on the era: a server that speaks both is asked in the one of
 /// those that speak the older alone, so that all get the same.
@@ -217,16 +244,12 @@ async fn open(args: &Args, servers: &[Server], wish: &Wish) -> Result<Vec<Lane>,
 
 /// Warms up, and then gives everybody their turns.
 async fn measure(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
-    if !run.load.warm_up.is_zero() {
-        for lane in lanes.iter_mut() {
-            run.live.doing = format!("{}, warming up", lane.name);
-            if lane.slice(run, Amount::For(run.load.warm_up)).await == End::Stopped {
-                return End::Stopped;
-            }
-        }
-    }
+    let warm = warm_up(run, lanes).await;
     for lane in lanes.iter_mut() {
         lane.start();
+    }
+    if warm == End::Stopped {
+        return End::Stopped;
     }
     let slices = run.load.amount.slices(lanes.len());
     let mut end = End::Done;
@@ -246,6 +269,20 @@ async fn measure(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
         lane.stop(end).await;
     }
     end
+}
+
+/// Loads everybody for a while that does not count.
+async fn warm_up(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
+    if run.load.warm_up.is_zero() {
+        return End::Done;
+    }
+    for lane in lanes {
+        run.live.doing = format!("{}, warming up", lane.name);
+        if lane.slice(run, Amount::For(run.load.warm_up)).await == End::Stopped {
+            return End::Stopped;
+        }
+    }
+    End::Done
 }
 
 impl Args {
