@@ -230,3 +230,78 @@ fn very_long_times_stay_in_their_columns() {
     assert!(text.contains("time          11574 d from first to last\n"), "{text}");
     assert!(text.contains("ping        1       -   11574 d   11574 d   11574 d\n"), "{text}");
 }
+
+fn summary(wire: &str, args: &[&str]) -> String {
+    let mut child = barewire()
+        .args(["read", "--summary", "--format", "wire"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    child.stdin.take().expect("piped").write_all(wire.as_bytes()).expect("it reads");
+    String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("UTF-8")
+}
+
+/// Failures are counted for the tool, code and message that stand beside the count.
+#[test]
+fn failures_are_told_apart_by_what_failed_and_what_was_said() {
+    let mut wire = String::from("wire 1\n");
+    for (id, (name, answer)) in [
+        ("x", r#""result":{"isError":true}"#),
+        ("y", r#""result":{"isError":true}"#),
+        ("y", r#""result":{"isError":true}"#),
+        ("x", r#""error":{"code":-32603,"message":"busy"}"#),
+        ("x", r#""error":{"code":-32603,"message":"broken"}"#),
+        ("x", r#""error":{"code":-32603,"message":"busy"}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        wire.push_str(&format!(
+            "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{name}\"}}}}\n\
+             < {{\"jsonrpc\":\"2.0\",\"id\":{id},{answer}}}\n"
+        ));
+    }
+    let text = summary(&wire, &[]);
+    let failures = "
+failures
+       2x  frame 3      tools/call y  isError
+       2x  frame 7      tools/call x  -32603 busy
+       1x  frame 1      tools/call x  isError
+       1x  frame 9      tools/call x  -32603 broken
+";
+    assert!(text.ends_with(failures), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&summary(&wire, &["--json"])).expect("JSON");
+    let found = json["failures"].as_array().expect("a list").iter();
+    let mut found: Vec<_> =
+        found.map(|one| (one["name"].as_str(), one["message"].as_str(), one["count"].as_u64())).collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            (Some("x"), None, Some(1)),
+            (Some("x"), Some("broken"), Some(1)),
+            (Some("x"), Some("busy"), Some(2)),
+            (Some("y"), None, Some(2)),
+        ]
+    );
+}
+
+/// The table and the list of the slowest tell the same of an operation, also of one that is asked for input and gives up.
+#[test]
+fn latencies_in_a_summary_are_those_of_whole_operations() {
+    let wire = r#"wire 1
+>(+1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+<(+1.1) {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}
+>(+4) {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","requestState":"s"}}
+<(+4.2) {"jsonrpc":"2.0","id":2,"result":{}}
+>(+5) {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"never"}}
+<(+5.05) {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","requestState":"t"}}
+"#;
+    let text = summary(wire, &[]);
+    assert!(text.contains("tools/call      2       -   50.0 ms    300 ms    300 ms\n"), "{text}");
+    assert!(text.contains("   300 ms  frame 1      tools/call ask  2 rounds, 3.20 s in all\n"), "{text}");
+    assert!(text.contains("  50.0 ms  frame 5      tools/call never\n"), "{text}");
+    assert!(!text.contains("unanswered"), "{text}");
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use barewire::proto::mcp::Era;
 use barewire::proto::transcript::{Note, Stream};
 
-use super::figures::{HowFailed, MOST_NAMED, Slow, Summary, Unanswered, Way};
+use super::figures::{Failing, HowFailed, MOST_NAMED, Slow, Summary, Unanswered, Way};
 use crate::Failure;
 use crate::read::direction::Directions;
 use crate::read::event::status;
@@ -63,6 +63,11 @@ impl Collect {
     pub(super) fn finish(mut self) -> Summary {
         for operation in self.watch.open() {
             let Operation { method, name, rounds, .. } = operation;
+            // It was asked for input and did not ask again.
+            if operation.answer().is_some() {
+                ended(&mut self.summary, operation);
+                continue;
+            }
             *self.summary.rounds.entry(rounds.len()).or_default() += 1;
             if !operation.is_unanswered() {
                 continue;
@@ -83,9 +88,9 @@ impl Collect {
     fn refused(&mut self, channel: &str) {
         let status = self.watch.exchange(channel).and_then(|exchange| exchange.code()).unwrap_or_default();
         for operation in self.watch.refused() {
-            let Operation { method, rounds, .. } = operation;
-            self.summary.fail(method, HowFailed::Status(status), operation.asked().frame, None);
-            *self.summary.rounds.entry(rounds.len()).or_default() += 1;
+            let failing = failing(operation, HowFailed::Status(status), None);
+            self.summary.fail(failing, operation.asked().frame);
+            *self.summary.rounds.entry(operation.rounds.len()).or_default() += 1;
         }
     }
 
@@ -155,12 +160,9 @@ fn message(summary: &mut Summary, watched: &Watched<'_>) {
                 summary.method(&operation.method).asked += 1;
             }
         }
-        Tie::Answers { operation, latency, late } => {
+        Tie::Answers { operation, late, .. } => {
             summary.round_trips += 1;
             summary.late += u64::from(late);
-            if let Some(latency) = latency {
-                summary.method(&operation.method).latencies.add(latency);
-            }
             answered(summary, operation);
         }
         Tie::Progress { .. } => summary.progress += 1,
@@ -172,23 +174,33 @@ fn message(summary: &mut Summary, watched: &Watched<'_>) {
 
 fn answered(summary: &mut Summary, operation: &Operation) {
     let Some(answer) = operation.answer() else { return };
-    let (method, frame) = (&operation.method, operation.asked().frame);
-    match &answer.outcome {
+    let failed = match &answer.outcome {
         // It is not over.
         Outcome::InputRequired => return,
-        Outcome::Result => {}
-        Outcome::ToolFailed => {
-            let name = operation.name.as_deref();
-            summary.fail(method, HowFailed::IsError, frame, name);
-        }
-        Outcome::Error { code, message } => {
-            summary.fail(method, HowFailed::Code(*code), frame, Some(message));
-        }
-        Outcome::Bad => summary.fail(method, HowFailed::Unreadable, frame, None),
+        Outcome::Result => None,
+        Outcome::ToolFailed => Some((HowFailed::IsError, None)),
+        Outcome::Error { code, message } => Some((HowFailed::Code(*code), Some(message.clone()))),
+        Outcome::Bad => Some((HowFailed::Unreadable, None)),
+    };
+    if let Some((how, message)) = failed {
+        summary.fail(failing(operation, how, message), operation.asked().frame);
     }
-    summary.method(method).answered += 1;
+    ended(summary, operation);
+}
+
+fn failing(operation: &Operation, how: HowFailed, message: Option<String>) -> Failing {
+    let Operation { method, name, .. } = operation;
+    Failing { method: method.clone(), how, name: name.clone(), message }
+}
+
+/// No more rounds follow.
+fn ended(summary: &mut Summary, operation: &Operation) {
+    let (method, frame) = (&operation.method, operation.asked().frame);
     *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
+    let figures = summary.method(method);
+    figures.answered += 1;
     if let Some(waited) = waited(operation) {
+        figures.latencies.add(waited);
         summary.slow(Slow {
             waited,
             total: operation.latency(),

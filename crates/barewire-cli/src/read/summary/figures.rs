@@ -69,10 +69,14 @@ pub(super) struct MethodFigures {
 }
 
 /// What failed, and how.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Failing {
     pub(super) method: String,
     pub(super) how: HowFailed,
+    /// The tool, prompt or resource.
+    pub(super) name: Option<String>,
+    /// What an error says of it.
+    pub(super) message: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,13 +87,14 @@ pub(super) enum HowFailed {
     Status(u16),
     /// An answer that is no message.
     Unreadable,
+    /// One or the other of these.
+    Any,
 }
 
 pub(super) struct FailureFigures {
     pub(super) count: u64,
-    /// The first that failed so, and what was said of it.
+    /// The first that failed so.
     pub(super) frame: u64,
-    pub(super) message: Option<String>,
 }
 
 pub(super) struct Slow {
@@ -120,13 +125,32 @@ impl Summary {
         self.methods.entry(if known { method } else { OTHERS }.to_owned()).or_default()
     }
 
-    pub(super) fn fail(&mut self, method: &str, how: HowFailed, frame: u64, message: Option<&str>) {
-        self.method(method).failed += 1;
-        let key = Failing { method: method.to_owned(), how };
-        let known = self.failures.contains_key(&key) || self.failures.len() < MOST_METHODS;
-        let key = if known { key } else { Failing { method: OTHERS.to_owned(), how: HowFailed::Unreadable } };
-        let message = message.map(str::to_owned);
-        self.failures.entry(key).or_insert(FailureFigures { count: 0, frame, message }).count += 1;
+    /// Counts it with those that failed just so. Names and messages may be other ones every time: where that is so, what has no
+    /// room of its own is counted with others of its tool, then of its method, then with all others.
+    pub(super) fn fail(&mut self, failing: Failing, frame: u64) {
+        self.method(&failing.method).failed += 1;
+        let wider = [failing.any_message(), failing.any_name()];
+        let mut keys = [failing].into_iter().chain(wider);
+        let key = keys.find(|key| self.has_room(key)).unwrap_or_else(Failing::any);
+        self.failures.entry(key).or_insert(FailureFigures { count: 0, frame }).count += 1;
+    }
+
+    fn has_room(&self, key: &Failing) -> bool {
+        if self.failures.contains_key(key) {
+            return true;
+        }
+        let first = Failing { name: None, message: None, ..key.clone() };
+        let same_way = self.failures.range(first..).map(|(other, _)| other);
+        let same_way = same_way.take_while(|other| other.method == key.method && other.how == key.how);
+        let (mut names, mut messages) = (0, 0);
+        for other in same_way {
+            names += 1;
+            messages += usize::from(other.name == key.name);
+        }
+        let is_any = |told: &Option<String>| told.as_deref() == Some(OTHERS);
+        self.failures.len() < MOST_METHODS
+            && (is_any(&key.name) || names < MOST_NAMES)
+            && (is_any(&key.message) || messages < MOST_MESSAGES)
     }
 
     pub(super) fn slow(&mut self, slow: Slow) {
@@ -136,6 +160,20 @@ impl Summary {
             self.slowest.insert(at, slow);
             self.slowest.truncate(MOST_NAMED);
         }
+    }
+}
+
+impl Failing {
+    fn any_message(&self) -> Self {
+        Self { message: self.message.as_ref().map(|_| OTHERS.to_owned()), ..self.clone() }
+    }
+
+    fn any_name(&self) -> Self {
+        Self { name: self.name.as_ref().map(|_| OTHERS.to_owned()), ..self.any_message() }
+    }
+
+    fn any() -> Self {
+        Self { method: OTHERS.to_owned(), how: HowFailed::Any, name: None, message: None }
     }
 }
 
@@ -172,6 +210,9 @@ impl Latencies {
 pub(super) const MOST_NAMED: usize = 10;
 /// MCP has some forty methods; a peer can make up any number.
 const MOST_METHODS: usize = 500;
+/// Of the failures of one method: names with their messages, and messages of one name.
+const MOST_NAMES: usize = 50;
+const MOST_MESSAGES: usize = 5;
 /// What is said of the rest.
 pub(super) const OTHERS: &str = "(others)";
 
@@ -179,7 +220,12 @@ pub(super) const OTHERS: &str = "(others)";
 mod tests {
     use std::time::Duration;
 
-    use super::{Latencies, Summary};
+    use super::{Failing, HowFailed, Latencies, OTHERS, Summary};
+
+    fn failing(method: &str, name: &str, code: i64, message: &str) -> Failing {
+        let (name, message) = (Some(name.to_owned()), Some(message.to_owned()));
+        Failing { method: method.to_owned(), how: HowFailed::Code(code), name, message }
+    }
 
     #[test]
     fn percentiles_are_exact_in_three_digits() {
@@ -204,9 +250,26 @@ mod tests {
         let mut summary = Summary::default();
         for number in 0..100_000 {
             summary.method(&format!("m{number}")).asked += 1;
-            summary.fail(&format!("m{number}"), super::HowFailed::Code(number), 1, None);
+            summary.fail(failing(&format!("m{number}"), "", number, ""), 1);
         }
         assert_eq!((summary.methods.len(), summary.failures.len()), (501, 501));
+        assert_eq!(summary.failures[&Failing::any()].count, 99_500);
         assert_eq!(summary.methods.values().map(|figures| figures.asked).sum::<u64>(), 100_000);
+    }
+
+    #[test]
+    fn names_and_messages_without_end_do_not_hide_what_fails() {
+        let mut summary = Summary::default();
+        for number in 0..1000 {
+            summary.fail(failing("tools/call", "search", 1, &format!("no such page {number}")), 1);
+            summary.fail(failing("resources/read", &format!("file:///{number}"), 2, "not found"), 1);
+            summary.fail(failing("tools/call", "other", 1, "busy"), 1);
+        }
+        let count = |failing| summary.failures[&failing].count;
+        assert_eq!(count(failing("tools/call", "search", 1, "no such page 4")), 1);
+        assert_eq!(count(failing("tools/call", "search", 1, OTHERS)), 995);
+        assert_eq!(count(failing("resources/read", OTHERS, 2, OTHERS)), 950);
+        assert_eq!(count(failing("tools/call", "other", 1, "busy")), 1000);
+        assert_eq!(summary.failures.values().map(|figures| figures.count).sum::<u64>(), 3000);
     }
 }

@@ -100,11 +100,11 @@ fn failures(summary: &Summary) -> Vec<Value> {
             HowFailed::IsError => (None, "isError"),
             HowFailed::Status(status) => (Some(status.into()), "status"),
             HowFailed::Unreadable => (None, "invalid"),
+            HowFailed::Any => (None, "any"),
         };
-        let about = if how == "isError" { "name" } else { "message" };
         json!({
-            "method": failing.method, "how": how, "code": code, "count": failure.count, "frame": failure.frame,
-            about: failure.message,
+            "method": failing.method, "name": failing.name, "how": how, "code": code,
+            "message": failing.message, "count": failure.count, "frame": failure.frame,
         })
     })
     .collect()

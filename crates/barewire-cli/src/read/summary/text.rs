@@ -173,17 +173,23 @@ fn failures(output: &mut Output, summary: &Summary) -> io::Result<()> {
         return Ok(());
     }
     heading(output, "failures")?;
-    for (failing, failure) in summary.failures.iter().take(MOST_METHODS) {
-        let said = failure.message.as_deref().map_or(String::new(), |said| shown(said.as_bytes(), 40));
+    let mut all: Vec<_> = summary.failures.iter().collect();
+    all.sort_by_key(|(_, failure)| (std::cmp::Reverse(failure.count), failure.frame));
+    for (failing, failure) in all.iter().take(MOST_METHODS) {
+        let said = failing.message.as_deref().map_or(String::new(), |said| shown(said.as_bytes(), 40));
         let how = match failing.how {
             HowFailed::Code(code) => format!("{code} {said}"),
-            HowFailed::IsError => format!("isError {said}"),
+            HowFailed::IsError => "isError".to_owned(),
             HowFailed::Status(status) => format!("HTTP {status}"),
             HowFailed::Unreadable => "the answer is no message".to_owned(),
+            HowFailed::Any => String::new(),
         };
-        let times = format!("{}x", failure.count);
-        let method = shown(failing.method.as_bytes(), 40);
-        writeln!(output, "{times:>9}  frame {:<6} {method}  {}", failure.frame, how.trim_end())?;
+        let (times, title) = (format!("{}x", failure.count), title(&failing.method, failing.name.as_deref()));
+        let line = format!("{times:>9}  frame {:<6} {title}  {how}", failure.frame);
+        writeln!(output, "{}", line.trim_end())?;
+    }
+    if let more @ 1.. = all.len().saturating_sub(MOST_METHODS) {
+        writeln!(output, "and {more} more: --json has them all")?;
     }
     Ok(())
 }
