@@ -142,8 +142,9 @@ fn operation(op: &Op, unit: Unit) -> Bar {
     let asked = op.legs.first().map_or(Point { frame: 0, time: None }, |leg| leg.asked);
     let legs = op.legs.iter().map(|leg| (unit.of(leg.asked), leg.answered.map(|at| unit.of(at)))).collect();
     let look = match op.ending {
-        Ending::Open | Ending::Listening | Ending::Cancelled | Ending::InputRequired => Look::Open,
-        Ending::Result => Look::Good,
+        Ending::Open | Ending::Cancelled | Ending::InputRequired => Look::Open,
+        // It goes on, as it should.
+        Ending::Result | Ending::Listening => Look::Good,
         Ending::ToolFailed | Ending::Error(_) | Ending::Unreadable => Look::Bad,
     };
     let mut took = op.waited().map_or(String::new(), took);
@@ -154,7 +155,7 @@ fn operation(op: &Op, unit: Unit) -> Bar {
         time: asked.time,
         frame: asked.frame,
         label: if op.asker == Side::Server { format!("server asks {}", op.title) } else { op.title.clone() },
-        tag: op.tag.clone(),
+        tag: op.legs.first().map_or(String::new(), |leg| leg.tag.clone()),
         reversed: op.asker == Side::Server,
         legs,
         told: told(took, &op.ending, op.late),

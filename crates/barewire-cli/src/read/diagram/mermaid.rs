@@ -5,39 +5,41 @@ use std::fmt::Write;
 use barewire::proto::mcp::Side;
 
 use super::bars::{Bar, Bars, Look};
-use super::rows::{Arrow, Drawn, Head, Part, Row, Rows};
+use super::rows::{Arrow, Drawn, Head, Part, Row, Rows, Span};
 use super::text::{footnotes, seconds};
 use crate::output::{shown, took};
 
 /// Every message.
 pub(super) fn rows(rows: &Rows) -> String {
     let mut out = begin();
+    // What has several rounds and nothing else between them stands in a box; boxes cannot overlap.
+    let is_boxed = |(number, span): (usize, &Span)| {
+        span.has_bracket() && !span.is_open() && is_alone(&rows.rows[span.first..=span.last], number)
+    };
+    let boxed: Vec<bool> = rows.spans.iter().enumerate().map(is_boxed).collect();
+    let boxes = || rows.spans.iter().zip(&boxed).filter(|(_, boxed)| **boxed).map(|(span, _)| span);
     for (index, row) in rows.rows.iter().enumerate() {
-        // What has several rounds and nothing else between them stands in a box.
-        let boxed = |at: usize| {
-            rows.spans.iter().enumerate().find(|(number, span)| {
-                let edge = if at == span.first { true } else { at == span.last };
-                edge && span.rounds > 1 && !span.open && is_alone(&rows.rows[span.first..=span.last], *number)
-            })
-        };
-        if let Some((_, span)) = boxed(index).filter(|(_, span)| span.first == index) {
+        if let Some(span) = boxes().find(|span| span.first == index) {
             line(&mut out, "rect rgb(238, 242, 247)");
-            let total = span.total.map_or(String::new(), |total| format!(", {}", took(total)));
-            line(&mut out, &format!("Note right of S: {} rounds{total}", span.rounds));
+            line(&mut out, &format!("Note right of S: {}", span.told()));
         }
         match &row.what {
-            Drawn::Arrow(one) => arrow(&mut out, one, row),
+            Drawn::Arrow(one) => {
+                let span = one.span.filter(|(span, _)| !boxed[*span]).map(|(span, _)| &rows.spans[span]);
+                let ends = span.filter(|span| span.has_bracket() && span.last_arrow == index);
+                arrow(&mut out, one, row, ends.map(Span::told));
+            }
             Drawn::Said { text, bad } => {
                 let mark = if *bad { "! " } else { "" };
                 line(&mut out, &format!("Note over C,S: {mark}{}", escaped(text)));
             }
             Drawn::Later(time) => line(&mut out, &format!("Note over C,S: {} later", took(*time))),
         }
-        if boxed(index).is_some_and(|(_, span)| span.last == index) {
+        if boxes().any(|span| span.last == index) {
             line(&mut out, "end");
         }
     }
-    for span in rows.spans.iter().filter(|span| span.open) {
+    for span in rows.spans.iter().filter(|span| span.is_open()) {
         line(&mut out, if span.on == Side::Server { "deactivate S" } else { "deactivate C" });
     }
     out
@@ -51,7 +53,8 @@ fn is_alone(rows: &[Row], number: usize) -> bool {
     })
 }
 
-fn arrow(out: &mut String, arrow: &Arrow, row: &Row) {
+/// `told` is what stands beside a box where there is one.
+fn arrow(out: &mut String, arrow: &Arrow, row: &Row, told: Option<String>) {
     let (from, to) = if arrow.from == Side::Client { ('C', 'S') } else { ('S', 'C') };
     let shaft = match arrow.head {
         Head::Ask => "->>",
@@ -68,6 +71,9 @@ fn arrow(out: &mut String, arrow: &Arrow, row: &Row) {
     label.push_str(&shown(arrow.label.as_bytes(), MOST_LABEL));
     if !arrow.aside.is_empty() {
         label = format!("{label}, {}", arrow.aside);
+    }
+    if let Some(told) = told {
+        label = format!("{label} ({told} in all)");
     }
     if !arrow.tag.is_empty() {
         label = format!("{label} [{}]", arrow.tag);

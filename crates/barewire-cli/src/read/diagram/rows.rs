@@ -11,6 +11,8 @@ pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
     /// The operations as spans, by their first row.
     pub(super) spans: Vec<Span>,
+    /// How many brackets stand beside each other where they are most.
+    pub(super) lanes: usize,
     pub(super) several: bool,
 }
 
@@ -67,12 +69,41 @@ pub(super) struct Span {
     pub(super) on: Side,
     pub(super) first: usize,
     pub(super) last: usize,
+    /// The row of its last arrow.
+    pub(super) last_arrow: usize,
     pub(super) rounds: usize,
     pub(super) total: Option<Duration>,
-    /// Nobody answered.
-    pub(super) open: bool,
+    pub(super) end: End,
     /// How many other spans lie below it on the lifeline.
     pub(super) slot: usize,
+    /// How many brackets of others stand before its own, if it has several rounds.
+    pub(super) lane: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum End {
+    Answered,
+    /// Nobody answered, or nobody waited for it.
+    Never,
+    /// It stays open, as it should.
+    Listening,
+}
+
+impl Span {
+    pub(super) fn is_open(&self) -> bool {
+        self.end != End::Answered
+    }
+
+    /// Whether a bracket holds its rounds together.
+    pub(super) fn has_bracket(&self) -> bool {
+        self.rounds > 1
+    }
+
+    /// What is said beside the bracket.
+    pub(super) fn told(&self) -> String {
+        let total = self.total.map_or(String::new(), |total| format!(", {}", took(total)));
+        format!("{} rounds{total}", self.rounds)
+    }
 }
 
 impl Rows {
@@ -84,8 +115,8 @@ impl Rows {
         }
         drawing.end();
         let Drawing { rows, mut spans, .. } = drawing;
-        lay(&mut spans);
-        Self { rows, spans, several: story.several }
+        let lanes = lay(&mut spans);
+        Self { rows, spans, lanes, several: story.several }
     }
 }
 
@@ -113,7 +144,7 @@ impl Drawing<'_> {
         let what = match &item.what {
             What::Ask { op, leg } => self.ask(*op, *leg),
             What::Answer { op, leg, ending } => self.answer(*op, *leg, ending),
-            What::Progress { op, count } => {
+            What::Progress { op, leg, count } => {
                 let one = &self.story.operations[*op];
                 let label = if *count == 1 { "progress".to_owned() } else { format!("{count} progress") };
                 let label = format!("{label}{}", self.of_what(*op));
@@ -122,11 +153,11 @@ impl Drawing<'_> {
                     label,
                     Head::Note,
                     String::new(),
-                    &one.tag,
+                    &one.legs[*leg].tag,
                     self.part(*op, Part::Within),
                 )
             }
-            What::Cancel { op } => {
+            What::Cancel { op, leg } => {
                 let one = &self.story.operations[*op];
                 let label = format!("cancels {}", one.title);
                 self.arrow(
@@ -134,7 +165,7 @@ impl Drawing<'_> {
                     label,
                     Head::Note,
                     String::new(),
-                    &one.tag,
+                    &one.legs[*leg].tag,
                     self.part(*op, Part::Within),
                 )
             }
@@ -155,7 +186,7 @@ impl Drawing<'_> {
                     label,
                     Head::Ask,
                     String::new(),
-                    &one.tag,
+                    &one.legs[0].tag,
                     Some((span, Part::Begins)),
                 );
                 self.rows.push(Row { time: item.at.time, what: ask });
@@ -166,8 +197,8 @@ impl Drawing<'_> {
                 };
                 let head = if one.ending.is_bad() { Head::Failure } else { Head::Answer };
                 let label = format!("{}, {count} times", one.ending.words());
-                let answer =
-                    self.arrow(one.asker.other(), label, head, each, &one.tag, Some((span, Part::Ends)));
+                let (part, tag) = (Some((span, Part::Ends)), &one.legs[0].tag);
+                let answer = self.arrow(one.asker.other(), label, head, each, tag, part);
                 self.rows.push(Row { time: until.time, what: answer });
                 return;
             }
@@ -196,9 +227,22 @@ impl Drawing<'_> {
 
     fn begin(&mut self, one: &Op, op: usize) -> usize {
         let at = self.rows.len();
-        let open = matches!(one.ending, Ending::Open | Ending::Listening | Ending::Cancelled);
-        let (rounds, total) = (one.legs.len(), one.total());
-        self.spans.push(Span { on: one.asker.other(), first: at, last: at, rounds, total, open, slot: 0 });
+        let end = match one.ending {
+            Ending::Open | Ending::Cancelled => End::Never,
+            Ending::Listening => End::Listening,
+            _ => End::Answered,
+        };
+        self.spans.push(Span {
+            on: one.asker.other(),
+            first: at,
+            last: at,
+            last_arrow: at,
+            rounds: one.legs.len(),
+            total: one.total(),
+            end,
+            slot: 0,
+            lane: 0,
+        });
         self.of[op] = Some(self.spans.len() - 1);
         self.spans.len() - 1
     }
@@ -210,7 +254,7 @@ impl Drawing<'_> {
         } else {
             (format!("{}, round {}", one.title, leg + 1), self.part(op, Part::Within))
         };
-        self.arrow(one.asker, label, Head::Ask, String::new(), &one.tag, span)
+        self.arrow(one.asker, label, Head::Ask, String::new(), &one.legs[leg].tag, span)
     }
 
     fn answer(&mut self, op: usize, leg: usize, ending: &Ending) -> Drawn {
@@ -225,7 +269,7 @@ impl Drawing<'_> {
         let aside = one.legs[leg].latency().map_or(String::new(), took);
         let head = if ending.is_bad() { Head::Failure } else { Head::Answer };
         let span = self.part(op, if is_last { Part::Ends } else { Part::Within });
-        self.arrow(one.asker.other(), label, head, aside, &one.tag, span)
+        self.arrow(one.asker.other(), label, head, aside, &one.legs[leg].tag, span)
     }
 
     /// Says of what, unless the arrow before is of the same operation.
@@ -261,25 +305,33 @@ impl Drawing<'_> {
         let end = self.rows.len();
         for (index, row) in self.rows.iter().enumerate() {
             if let Drawn::Arrow(Arrow { span: Some((span, _)), .. }) = row.what {
-                self.spans[span].last = index;
+                (self.spans[span].last, self.spans[span].last_arrow) = (index, index);
             }
         }
-        for span in self.spans.iter_mut().filter(|span| span.open) {
+        for span in self.spans.iter_mut().filter(|span| span.is_open()) {
             span.last = end.saturating_sub(1).max(span.first);
         }
     }
 }
 
-/// Puts spans that overlap on one lifeline beside each other.
-fn lay(spans: &mut [Span]) {
+/// Puts spans that overlap on one lifeline beside each other, and so their brackets; says how many of these.
+fn lay(spans: &mut [Span]) -> usize {
+    let mut lanes = 0;
     for at in 0..spans.len() {
         let (before, rest) = spans.split_at_mut(at);
         let span = &mut rest[0];
-        let taken = |slot: usize| {
-            before.iter().any(|other| other.on == span.on && other.slot == slot && other.last >= span.first)
-        };
-        span.slot = (0..MOST_SLOTS).find(|slot| !taken(*slot)).unwrap_or(MOST_SLOTS - 1);
+        let beside = || before.iter().filter(|other| other.last >= span.first);
+        let taken = |slot: usize| beside().any(|other| other.on == span.on && other.slot == slot);
+        let slot = (0..MOST_SLOTS).find(|slot| !taken(*slot)).unwrap_or(MOST_SLOTS - 1);
+        let taken = |lane: usize| beside().any(|other| other.has_bracket() && other.lane == lane);
+        let lane = (0..lanes).find(|lane| !taken(*lane)).unwrap_or(lanes);
+        if span.has_bracket() {
+            lanes = lanes.max(lane + 1);
+            span.lane = lane;
+        }
+        span.slot = slot;
     }
+    lanes
 }
 
 /// A pause that is worth a row.

@@ -31,8 +31,6 @@ pub(super) struct Story {
 pub(super) struct Op {
     pub(super) title: String,
     pub(super) asker: Side,
-    /// The conversation.
-    pub(super) tag: String,
     pub(super) legs: Vec<Leg>,
     pub(super) ending: Ending,
     pub(super) late: bool,
@@ -42,6 +40,8 @@ pub(super) struct Op {
 
 /// One round.
 pub(super) struct Leg {
+    /// The conversation. Without a session every round over HTTP is one of its own.
+    pub(super) tag: String,
     pub(super) asked: Point,
     pub(super) answered: Option<Point>,
 }
@@ -84,10 +84,12 @@ pub(super) enum What {
     },
     Progress {
         op: usize,
+        leg: usize,
         count: u64,
     },
     Cancel {
         op: usize,
+        leg: usize,
     },
     /// A notification about nothing else.
     Note {
@@ -227,7 +229,7 @@ impl Story {
         let what = |op: &Op| (op.asker, op.late, op.legs.len());
         what(one) == what(other)
             && one.title == other.title
-            && one.tag == other.tag
+            && one.legs[0].tag == other.legs[0].tag
             && one.ending == other.ending
     }
 
@@ -328,12 +330,12 @@ impl<'a> Teller<'a> {
             What::Ask { op, .. }
             | What::Answer { op, .. }
             | What::Progress { op, .. }
-            | What::Cancel { op }
+            | What::Cancel { op, .. }
             | What::Repeat { op, .. } => operations[*op].wanted,
             What::Note { .. } | What::Odd { .. } | What::Happened { .. } => true,
         });
         let mut tags = story.items.iter().filter_map(|item| match &item.what {
-            What::Ask { op, .. } => Some(&story.operations[*op].tag),
+            What::Ask { op, leg } => Some(&story.operations[*op].legs[*leg].tag),
             What::Note { tag, .. } | What::Odd { tag, .. } => Some(tag),
             _ => None,
         });
@@ -385,10 +387,10 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
         Tie::Asks { operation, .. } => {
             let tag = known.tag(&operation.conversation);
             let op = *known.operations.entry(operation.number).or_insert_with(|| {
-                story.operations.push(begin(operation, tag));
+                story.operations.push(begin(operation));
                 story.operations.len() - 1
             });
-            story.operations[op].legs.push(Leg { asked: at, answered: None });
+            story.operations[op].legs.push(Leg { tag, asked: at, answered: None });
             story.operations[op].ending =
                 if operation.is_listen() { Ending::Listening } else { Ending::Open };
             (op, What::Ask { op, leg: story.operations[op].legs.len() - 1 })
@@ -402,9 +404,9 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
             let one = &mut story.operations[op];
             one.ending = ending.clone();
             one.late = late;
-            // Its session may have been named only by the answer.
-            one.tag = known.tag(&operation.conversation);
             let leg = one.legs.len() - 1;
+            // Its session may have been named only by the answer.
+            one.legs[leg].tag = known.tag(&operation.conversation);
             one.legs[leg].answered = Some(at);
             (op, What::Answer { op, leg, ending })
         }
@@ -412,18 +414,18 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
             let Some(op) = known.operations.get(&operation.number).copied() else { return };
             story.operations[op].progress += 1;
             story.operations[op].wanted |= wanted;
-            if let Some(Item { what: What::Progress { op: last, count }, .. }) = story.items.last_mut()
+            if let Some(Item { what: What::Progress { op: last, count, .. }, .. }) = story.items.last_mut()
                 && *last == op
             {
                 *count += 1;
                 return;
             }
-            (op, What::Progress { op, count: 1 })
+            (op, What::Progress { op, leg: story.operations[op].legs.len() - 1, count: 1 })
         }
         Tie::Cancels { operation } => {
             let Some(op) = known.operations.get(&operation.number).copied() else { return };
             story.operations[op].ending = Ending::Cancelled;
-            (op, What::Cancel { op })
+            (op, What::Cancel { op, leg: story.operations[op].legs.len() - 1 })
         }
         Tie::None | Tie::Refuses | Tie::Again | Tie::Nobody => {
             if wanted {
@@ -441,11 +443,10 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
     }
 }
 
-fn begin(operation: &Operation, tag: String) -> Op {
+fn begin(operation: &Operation) -> Op {
     Op {
         title: title(&operation.method, operation.name.as_deref()),
         asker: operation.asker,
-        tag,
         legs: Vec::new(),
         ending: Ending::Open,
         late: false,

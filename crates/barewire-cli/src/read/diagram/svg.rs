@@ -78,6 +78,7 @@ text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','
 .l{stroke:#1f2328;stroke-width:1.2;fill:none}.d{stroke-dasharray:5 3}.e{stroke:#b42318}\
 .life{stroke:#8c959f;stroke-width:1}.bar{fill:#ddf4ff;stroke:#54708c;stroke-width:1}.many{fill:#fff1c9;stroke:#8a6d1a;stroke-width:1}\
 .none{fill:#fff;stroke:#b42318;stroke-width:1;stroke-dasharray:3 2}.z{fill:#f6f8fa}\
+.on{fill:#ddf4ff;stroke:#54708c;stroke-width:1;stroke-dasharray:3 2}\
 .good{fill:#4c83b6}.bad{fill:url(#x);stroke:#b42318;stroke-width:1}.open{fill:#fff;stroke:#57606a;stroke-width:1;stroke-dasharray:3 2}\
 .run{fill:url(#m);stroke:#4c83b6;stroke-width:1}.thread{stroke:#4c83b6;stroke-width:1.5}.grid{stroke:#d0d7de;stroke-width:1}";
 

@@ -2,7 +2,7 @@
 
 use barewire::proto::mcp::Side;
 
-use super::rows::{Arrow, Drawn, Head, MOST_SLOTS, Rows, Span};
+use super::rows::{Arrow, Drawn, End, Head, MOST_SLOTS, Rows, Span};
 use super::svg::{Anchor, Page, column};
 use super::text::seconds;
 use crate::output::{shown, took};
@@ -22,6 +22,9 @@ pub(super) fn draw(rows: &Rows) -> String {
     }
     for span in &rows.spans {
         bar(&mut page, span);
+    }
+    for span in rows.spans.iter().filter(|span| span.has_bracket()) {
+        bracket(&mut page, span, rows.lanes);
     }
     for (index, row) in rows.rows.iter().enumerate() {
         let y = height(index);
@@ -49,34 +52,39 @@ pub(super) fn draw(rows: &Rows) -> String {
 
 /// Beside the server stands how many rounds there were, and behind that which conversation it is.
 fn width(rows: &Rows) -> u32 {
-    match (rows.several, rows.spans.iter().any(|span| span.rounds > 1)) {
+    let width = match (rows.several, rows.lanes > 0) {
         (true, _) => WIDTH,
         (false, true) => WIDTH - 90,
         (false, false) => WIDTH - 190,
-    }
+    };
+    width + pixels(LANE * count(rows.lanes.saturating_sub(1)))
 }
 
-/// An operation, as a bar on the lifeline of whoever was asked; those of several rounds say so beside it.
+/// An operation, as a bar on the lifeline of whoever was asked.
 fn bar(page: &mut Page, span: &Span) {
     let (top, bottom) =
         (height(span.first), height(span.last) + if span.first == span.last { 8.0 } else { 0.0 });
     let left = bar_edge(span) - if span.on == Side::Server { 0.0 } else { BAR };
-    let class = match (span.open, span.rounds) {
-        (true, _) => "none",
-        (false, 1) => "bar",
-        (false, _) => "many",
+    let class = match (span.end, span.has_bracket()) {
+        (End::Never, _) => "none",
+        (End::Listening, _) => "on",
+        (End::Answered, false) => "bar",
+        (End::Answered, true) => "many",
     };
     let tall = bottom - top;
     page.shape(&format!(
         "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{BAR}\" height=\"{tall:.1}\" rx=\"1\" class=\"{class}\"/>"
     ));
-    if span.rounds > 1 {
-        let x = SERVER + BAR * count(MOST_SLOTS) + 8.0;
-        page.shape(&format!("<path d=\"M{x:.1} {top:.1}h6V{bottom:.1}h-6\" class=\"l\"/>"));
-        let total = span.total.map_or(String::new(), |total| format!(", {}", took(total)));
-        let text = format!("{} rounds{total}", span.rounds);
-        page.text(x + 12.0, f64::midpoint(top, bottom) + 4.0, Anchor::Start, "s", &text);
-    }
+}
+
+/// Holds the rounds of an operation together. What it says stands behind all brackets, where its last arrow is: no other has that row.
+fn bracket(page: &mut Page, span: &Span, lanes: usize) {
+    let (top, bottom, y) = (height(span.first), height(span.last), height(span.last_arrow));
+    let behind = |lane: usize| SERVER + BAR * count(MOST_SLOTS) + 14.0 + LANE * count(lane);
+    let (x, end) = (behind(span.lane), behind(lanes.saturating_sub(1)) + 4.0);
+    page.shape(&format!("<path d=\"M{x:.1} {y:.1}H{end:.1}\" class=\"life\"/>"));
+    page.shape(&format!("<path d=\"M{:.1} {top:.1}H{x:.1}V{bottom:.1}h-6\" class=\"l\"/>", x - 6.0));
+    page.text(end + 2.0, y + 4.0, Anchor::Start, "s", &span.told());
 }
 
 /// The edge of a bar towards its lifeline.
@@ -130,6 +138,8 @@ const SERVER: f64 = 770.0;
 const TOP: f64 = 40.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 7.0;
+/// From one bracket to the next.
+const LANE: f64 = 9.0;
 /// Two latencies, as in `2.10 ms to 347 ms`.
 const MOST_ASIDE: usize = 20;
 /// What is left between the lifelines.

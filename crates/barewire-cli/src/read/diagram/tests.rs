@@ -217,7 +217,7 @@ fn rounds_are_one_span_and_open_ones_end_in_nothing() {
 "#;
     let Picture::Rows(rows) = picture(wire, &[]) else { panic!("few rows") };
     let spans: Vec<_> =
-        rows.spans.iter().map(|span| (span.first, span.last, span.rounds, span.open)).collect();
+        rows.spans.iter().map(|span| (span.first, span.last, span.rounds, span.is_open())).collect();
     assert_eq!(spans, [(0, 4, 2, false), (5, 6, 1, true)]);
     let mermaid = draw(Picture::Rows(rows), Form::Mermaid, 80);
     assert_eq!(mermaid.matches("->>+").count(), 2);
@@ -283,4 +283,81 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
         text.lines().all(|line| line.width() <= 80) && text.contains("! The time goes back once."),
         "{text}"
     );
+}
+
+/// Four calls at once, each of two rounds, that end in the order of `ends`.
+fn nested(ends: [usize; 4]) -> String {
+    let mut wire = String::from("wire 1\n");
+    for id in 0..4 {
+        writeln!(
+            wire,
+            r#">(+1.{id}) {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}"}}}}"#
+        )
+        .unwrap();
+    }
+    for id in 0..4 {
+        writeln!(wire, r#"<(+2.{id}) {{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","requestState":"{id}"}}}}"#)
+            .unwrap();
+    }
+    for id in 0..4 {
+        writeln!(wire, r#">(+3.{id}) {{"jsonrpc":"2.0","id":"r{id}","method":"tools/call","params":{{"name":"t{id}","requestState":"{id}"}}}}"#)
+            .unwrap();
+    }
+    for (at, id) in ends.into_iter().enumerate() {
+        writeln!(wire, r#"<(+4.{at}) {{"jsonrpc":"2.0","id":"r{id}","result":{{}}}}"#).unwrap();
+    }
+    wire
+}
+
+#[test]
+fn rounds_of_operations_that_overlap_are_held_together_each() {
+    for ends in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+        let wire = nested(ends);
+        let svg = draw(picture(&wire, &[]), Form::Svg, 80);
+        assert_legible(&svg);
+        assert_eq!(svg.matches(">2 rounds, 3").count() + svg.matches(">2 rounds, 2").count(), 4, "{svg}");
+        // No two brackets on one another: each has its own x.
+        let brackets = svg.split("<path d=\"M").filter(|path| path.contains("h-6\""));
+        let places: std::collections::BTreeSet<_> =
+            brackets.filter_map(|path| path.split(' ').next()).collect();
+        assert_eq!(places.len(), 4, "{svg}");
+        let text = draw(picture(&wire, &[]), Form::Text, 80);
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        for corner in ["┐", "┘"] {
+            assert_eq!(text.matches(corner).count(), 4, "{text}");
+        }
+        // Two arrows of each lie within.
+        assert_eq!(text.matches('┤').count(), 8, "{text}");
+        let mermaid = draw(picture(&wire, &[]), Form::Mermaid, 80);
+        assert_eq!(mermaid.matches("(2 rounds").count(), 4, "{mermaid}");
+    }
+    let text = draw(picture(&nested([0, 1, 2, 3]), &[]), Form::Text, 60);
+    assert!(text.lines().any(|line| line.ends_with("┃ ┘│││")), "{text}");
+}
+
+#[test]
+fn who_listens_is_not_drawn_as_left_without_an_answer() {
+    let listen = ">(+1) {\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"subscriptions/listen\"}\n";
+    let few = format!("wire 1\n{listen}");
+    let svg = draw(picture(&few, &[]), Form::Svg, 80);
+    assert!(svg.contains("class=\"on\"") && !svg.contains("class=\"none\""), "{svg}");
+    let many: String = (0..300)
+        .map(|id| format!(">(+2.{id:03}) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m{id}\"}}\n"))
+        .collect();
+    let text = draw(picture(&format!("{few}{many}"), &[]), Form::Text, 80);
+    let line = text.lines().find(|line| line.contains("subscriptions/listen")).expect("it is drawn");
+    assert!(line.contains("█>") && line.ends_with("listening"), "{line}");
+}
+
+#[test]
+fn every_round_stands_in_the_exchange_that_it_was_asked_in() {
+    let wire = r#"wire 1
+>x8(+1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+<x8(+1.1) {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}
+>x9(+1.2) {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","requestState":"s"}}
+<x9(+1.3) {"jsonrpc":"2.0","id":2,"result":{}}
+"#;
+    let text = draw(picture(wire, &[]), Form::Text, 80);
+    let tags: Vec<_> = text.lines().skip(1).filter_map(|line| line.split(['┐', '┤', '┘']).nth(1)).collect();
+    assert_eq!(tags, [" x8", "", " x9", ""], "{text}");
 }

@@ -6,15 +6,17 @@ use barewire::proto::mcp::Side;
 use unicode_width::UnicodeWidthStr;
 
 use super::bars::{Bar, Bars, Look};
-use super::rows::{Arrow, Drawn, Head, Rows};
+use super::rows::{Arrow, Drawn, Head, Rows, Span};
 use crate::output::{shown, took, wrap};
 
 /// Two lifelines with arrows between them.
 pub(super) fn rows(rows: &Rows, width: usize) -> String {
-    let rounds = rows.spans.iter().any(|span| span.rounds > 1);
-    let right = usize::from(rounds) * 2 + if rows.several { 13 } else { 0 };
     let times = wide(rows.rows.iter().filter_map(|row| row.time));
-    let room = width.saturating_sub(times + 4 + right).max(20);
+    let tag = if rows.several { 13 } else { 0 };
+    let most_lanes = width.saturating_sub(times + 4 + tag + LEAST_ROOM + 1);
+    let lanes = rows.lanes.min(most_lanes).min(MOST_LANES);
+    let right = if lanes > 0 { lanes + 1 } else { 0 };
+    let room = width.saturating_sub(times + 4 + tag + right).max(LEAST_ROOM);
     let mut out = String::new();
     let unit = if rows.rows.iter().any(|row| row.time.is_some()) { "seconds" } else { "" };
     push(&mut out, &format!("{unit:>times$}  {:<1$}Server", "Client", room + 2 - 6));
@@ -34,25 +36,34 @@ pub(super) fn rows(rows: &Rows, width: usize) -> String {
             Drawn::Later(time) => centred(&format!("· · · {} later · · ·", took(*time)), room),
         };
         let time = row.time.map_or(String::new(), seconds);
-        let bracket = if rounds { bracket(rows, index) } else { "" };
+        let brackets = brackets(rows, index, lanes);
         let tag = match &row.what {
             Drawn::Arrow(arrow) => arrow.tag.as_str(),
             Drawn::Said { .. } | Drawn::Later(_) => "",
         };
-        push(&mut out, &format!("{time:>times$}  {client}{middle}{server}{bracket} {tag}"));
+        push(&mut out, &format!("{time:>times$}  {client}{middle}{server}{brackets} {tag}"));
     }
     out
 }
 
-/// Holds the rounds of an operation together.
-fn bracket(rows: &Rows, index: usize) -> &'static str {
-    let mut spans = rows.spans.iter().filter(|span| span.rounds > 1);
-    let Some(span) = spans.find(|span| span.first <= index && index <= span.last) else { return "  " };
-    match index {
-        _ if index == span.first => " ┐",
-        _ if index == span.last => " ┘",
-        _ => " │",
+/// Hold the rounds of operations together, each in a column, with a tick where an arrow is one of theirs. Those that there is no room for are not drawn.
+fn brackets(rows: &Rows, index: usize, lanes: usize) -> String {
+    let mut columns = vec![' '; lanes];
+    let here = |span: &Span| span.has_bracket() && span.first <= index && index <= span.last;
+    let of = match &rows.rows[index].what {
+        Drawn::Arrow(arrow) => arrow.span.map(|(span, _)| span),
+        Drawn::Said { .. } | Drawn::Later(_) => None,
+    };
+    for (number, span) in rows.spans.iter().enumerate().filter(|(_, span)| here(span) && span.lane < lanes) {
+        columns[span.lane] = match index {
+            _ if index == span.first => '┐',
+            _ if index == span.last => '┘',
+            _ if of == Some(number) => '┤',
+            _ => '│',
+        };
     }
+    let space = if lanes > 0 { Some(' ') } else { None };
+    space.into_iter().chain(columns).collect()
 }
 
 fn arrow_text(arrow: &Arrow, room: usize) -> String {
@@ -186,6 +197,11 @@ fn push(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
 }
+
+/// Between the lifelines.
+const LEAST_ROOM: usize = 20;
+/// More brackets beside each other are not followed by the eye.
+const MOST_LANES: usize = 12;
 
 /// Columns for the time: eight, or more where there are long ones.
 fn wide(times: impl Iterator<Item = Duration>) -> usize {
