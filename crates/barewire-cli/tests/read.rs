@@ -119,6 +119,48 @@ fn a_file_that_begins_anew_is_followed() {
     std::fs::remove_file(path).expect("it is ours");
 }
 
+/// A file that is removed or renamed and made anew has the same name, and is what somebody who follows that name wants to see.
+#[test]
+#[cfg(unix)]
+fn a_name_is_followed_to_the_file_that_has_it_next() {
+    let path = std::env::temp_dir().join(format!("barewire-next-{}.wire", std::process::id()));
+    let aside = path.with_extension("old");
+    let session =
+        |method: &str| format!("wire 1\n>(+0.1) {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
+    std::fs::write(&path, session("first")).expect("room");
+    let mut child = barewire()
+        .args(["read", "--follow"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    assert!(next().contains("first"));
+    std::fs::remove_file(&path).expect("it is ours");
+    // For a while nothing has the name.
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    std::fs::write(&path, session("removed")).expect("room");
+    let line = next();
+    assert!(line.contains("removed") && line.trim_start().starts_with("1 "), "{line}");
+    std::fs::rename(&path, &aside).expect("it is ours");
+    std::fs::write(&path, session("renamed")).expect("room");
+    assert!(next().contains("renamed"));
+    // And that one grows as any other.
+    let mut file = std::fs::OpenOptions::new().append(true).open(&path).expect("it is ours");
+    file.write_all(b">(+0.2) {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"grown\"}\n").expect("room");
+    let line = next();
+    assert!(line.contains("grown") && line.trim_start().starts_with("2 "), "{line}");
+    child.kill().expect("it still waits");
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches(" begins anew\n").count(), 2, "{said}");
+    for path in [path, aside] {
+        std::fs::remove_file(path).expect("it is ours");
+    }
+}
+
 /// Runs with an input that is written by `write` while the output is read.
 fn piped(args: &[&str], write: impl FnOnce(&mut dyn Write) + Send + 'static) -> (String, Option<u64>) {
     let mut child = barewire()

@@ -1,8 +1,8 @@
 //! A file or stdin -> what is in it, in one buffer, whatever its size.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -108,6 +108,7 @@ pub(super) struct Input {
 
 /// A file in which there may be more later.
 struct Followed {
+    path: PathBuf,
     file: File,
     /// How much of it was read.
     read: u64,
@@ -155,7 +156,8 @@ impl Input {
         let is_wire_file = path.extension().is_some_and(|extension| extension == "wire");
         // A copy of the same open file: they are at the same place in it.
         let followed = follow.then(|| file.try_clone()).transpose().map_err(|error| cannot(&error))?;
-        let followed = followed.map(|file| Followed { file, read: 0, begin: Vec::new() });
+        let followed =
+            followed.map(|file| Followed { path: path.to_owned(), file, read: 0, begin: Vec::new() });
         Ok(Self { reader: Box::new(file), name, is_wire_file, buffer, peeked: 0, followed })
     }
 
@@ -201,9 +203,17 @@ impl Input {
             if self.followed.as_mut().is_some_and(Followed::begins_anew) {
                 return Ok(None);
             }
+            // Looked for before the read: what is written to the old file until it loses its name is read to its end.
+            let successor = self.followed.as_ref().and_then(Followed::successor);
             match (self.reader.read(&mut self.buffer[at..]), &mut self.followed) {
-                (Ok(0), Some(_)) => {
+                (Ok(0), Some(followed)) => {
                     sink.rest()?;
+                    if let Some((reader, file)) = successor {
+                        self.reader = Box::new(reader);
+                        *followed =
+                            Followed { path: followed.path.clone(), file, read: 0, begin: Vec::new() };
+                        return Ok(None);
+                    }
                     thread::sleep(LOOK_AGAIN);
                 }
                 (Ok(count), followed) => {
@@ -230,6 +240,16 @@ impl Followed {
         self.begin.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
+    /// The file that has the name now, if that is another one: ours was removed or renamed, and one was made anew.
+    fn successor(&self) -> Option<(File, File)> {
+        let (named, ours) = (fs::metadata(&self.path).ok()?, self.file.metadata().ok()?);
+        if !named.is_file() || is_same(&named, &ours) {
+            return None;
+        }
+        let file = File::open(&self.path).ok()?;
+        Some((file.try_clone().ok()?, file))
+    }
+
     /// Whether somebody has overwritten what was read, as a tap does that is started again; then it goes back to the beginning.
     fn begins_anew(&mut self) -> bool {
         let is_shorter = self.file.metadata().is_ok_and(|now| now.is_file() && now.len() < self.read);
@@ -249,6 +269,19 @@ impl Followed {
         self.file.seek(SeekFrom::Start(self.read))?;
         Ok(read.is_ok() && begin != self.begin)
     }
+}
+
+/// No two files have both numbers in common as long as they are open.
+#[cfg(unix)]
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Elsewhere a file that is open keeps its name.
+#[cfg(not(unix))]
+fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
+    true
 }
 
 /// With the time that a header has in it.
