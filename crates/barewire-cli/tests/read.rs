@@ -347,3 +347,28 @@ fn latencies_in_a_summary_are_those_of_whole_operations() {
     assert!(text.contains("  50.0 ms  frame 5      tools/call never\n"), "{text}");
     assert!(!text.contains("unanswered"), "{text}");
 }
+
+/// Channels over HTTP have longer names as time goes on; what stands behind them stays below each other.
+#[test]
+fn columns_stay_below_each_other_when_channels_have_longer_names() {
+    let (out, _) = piped(&["read", "--format", "wire", "--events"], |stdin| {
+        for number in [1, 9, 10, 99, 100, 9] {
+            writeln!(stdin, ">x{number}(+1) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"m\"}}")
+                .expect("it reads");
+            writeln!(stdin, "@x{number}(+1) head < HTTP/1.1 200 OK").expect("it reads");
+        }
+    });
+    let places: Vec<_> = out.lines().filter_map(|line| line.find("request").or(line.find("head"))).collect();
+    assert_eq!(places.len(), 12, "{out}");
+    assert!(places[..8].iter().all(|place| *place == places[0]), "{out}");
+    assert!(places[8..].iter().all(|place| *place == places[0] + 1), "{out}");
+}
+
+/// One frame is one frame: a filter beside it would be ignored.
+#[test]
+fn a_frame_and_a_filter_are_not_taken_together() {
+    let output = barewire().args(["read", "--frame", "1", "--errors", "x"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot be used with"), "{said}");
+}

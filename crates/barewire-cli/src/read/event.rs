@@ -7,6 +7,7 @@ use barewire::proto::transcript::{Bytes, Event, Note, Stream};
 use serde_json::Value;
 
 use super::filter::Filter;
+use super::text::Ways;
 use crate::output::{Output, Tone, safe_json, shown};
 use crate::wire::Sight;
 
@@ -66,7 +67,7 @@ impl<'a> Happening<'a> {
     }
 
     /// Below the time and the direction of frames.
-    pub(super) fn line(&self, output: &mut Output) -> io::Result<()> {
+    pub(super) fn line(&self, output: &mut Output, ways: &mut Ways) -> io::Result<()> {
         let time = self.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
         let (sigil, text) = match &self.what {
             What::Stderr(text) => ('!', shown(text, LONGEST)),
@@ -74,7 +75,7 @@ impl<'a> Happening<'a> {
             What::Event(word, text) => ('@', format!("{word} {}", shown(text.as_bytes(), LONGEST))),
         };
         let text = output.paint(if self.is_bad() { Tone::Bad } else { Tone::Faint }, text.trim_end());
-        writeln!(output, "{:>17}{time}{sigil}{} {text}", "", self.channel)
+        writeln!(output, "{:>17}{time}{}{text}", "", ways.column(sigil, self.channel))
     }
 
     pub(super) fn json(&self, output: &mut Output) -> io::Result<()> {

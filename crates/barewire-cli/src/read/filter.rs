@@ -13,7 +13,7 @@ use crate::wire::Facts;
 
 /// All of them must hold. Of a batch, all of them must hold for one element.
 #[derive(clap::Args)]
-#[group(id = "filters", multiple = true, conflicts_with = "summary")]
+#[group(id = "filters", multiple = true, conflicts_with_all = ["summary", "frame"])]
 pub(crate) struct Filter {
     /// Only these: request, notification, result, error, batch, invalid
     #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',', hide_possible_values = true)]
@@ -42,7 +42,7 @@ pub(crate) struct Filter {
     unanswered: bool,
     /// Only frames with this in their bytes; case does not matter
     #[arg(long, value_name = "TEXT", help_heading = HEADING)]
-    text: Option<String>,
+    text: Option<WantedText>,
 }
 
 const HEADING: &str = "Filters, of which all must hold";
@@ -128,7 +128,7 @@ impl Filter {
             && self.slower_than.is_none_or(|least| took_at_least(least, watched))
             && (!self.errors || is_error(watched))
             && (!self.unanswered || asks(watched))
-            && self.text.as_ref().is_none_or(|wanted| contains(text, wanted))
+            && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 
     /// Whether something that is no message is wanted.
@@ -136,7 +136,7 @@ impl Filter {
         !self.is_about_messages()
             && self.direction.is_none_or(|way| stream.is_some_and(|stream| way.is(stream)))
             && (!self.errors || is_bad)
-            && self.text.as_ref().is_none_or(|wanted| contains(text, wanted))
+            && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 }
 
@@ -187,9 +187,35 @@ fn is_error(watched: &Watched<'_>) -> bool {
     }
 }
 
-fn contains(text: &[u8], wanted: &str) -> bool {
-    let wanted = wanted.as_bytes();
-    wanted.is_empty() || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
+/// A text in which case does not matter, folded.
+#[derive(Clone)]
+struct WantedText(String);
+
+impl FromStr for WantedText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(folded(text)))
+    }
+}
+
+impl WantedText {
+    fn is_in(&self, text: &[u8]) -> bool {
+        let wanted = self.0.as_bytes();
+        if wanted.is_empty() {
+            return true;
+        }
+        // Most frames are, and need no copy.
+        if text.is_ascii() {
+            return text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted));
+        }
+        folded(&String::from_utf8_lossy(text)).contains(&self.0)
+    }
+}
+
+/// The same for letters that differ only in case; by way of upper case, as some have two lower ones.
+fn folded(text: &str) -> String {
+    text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 /// An id as a user types it.
@@ -272,7 +298,7 @@ impl Glob {
 
 #[cfg(test)]
 mod tests {
-    use super::{Glob, contains};
+    use super::{Glob, WantedText};
 
     #[test]
     fn globs() {
@@ -299,8 +325,21 @@ mod tests {
 
     #[test]
     fn case_does_not_matter_in_text() {
-        assert!(contains(b"Hello", "hELLO"));
-        assert!(contains(b"x", ""));
-        assert!(!contains(b"x", "xy"));
+        let cases = [
+            ("hELLO", "Hello", true),
+            ("", "x", true),
+            ("xy", "x", false),
+            ("ärger", "viel ÄRGER", true),
+            ("ÄRGER", "viel ärger", true),
+            ("ärger", "viel Arger", false),
+            ("hello", "ä HELLO", true),
+            ("ΟΔΟΣ", "οδος", true),
+        ];
+        for (wanted, text, is) in cases {
+            let wanted: WantedText = wanted.parse().unwrap();
+            assert_eq!(wanted.is_in(text.as_bytes()), is, "{text}");
+        }
+        let wanted: WantedText = "ärger".parse().unwrap();
+        assert!(wanted.is_in(b"\xff \xc3\x84RGER"));
     }
 }

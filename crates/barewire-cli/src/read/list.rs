@@ -22,6 +22,7 @@ pub(super) struct Listing<'a> {
     links: Vec<Link>,
     held: Held,
     count: Count,
+    ways: text::Ways,
 }
 
 #[derive(Default)]
@@ -42,7 +43,8 @@ impl Sink for Listing<'_> {
             && let Some(happening) = Happening::of(sight)
             && happening.is_wanted(&self.args.filter)
         {
-            if self.args.json { happening.json(self.output)? } else { happening.line(self.output)? }
+            let Self { output, ways, .. } = self;
+            if self.args.json { happening.json(output)? } else { happening.line(output, ways)? }
         }
         Ok(true)
     }
@@ -74,6 +76,7 @@ impl<'a> Listing<'a> {
             links: Vec::new(),
             held: Held::default(),
             count: Count::default(),
+            ways: text::Ways::default(),
         }
     }
 
@@ -96,8 +99,8 @@ impl<'a> Listing<'a> {
             self.hold(seen, wanted)?;
         } else if wanted {
             self.counted(seen);
-            let Self { args, output, links, .. } = self;
-            line(args, output, seen, links)?;
+            let Self { args, output, ways, links, .. } = self;
+            line(args, output, ways, seen, links)?;
         }
         Ok(true)
     }
@@ -143,9 +146,9 @@ impl<'a> Listing<'a> {
         if !wanted {
             return Ok(());
         }
-        let Self { args, output, links, .. } = self;
+        let Self { args, output, ways, links, .. } = self;
         let shown: &[Link] = if seen.place.is_some() { links } else { &[] };
-        let text = output.hold(|output| line(args, output, seen, shown))?;
+        let text = output.hold(|output| line(args, output, ways, seen, shown))?;
         let asks = links.iter().filter(|link| matches!(link.how, How::Asks { .. }));
         let open = asks.filter_map(|link| Some(link.about.as_ref()?.number)).collect();
         let bad = !seen.is_well_formed();
@@ -185,8 +188,14 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn line(args: &Args, output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
-    if args.json { json::line(output, seen, links) } else { text::line(output, seen, links) }
+fn line(
+    args: &Args,
+    output: &mut Output,
+    ways: &mut text::Ways,
+    seen: &Seen<'_>,
+    links: &[Link],
+) -> io::Result<()> {
+    if args.json { json::line(output, seen, links) } else { text::line(output, ways, seen, links) }
 }
 
 /// What there was, and what nobody answered.

@@ -84,6 +84,7 @@ With --json every object has:
 and where it applies:
   id                      as it was written
   method, code            the code of an error, or the one a bad frame is refused with
+  message                 what an error says
   reason, at, detail      the rule a bad frame breaks, where in the frame, in words
   elements                what is in a batch, in order
   note, deep_at           that it is nested deeper than --max-depth, and where in the frame

@@ -7,14 +7,34 @@ use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
 use crate::wire::{Facts, Seen};
 
+/// The column with the direction and the channel: as wide as the widest so far, for nobody knows what comes.
+#[derive(Default)]
+pub(super) struct Ways {
+    width: usize,
+}
+
+impl Ways {
+    pub(super) fn column(&mut self, sigil: char, channel: &str) -> String {
+        if !channel.is_empty() {
+            self.width = self.width.max(channel.len().clamp(LEAST_CHANNEL, MOST_CHANNEL));
+        }
+        format!("{sigil}{channel:<0$} ", self.width)
+    }
+}
+
+/// As in `x99`.
+const LEAST_CHANNEL: usize = 3;
+/// One long name does not move all that follows.
+const MOST_CHANNEL: usize = 12;
+
 /// Number, offset, kind, id, method, size, what it has to do with others. What is wrong with it stands below.
-pub(super) fn line(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+pub(super) fn line(output: &mut Output, ways: &mut Ways, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();
     let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
     let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
     let place = seen.place.map_or(String::new(), |place| {
         let time = place.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
-        format!("{time}{}{} ", place.stream.sigil(), place.channel)
+        format!("{time}{}", ways.column(place.stream.sigil(), place.channel))
     });
     let link = if facts.kind == "batch" { None } else { links.first() };
     let (columns, size, words) =

@@ -17,13 +17,15 @@ struct Line {
     follow: bool,
     #[arg(long)]
     summary: bool,
+    #[arg(long)]
+    frame: bool,
     #[command(flatten)]
     filter: Filter,
 }
 
 fn picture(transcript: &str, filters: &[&str]) -> Picture {
     let line = Line::parse_from([&["read"], filters].concat());
-    assert!(!line.follow && !line.summary);
+    assert!(!line.follow && !line.summary && !line.frame);
     let mut teller = Teller::new(&line.filter, true);
     let mut streams = Streams::new(Limits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
