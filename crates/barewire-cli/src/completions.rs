@@ -1,5 +1,7 @@
 //! `barewire completions`: the command line -> a script that a shell completes it with.
 
+use barewire::proto::mcp::Revision;
+use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 
 use crate::output::Output;
@@ -24,7 +26,29 @@ Examples:
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     // `generate` panics when its output cannot be written, as into a pipe that is closed: it writes into memory.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::command(), "barewire", &mut script);
+    clap_complete::generate(args.shell, &mut command(), "barewire", &mut script);
     std::io::Write::write_all(output, &script)?;
     Ok(Exit::Clean)
+}
+
+/// The command line with the words that there are for some values. When it is parsed they are not needed: whoever takes such a value
+/// says in better words what is wrong with it.
+fn command() -> clap::Command {
+    let ids: Vec<&str> = crate::check::ids().collect();
+    let revisions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+    let known = [
+        ("check", "only", &ids),
+        ("check", "skip", &ids),
+        ("check", "explain", &ids),
+        ("call", "revision", &revisions),
+        ("bench", "revision", &revisions),
+        ("serve", "revision", &revisions),
+    ];
+    crate::command().mut_subcommands(|verb| {
+        let of = |(name, ..): &&(&str, &str, _)| *name == verb.get_name();
+        let options: Vec<_> = known.iter().filter(of).collect();
+        options.into_iter().fold(verb, |verb, (_, option, words)| {
+            verb.mut_arg(option, |arg| arg.value_parser(PossibleValuesParser::new(words.iter().copied())))
+        })
+    })
 }

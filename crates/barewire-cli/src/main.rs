@@ -93,6 +93,7 @@ const HELP: &str = "\
 
 const EXAMPLES: &str = "\
 Examples:
+  barewire check -- server             whether it keeps to MCP, and what to mend where it does not
   barewire demo                        see the grammar at work
   barewire read server.log             what is in it, a line a frame
   barewire read --frame 3 server.log   one frame, member by member

@@ -140,6 +140,26 @@ fn bash_completes_a_verb_and_an_option() {
     if let Some(verbs) = ask(&["barewire", "exp"]) {
         assert_eq!(verbs, "explain\n");
         assert_eq!(ask(&["barewire", "read", "--max-"]).as_deref(), Some("--max-frame\n--max-depth\n"));
+        for option in ["--only", "--skip", "--explain"] {
+            assert_eq!(ask(&["barewire", "check", option, "stdout-"]).as_deref(), Some("stdout-purity\n"));
+        }
+        for verb in ["bench", "call", "serve"] {
+            let revisions = ask(&["barewire", verb, "--revision", "2025-1"]);
+            assert_eq!(revisions.as_deref(), Some("2025-11-25\n"), "{verb}");
+        }
+    }
+}
+
+/// The words that shells offer are not held against who types another one: that is told in words of our own.
+#[test]
+fn what_is_offered_changes_no_error() {
+    for (args, why) in [
+        (&["check", "--explain", "stdout"][..], "barewire: there is no check stdout\n"),
+        (&["check", "--only"], "error: a value is required for '--only <ID>' but none was supplied\n\n"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_barewire")).args(args).output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.starts_with(why), "{told}");
     }
 }
 

@@ -147,6 +147,11 @@ Exit codes: 0 nothing found, 1 findings of at least --fail-on, or a baseline wit
 not found any more, 2 it could not run, 3 something that should have been checked could not be. A
 check that keeps those of --only from being made is reported with them.";
 
+/// What the checks are called.
+pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
+    catalogue::all().map(|check| check.id)
+}
+
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {
         return catalogue::list(output, args.json.is_some());
