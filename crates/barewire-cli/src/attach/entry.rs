@@ -14,6 +14,8 @@ pub(super) enum Entry {
     Program(Program),
     /// It starts a program through `barewire tap`.
     Attached(Attached),
+    /// So it does, but not as we would have written it; what tap starts.
+    ByHand(String),
     /// It connects to a URL.
     Url(String),
     /// It cannot be told.
@@ -37,8 +39,8 @@ pub(super) struct Attached {
     args: Args,
     /// Which of the arguments is the program.
     inner: usize,
-    /// Where captures go, if that is told.
-    pub(super) record: Option<String>,
+    /// Where captures go.
+    pub(super) record: String,
     had_args: bool,
 }
 
@@ -55,29 +57,34 @@ impl Entry {
             return Self::Odd("is no object");
         }
         let member = |name| document.member(entry, name);
+        let told = |name| document.string(&member(name)?.value);
+        let url = || ["url", "serverUrl", "httpUrl"].into_iter().find_map(told);
         let Some(command) = member("command") else {
-            let url = ["url", "serverUrl", "httpUrl"].into_iter().find_map(member);
-            return match url.and_then(|url| document.string(&url.value)) {
-                Some(url) => Self::Url(url),
-                None => Self::Odd("has neither a command nor a url"),
-            };
+            return url().map_or(Self::Odd("has neither a command nor a url"), Self::Url);
         };
         if document.string(&command.value).is_none() {
             return Self::Odd("has a command that is no text");
         }
+        // Where both are there the type says which one is meant, unless we have written the command.
+        let remote = if told("type").is_some_and(|kind| kind != "stdio") { url() } else { None };
+        let direct = |command, args| match remote {
+            Some(url) => Self::Url(url),
+            None => Self::Program(Program { command, args }),
+        };
         let args = match member("args") {
-            None => return Self::Program(Program { command, args: None }),
+            None => return direct(command, None),
             Some(args) if !document.is_array(&args.value) => return Self::Odd("has args that are no array"),
             Some(args) => {
                 let elements = document.children(&args.value).into_iter().map(|child| child.value);
                 Args { elements: elements.collect(), value: args.value }
             }
         };
-        match Attached::find(document, &command, &args) {
-            Some((inner, record, had_args)) => {
+        match Tapped::find(document, &command, &args) {
+            Some(Tapped::Attached { inner, record, had_args }) => {
                 Self::Attached(Attached { command, args, inner, record, had_args })
             }
-            None => Self::Program(Program { command, args: Some(args) }),
+            Some(Tapped::ByHand { program }) => Self::ByHand(program),
+            None => direct(command, Some(args)),
         }
     }
 }
@@ -126,9 +133,21 @@ impl Program {
     }
 }
 
-impl Attached {
+/// An entry in which `tap` comes first.
+enum Tapped {
     /// Which argument is the program, where captures go, and whether there were arguments before.
-    fn find(document: &Document<'_>, command: &Child, args: &Args) -> Option<(usize, Option<String>, bool)> {
+    Attached {
+        inner: usize,
+        record: String,
+        had_args: bool,
+    },
+    ByHand {
+        program: String,
+    },
+}
+
+impl Tapped {
+    fn find(document: &Document<'_>, command: &Child, args: &Args) -> Option<Self> {
         let said: Vec<Option<String>> =
             args.elements.iter().map(|element| document.string(element)).collect();
         let is = |at: usize, what: &str| said.get(at).is_some_and(|it| it.as_deref() == Some(what));
@@ -136,16 +155,20 @@ impl Attached {
             return None;
         }
         let inner = 1 + (1..said.len()).find(|at| is(*at, "--"))?;
-        said.get(inner)?.as_ref()?;
+        let program = said.get(inner)?.clone()?;
+        // We write where captures go, and before everything else.
         let joined = said[1].as_deref().and_then(|it| it.strip_prefix("--record=")).map(str::to_owned);
         let had_args = joined.is_none();
-        let record = joined.or_else(|| if is(1, "--record") { said[2].clone() } else { None });
-        // Also what somebody wrote by hand is unwrapped, if it is surely ours.
-        let program = document.string(&command.value)?;
-        let is_ours = program.rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("barewire"));
-        (record.is_some() || is_ours).then_some((inner, record, had_args))
+        if let Some(record) = joined.or_else(|| if is(1, "--record") { said[2].clone() } else { None }) {
+            return Some(Self::Attached { inner, record, had_args });
+        }
+        let starts = document.string(&command.value)?;
+        let is_ours = starts.rsplit(['/', '\\']).next().is_some_and(|name| name.starts_with("barewire"));
+        is_ours.then_some(Self::ByHand { program })
     }
+}
 
+impl Attached {
     /// What tap starts, without its arguments.
     pub(super) fn command(&self, document: &Document<'_>) -> String {
         document.string(&self.args.elements[self.inner]).expect("it was read")

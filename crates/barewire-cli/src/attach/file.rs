@@ -85,21 +85,40 @@ impl Config {
             }
             Ok(Done::Changed) => Err(Failure::new(format!("{known} was changed by somebody else meanwhile: nothing is written"))
                 .hint("try again; if the host is running and writes this file, close it first")),
-            Err(error) => Err(Failure::new(format!("cannot write {known}: {error}"))
+            Err(Stuck::Writing(error)) => Err(Failure::new(format!("cannot write {known}: {error}"))
                 .hint("the file is as it was; a new one is made beside it first, so its folder must be writable and have room")),
+            Err(Stuck::Owner(error)) => {
+                let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
+                let why = format!("a new file cannot be given to its owner and group, {uid}:{gid}: {error}");
+                Err(Failure::new(format!("cannot write {known}: {why}"))
+                    .hint("the file is as it was; root can do it, and its owner if they are in that group"))
+            }
         }
     }
 
-    fn write_beside(&self, beside: &Path, text: &str) -> io::Result<()> {
+    fn write_beside(&self, beside: &Path, text: &str) -> Result<(), Stuck> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(beside)?;
         file.write_all(text.as_bytes())?;
         let made = file.metadata()?;
         if (made.uid(), made.gid()) != (self.metadata.uid(), self.metadata.gid()) {
-            fchown(&file, Some(self.metadata.uid()), Some(self.metadata.gid()))?;
+            fchown(&file, Some(self.metadata.uid()), Some(self.metadata.gid())).map_err(Stuck::Owner)?;
         }
         // After the owner: changing that takes some of the bits away.
         file.set_permissions(fs::Permissions::from_mode(self.metadata.mode() & 0o7777))?;
-        file.sync_all()
+        Ok(file.sync_all()?)
+    }
+}
+
+/// What could not be done.
+enum Stuck {
+    Writing(io::Error),
+    /// Only who may do everything gives a file away, or to a group that they are not in.
+    Owner(io::Error),
+}
+
+impl From<io::Error> for Stuck {
+    fn from(error: io::Error) -> Self {
+        Self::Writing(error)
     }
 }
 

@@ -122,7 +122,17 @@ impl<'a> Document<'a> {
         if !self.is_object(object) {
             return None;
         }
-        self.children(object).into_iter().rfind(|child| self.string(&child.key).as_deref() == Some(name))
+        self.children(object).into_iter().rfind(|child| self.is_named(child, name))
+    }
+
+    /// Whether there are several members of this name.
+    pub(super) fn has_several(&self, object: &Range<usize>, name: &str) -> bool {
+        self.is_object(object)
+            && self.children(object).iter().filter(|child| self.is_named(child, name)).count() > 1
+    }
+
+    fn is_named(&self, member: &Child, name: &str) -> bool {
+        self.string(&member.key).as_deref() == Some(name)
     }
 }
 

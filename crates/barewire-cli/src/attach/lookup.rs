@@ -17,12 +17,16 @@ pub(super) struct Lookup {
     pub(super) failures: Vec<Failure>,
     /// The folder that is worked in.
     here: PathBuf,
+    /// Whose configurations they are, if that is known.
+    host: Option<Host>,
 }
 
 /// An entry.
 pub(super) struct Match<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
+    /// The file, and where in it if there is another one of this name in the same.
+    pub(super) place: String,
     /// Where else there is one of this name, which the host does not take.
     pub(super) others: Vec<String>,
 }
@@ -33,8 +37,11 @@ impl Lookup {
             .map_err(|error| Failure::new(format!("cannot tell which folder is worked in: {error}")))?;
         // Hosts know it without symlinks.
         let here = std::fs::canonicalize(&here).unwrap_or(here);
-        let mut lookup = Self { configs: Vec::new(), failures: Vec::new(), here };
-        let Some(host) = which.to_str().and_then(Host::named) else {
+        let named = which.to_str().and_then(Host::named);
+        // By the name that was typed: what it links to may be called anything.
+        let host = named.or_else(|| Host::of(&std::path::absolute(which).ok()?));
+        let mut lookup = Self { configs: Vec::new(), failures: Vec::new(), here, host };
+        let Some(host) = named else {
             lookup.configs.push(Config::read(which)?.ok_or_else(|| missing(which))?);
             return Ok(lookup);
         };
@@ -72,7 +79,7 @@ impl Lookup {
                 }
             };
             for server in servers(&document) {
-                let rank = self.rank(&server.scope, order);
+                let rank = self.rank(&server, order);
                 match rank {
                     Some(rank) if server.name == wanted => found.push((rank, config, server)),
                     Some(_) => names.push(server.name),
@@ -86,19 +93,29 @@ impl Lookup {
         let Some((_, config, server)) = found.next() else {
             return Err(broken.unwrap_or_else(|| self.unknown(wanted, elsewhere, &names)));
         };
-        Ok(Match {
-            config,
-            server,
-            others: found.map(|(_, config, server)| place(config, &server.scope)).collect(),
-        })
+        let others: Vec<_> = found.collect();
+        let is_here = |other: &Config| std::ptr::eq(other, config);
+        let place = if others.iter().any(|(_, other, _)| is_here(other)) {
+            format!("{}, {}", name(config.path()), within(&server))
+        } else {
+            name(config.path())
+        };
+        let elsewhere = |(_, other, server): &(_, &Config, Server)| match server.scope {
+            Scope::File if !is_here(other) => name(other.path()),
+            _ => format!("{}, {},", name(other.path()), within(server)),
+        };
+        Ok(Match { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
 
     /// In which order the host looks; `None` if it does not, where we are.
-    pub(super) fn rank(&self, scope: &Scope, order: usize) -> Option<usize> {
-        match scope {
-            Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder)),
-            Scope::File => Some(DEEPEST + order),
-        }
+    fn rank(&self, server: &Server, order: usize) -> Option<(usize, bool)> {
+        let rank = match &server.scope {
+            Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder))?,
+            Scope::File => DEEPEST + order,
+        };
+        // VS Code reads `servers`; what is named as with others may have been copied there.
+        let is_foreign = self.host == Some(Host::VsCode) && server.place == ["mcpServers"];
+        Some((rank, is_foreign))
     }
 
     fn unknown(&self, wanted: &str, elsewhere: Option<Scope>, names: &[String]) -> Failure {
@@ -117,10 +134,11 @@ impl Lookup {
     }
 }
 
-pub(super) fn place(config: &Config, scope: &Scope) -> String {
-    match scope {
-        Scope::File => name(config.path()),
-        Scope::Project(folder) => format!("{}, for {},", name(config.path()), shown(folder.as_bytes(), 200)),
+/// Where in its file a server stands.
+fn within(server: &Server) -> String {
+    match &server.scope {
+        Scope::File => format!("under {}", server.place.join(" → ")),
+        Scope::Project(folder) => format!("for {}", shown(folder.as_bytes(), 200)),
     }
 }
 

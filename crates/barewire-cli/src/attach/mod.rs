@@ -25,6 +25,7 @@ use hosts::Host;
 use jsonc::Document;
 use lookup::{Lookup, Match};
 use record::Record;
+use servers::Server;
 
 /// Let a host start one of its servers through barewire tap, which records what they say to each other.
 ///
@@ -114,11 +115,11 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     let program = match Entry::read(&document, &found.server.entry) {
         Entry::Program(program) => program,
         Entry::Attached(attached) => {
-            let to =
-                attached.record.map(|record| format!(", captures go to {}", shown(record.as_bytes(), 300)));
-            say(&format!("{called} is attached already{}", to.unwrap_or_default()));
+            let to = shown(attached.record.as_bytes(), 300);
+            say(&format!("{called} is attached already, captures go to {to}"));
             return Ok(Exit::Clean);
         }
+        Entry::ByHand(_) => return Err(by_hand(&called)),
         Entry::Url(url) => return Err(over_http(&called, &url)),
         Entry::Odd(why) => {
             return Err(Failure::new(format!("{called} in {} {why}", name(found.config.path()))));
@@ -142,9 +143,9 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     }
     record.make_folder()?;
     found.config.replace(&text)?;
-    say(&format!("attached {called} in {}", name(found.config.path())));
+    say(&format!("attached {called} in {}", found.place));
     say(&format!("captures go to {} ({})", shown(record.path.as_bytes(), 300), record.filled_in()));
-    said_after(&found);
+    said_after(&found, &document);
     Ok(Exit::Clean)
 }
 
@@ -154,9 +155,13 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     let found = lookup.find(server)?;
     let document = found.config.document()?;
     let called = shown(server.as_bytes(), 60);
-    let Entry::Attached(attached) = Entry::read(&document, &found.server.entry) else {
-        say(&format!("{called} is not attached"));
-        return Ok(Exit::Clean);
+    let attached = match Entry::read(&document, &found.server.entry) {
+        Entry::Attached(attached) => attached,
+        Entry::ByHand(_) => return Err(by_hand(&called)),
+        Entry::Program(_) | Entry::Url(_) | Entry::Odd(_) => {
+            say(&format!("{called} is not attached"));
+            return Ok(Exit::Clean);
+        }
     };
     let edits = attached.detach(&document);
     let text = edited(document.text(), &edits);
@@ -171,20 +176,22 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
         return dry_run(&found, &edits, output);
     }
     found.config.replace(&text)?;
-    say(&format!("detached {called} in {}", name(found.config.path())));
+    say(&format!("detached {called} in {}", found.place));
     if attached.leaves_empty_args(&document) {
         say("it had no args before; as the entry was changed meanwhile, an empty list stays");
     }
-    said_after(&found);
+    said_after(&found, &document);
     Ok(Exit::Clean)
 }
 
 /// The text after the way there and back, if there is one.
 fn restored(text: &str, found: &Match<'_>) -> Option<String> {
     let document = Document::parse(text).ok()?;
-    let same = servers::servers(&document)
-        .into_iter()
-        .find(|server| server.name == found.server.name && server.scope == found.server.scope)?;
+    let is_same = |server: &Server| {
+        let Server { name, scope, place, .. } = &found.server;
+        (&server.name, &server.scope, &server.place) == (name, scope, place)
+    };
+    let same = servers::servers(&document).into_iter().find(is_same)?;
     match Entry::read(&document, &same.entry) {
         Entry::Attached(attached) => Some(edited(text, &attached.detach(&document))),
         _ => None,
@@ -199,12 +206,13 @@ fn dry_run(found: &Match<'_>, edits: &[Edit], output: &mut Output) -> Result<Exi
 }
 
 /// What the user has to know when a file was changed.
-fn said_after(found: &Match<'_>) {
+fn said_after(found: &Match<'_>, document: &Document<'_>) {
     let path = found.config.path();
-    if found.server.is_again {
-        say(
-            "the name stands there more than once: the last entry is the one that hosts take, and it was changed",
-        );
+    let Server { entry, again, .. } = &found.server;
+    let mut own = ["command", "args"].into_iter().filter(|name| document.has_several(entry, name));
+    if let Some(name) = again.as_deref().or_else(|| own.next()) {
+        let name = shown(name.as_bytes(), 200);
+        say(&format!("{name} stands there more than once: hosts take the last, and that was changed"));
     }
     for other in &found.others {
         say(&format!("{other} has a server of this name as well, and was not changed"));
@@ -218,6 +226,15 @@ fn said_after(found: &Match<'_>) {
     let restart =
         Host::of(path).map_or("restart the host: it starts its servers when it starts itself", Host::restart);
     say(restart);
+}
+
+/// Neither ours to take off nor in need of us.
+fn by_hand(server: &str) -> Failure {
+    let why = format!("{server} is started through barewire tap already, and not as attach writes it");
+    Failure::new(why).hint(
+        "it is left alone: detach takes off only what attach has put there; change its args by hand, \
+         as by a --record FILE for captures",
+    )
 }
 
 fn over_http(server: &str, url: &str) -> Failure {

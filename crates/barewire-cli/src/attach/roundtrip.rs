@@ -188,7 +188,7 @@ proptest! {
             prop_assert!(args[..cut].concat().starts_with("tap--record"));
 
             let Entry::Attached(wrapped) = Entry::read(&second, &now.entry) else { panic!("not attached: {attached}") };
-            prop_assert_eq!(wrapped.record.as_deref(), Some("/s/é \"x\"-%t.wire"));
+            prop_assert_eq!(&wrapped.record, "/s/é \"x\"-%t.wire");
             prop_assert_eq!(edited(&attached, &wrapped.detach(&second)), before.clone());
         }
     }

@@ -12,8 +12,10 @@ pub(super) struct Server {
     /// What stands under its name.
     pub(super) entry: Range<usize>,
     pub(super) scope: Scope,
-    /// Whether another entry before it has the same name, which hosts ignore.
-    pub(super) is_again: bool,
+    /// The names of the members that it stands in.
+    pub(super) place: &'static [&'static str],
+    /// A name on the way to it, or its own, that stands there more than once; hosts take the last.
+    pub(super) again: Option<String>,
 }
 
 /// For whom a server is there.
@@ -30,49 +32,78 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     let root = document.root();
     let mut all = Vec::new();
     for path in PLACES {
-        let mut place = Some(root.clone());
-        for name in *path {
-            place = place.and_then(|object| document.member(&object, name)).map(|member| member.value);
-        }
-        if let Some(object) = place {
-            take(document, &object, &Scope::File, &mut all);
-        }
+        let start = Named { name: String::new(), value: root.clone(), again: None };
+        all.extend(
+            at(document, start, path).into_iter().flat_map(|it| take(document, &it, &Scope::File, path)),
+        );
     }
-    if let Some(projects) = document.member(&root, "projects") {
-        for project in document.children(&projects.value) {
-            let scope = document.string(&project.key).map(Scope::Project);
-            let servers = document.member(&project.value, "mcpServers");
-            if let (Some(scope), Some(servers)) = (scope, servers) {
-                take(document, &servers.value, &scope, &mut all);
+    let start = Named { name: String::new(), value: root, again: None };
+    for project in at(document, start, &["projects"]).iter().flat_map(|projects| members(document, projects))
+    {
+        let scope = Scope::Project(project.name.clone());
+        let servers = at(document, project, PROJECT);
+        all.extend(servers.into_iter().flat_map(|it| take(document, &it, &scope, PROJECT)));
+    }
+    all
+}
+
+/// A member that hosts take.
+struct Named {
+    name: String,
+    value: Range<usize>,
+    /// What stands more than once on the way to it.
+    again: Option<String>,
+}
+
+/// What stands in an object under these names, one in the other.
+fn at(document: &Document<'_>, start: Named, path: &[&str]) -> Option<Named> {
+    path.iter().try_fold(start, |object, name| {
+        let again =
+            object.again.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
+        let value = document.member(&object.value, name)?.value;
+        Some(Named { name: (*name).to_owned(), value, again })
+    })
+}
+
+/// The members of an object, each name once. A name that is no text is none that somebody could type.
+fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
+    let mut all: Vec<Named> = Vec::new();
+    if !document.is_object(&object.value) {
+        return all;
+    }
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for member in document.children(&object.value) {
+        let Some(name) = document.string(&member.key) else { continue };
+        match known.entry(name.clone()) {
+            Entry::Occupied(at) => {
+                let one = &mut all[*at.get()];
+                one.value = member.value;
+                one.again.get_or_insert(name);
+            }
+            Entry::Vacant(unknown) => {
+                unknown.insert(all.len());
+                all.push(Named { name, value: member.value, again: object.again.clone() });
             }
         }
     }
     all
 }
 
-fn take(document: &Document<'_>, object: &Range<usize>, scope: &Scope, all: &mut Vec<Server>) {
-    if !document.is_object(object) {
-        return;
-    }
-    let mut known: HashMap<String, usize> = HashMap::new();
-    for member in document.children(object) {
-        // A name that is no text is none that somebody could type.
-        let Some(name) = document.string(&member.key) else { continue };
-        match known.entry(name.clone()) {
-            Entry::Occupied(at) => {
-                let server = &mut all[*at.get()];
-                (server.entry, server.is_again) = (member.value, true);
-            }
-            Entry::Vacant(unknown) => {
-                unknown.insert(all.len());
-                all.push(Server { name, entry: member.value, scope: scope.clone(), is_again: false });
-            }
-        }
-    }
+fn take(
+    document: &Document<'_>,
+    object: &Named,
+    scope: &Scope,
+    place: &'static [&'static str],
+) -> Vec<Server> {
+    let server =
+        |Named { name, value, again }| Server { name, entry: value, scope: scope.clone(), place, again };
+    members(document, object).into_iter().map(server).collect()
 }
 
 /// Where the hosts keep them: Claude Desktop, Claude Code and most others; VS Code; VS Code's settings, in two spellings.
 const PLACES: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
+/// And those of one folder.
+const PROJECT: &[&str] = &["mcpServers"];
 
 #[cfg(test)]
 mod tests {
@@ -90,19 +121,23 @@ mod tests {
         let document = Document::parse(text).expect("it is good");
         let all = servers(&document);
         let names: Vec<_> =
-            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.is_again)).collect();
+            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.again.as_deref())).collect();
         assert_eq!(
             names,
             [
-                ("one", "{}", false),
-                ("two", "{}", false),
-                ("odd", "1", false),
-                ("vs", "{}", false),
-                ("set", "{}", false),
-                ("one", "{\"command\": \"x\"}", true),
+                ("one", "{}", Some("mcpServers")),
+                ("two", "{}", Some("mcpServers")),
+                ("odd", "1", Some("mcpServers")),
+                ("vs", "{}", None),
+                ("set", "{}", None),
+                ("one", "{\"command\": \"x\"}", Some("one")),
             ]
         );
         assert!(all[5].scope == Scope::Project("/a".into()));
+        let text = r#"{"projects": {"/a": {"mcpServers": {"s": 1}}, "/a": {"mcpServers": {"s": 2}}}}"#;
+        let all = servers(&Document::parse(text).expect("it is good"));
+        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.again.as_deref())).collect();
+        assert_eq!(found, [("2", Some("/a"))]);
         for none in ["1", "[]", "{}", "{\"mcpServers\":[]}", "{\"mcpServers\":null,\"projects\":[{}]}"] {
             assert!(servers(&Document::parse(none).expect("it is good")).is_empty(), "{none}");
         }

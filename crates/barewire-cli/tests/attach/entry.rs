@@ -132,15 +132,38 @@ fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
 }
 
 #[test]
-fn what_was_wrapped_by_hand_is_unwrapped() {
+fn what_was_wrapped_by_hand_is_told_and_left_alone() {
     let place = Place::new();
-    place.write(
-        "c.json",
-        r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#,
-    );
-    assert!(place.done(&["attach", "c.json"]).0.contains("s  attached  a"));
-    place.done(&["detach", "c.json", "s"]);
-    assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
+    let before =
+        r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#;
+    place.write("c.json", before);
+    assert!(place.done(&["attach", "c.json"]).0.contains("s  by hand   a"));
+    for verb in ["attach", "detach"] {
+        let said = place.failed(&[verb, "c.json", "s"]);
+        assert!(said.contains("s is started through barewire tap already, and not as attach"), "{said}");
+        assert!(said.contains("hint: it is left alone: detach takes off only what attach has put"), "{said}");
+    }
+    assert_eq!(place.read("c.json"), before);
+}
+
+/// What stands twice is taken by hosts as it stands last; who looks at the first should know.
+#[test]
+fn what_stands_twice_is_told() {
+    let place = Place::new();
+    for (name, before) in [
+        ("s", r#"{"mcpServers":{"s":{"command":"a"},"s":{"command":"b"}}}"#),
+        ("mcpServers", r#"{"mcpServers":{"s":{"command":"a"}},"mcpServers":{"s":{"command":"b"}}}"#),
+        ("command", r#"{"mcpServers":{"s":{"command":"a","command":"b"}}}"#),
+        ("args", r#"{"mcpServers":{"s":{"command":"a","args":["1"],"args":["2"]}}}"#),
+        ("servers", r#"{"mcp":{"servers":{"s":{"command":"a"}},"servers":{"s":{"command":"b"}}}}"#),
+    ] {
+        place.write("c.json", before);
+        let told =
+            format!("\n{name} stands there more than once: hosts take the last, and that was changed\n");
+        assert!(place.done(&attach("c.json", "s")).1.contains(&told), "{before}");
+        assert!(place.done(&["detach", "c.json", "s"]).1.contains(&told), "{before}");
+        assert_eq!(place.read("c.json"), before);
+    }
 }
 
 /// What a host would start is started: the server answers through the tap, every start has a capture of its own, and what is

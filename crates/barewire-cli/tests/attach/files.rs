@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -93,6 +94,56 @@ fn a_file_of_somebody_else_stays_theirs() {
     assert_eq!((owned.uid(), owned.gid()), (12345, 54321));
 }
 
+/// A folder in which anybody may write, and in it a file of a group that we are not in.
+#[test]
+fn that_a_file_cannot_be_given_to_its_group_is_told() {
+    let place = Place::new();
+    let path = place.write("c.json", SHAPES[0].1);
+    if std::os::unix::fs::chown(&path, Some(65534), Some(54321)).is_err() {
+        // Only who may do everything can make such a file, and be somebody else.
+        return;
+    }
+    fs::set_permissions(&place.0, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let mut command = place.command(env!("CARGO_BIN_EXE_barewire"));
+    let Ok(output) = command.args(attach("c.json", "s")).uid(65534).gid(65534).output() else {
+        // The program stands where nobody else may look.
+        return;
+    };
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("a new file cannot be given to its owner and group, 65534:54321: "), "{said}");
+    assert!(said.contains("hint: the file is as it was; ") && !said.contains("writable"), "{said}");
+    assert_eq!(place.read("c.json"), SHAPES[0].1);
+    assert_eq!(place.files(), ["c.json"], "what was begun is removed");
+}
+
+/// VS Code reads `servers`; that it also says `mcpServers` in the file is no reason to change that.
+#[test]
+fn of_two_in_one_file_the_one_that_the_host_reads_is_changed_and_named() {
+    let place = Place::new();
+    let before = r#"{"mcpServers":{"s":{"command":"a"}},"servers":{"s":{"command":"b"}}}"#;
+    let path = place.write(".vscode/mcp.json", before);
+    let path = path.display();
+    for config in ["vscode", ".vscode/mcp.json"] {
+        let (_, said) = place.done(&attach(config, "s"));
+        let now: Value = serde_json::from_str(&place.read(".vscode/mcp.json")).expect("JSON");
+        assert_eq!(
+            (&now["mcpServers"]["s"]["command"], &now["servers"]["s"]["command"]),
+            (&json!("a"), &json!("/b/barewire"))
+        );
+        assert!(said.starts_with(&format!("attached s in {path}, under servers\n")), "{said}");
+        let other =
+            format!("\n{path}, under mcpServers, has a server of this name as well, and was not changed\n");
+        assert!(said.contains(&other), "{said}");
+        let (_, said) = place.done(&["detach", config, "s"]);
+        assert!(said.starts_with(&format!("detached s in {path}, under servers\n")), "{said}");
+        assert_eq!(place.read(".vscode/mcp.json"), before);
+    }
+    // Where it is not known whose file it is, most others read `mcpServers`.
+    place.write("c.json", before);
+    assert!(place.done(&attach("c.json", "s")).1.contains("c.json, under mcpServers\n"));
+}
+
 #[test]
 fn hosts_are_known_by_name() {
     let place = Place::new();
@@ -146,6 +197,9 @@ fn claude_code_has_three_scopes() {
         said.contains("Claude Code writes this file itself") && said.contains("start Claude Code again"),
         "{said}"
     );
+    assert!(said.contains(&format!("attached all in {here}/.claude.json, for {here}\n")), "{said}");
+    assert!(said.contains(&format!("{here}/.claude.json, under mcpServers, has a server of this")), "{said}");
+    assert!(said.contains(&format!("\n{here}/.mcp.json has a server of this name as well")), "{said}");
     let now: Value = serde_json::from_str(&place.read(".claude.json")).expect("JSON");
     assert_eq!(now["projects"][&here]["mcpServers"]["all"]["command"], "/b/barewire");
     assert_eq!(now["mcpServers"], own["mcpServers"]);

@@ -75,7 +75,8 @@ fn without_a_server_they_are_listed_without_their_secrets() {
 fn what_cannot_be_attached_is_told_and_left_alone() {
     let place = Place::new();
     let before = r#"{"mcpServers":{"files":{"command":"a"},"web":{"type":"http","url":"https://x.example/mcp?key=SECRET"},
-        "odd":{"command":1},"list":[],"args":{"command":"a","args":"b"}}}"#;
+        "odd":{"command":1},"list":[],"args":{"command":"a","args":"b"},
+        "both":{"type":"http","url":"https://x.example/mcp","command":"a","args":[]}}}"#;
     place.write("c.json", before);
     let said = place.failed(&["attach", "c.json", "flies"]);
     assert!(
@@ -89,6 +90,11 @@ fn what_cannot_be_attached_is_told_and_left_alone() {
     );
     assert!(said.contains("hint: barewire tap --http 127.0.0.1:8808 --to https://x.example/mcp"), "{said}");
     assert!(!said.contains("SECRET"), "{said}");
+    let said = place.failed(&["attach", "c.json", "both"]);
+    assert!(
+        said.contains("both is reached over HTTP, at https://x.example/mcp: there is no program"),
+        "{said}"
+    );
     assert!(place.failed(&["attach", "c.json", "odd"]).contains("has a command that is no text"));
     assert!(place.failed(&["attach", "c.json", "list"]).contains("is no object"));
     assert!(place.failed(&["attach", "c.json", "args"]).contains("has args that are no array"));
