@@ -48,23 +48,14 @@ impl Detector {
             let (secret, value) = (secret(&name)?, value.into_encoded_bytes());
             (secret.fits(&value, Place::Assigned) && !is_everywhere(&value)).then_some(value)
         });
-        let mut known: Vec<Vec<u8>> = more
+        let known = more
             .into_iter()
             .chain(of_env)
             // What is short stands anywhere by chance.
             .filter(|value| (LEAST_KNOWN..=MOST_KNOWN).contains(&value.len()))
             .take(MOST_VARIABLES)
-            .collect();
-        for index in 0..known.len() {
-            // As it stands in a string of JSON, if that is different.
-            let text = String::from_utf8_lossy(&known[index]);
-            let quoted = serde_json::Value::from(text).to_string();
-            let inner = &quoted.as_bytes()[1..quoted.len() - 1];
-            if inner != known[index] {
-                known.push(inner.to_vec());
-            }
-        }
-        Self { known: known.into_iter().map(|text| Finder::new(&text).into_owned()).collect() }
+            .flat_map(written);
+        Self { known: known.map(|text| Finder::new(&text).into_owned()).collect() }
     }
 
     /// Whether nothing in a text, which is whole, is a secret.
@@ -167,14 +158,42 @@ impl Hits<'_> {
     }
 }
 
+/// All ways in which a secret is written: as it is, in strings of JSON in each other, and in a URL. Most have only one.
+fn written(value: Vec<u8>) -> Vec<Vec<u8>> {
+    let escaped = |text: &Vec<u8>| {
+        let quoted = serde_json::Value::from(String::from_utf8_lossy(text)).to_string();
+        Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
+    };
+    let mut ways: Vec<Vec<u8>> = std::iter::successors(Some(value.clone()), escaped).take(DEEPEST).collect();
+    // A program leaves as they are those signs that its language does; forms have a plus for a space.
+    for (kept, space) in
+        [("-_.~", "%20"), ("-_.~/", "%20"), ("-_.~!*'()", "%20"), ("-_.~", "+"), ("-_.*", "+")]
+    {
+        let encode = |byte: &u8| match byte {
+            b' ' => space.to_owned(),
+            byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(byte) => {
+                char::from(*byte).into()
+            }
+            byte => format!("%{byte:02X}"),
+        };
+        ways.push(value.iter().map(encode).collect::<String>().into_bytes());
+    }
+    ways.sort_unstable();
+    ways.dedup();
+    ways
+}
+
 /// The shortest secret that is looked for everywhere: a shorter one stands anywhere by chance.
 const LEAST_KNOWN: usize = 8;
 
 /// Of less, nobody learns anything.
 const LEAST_BEGUN: usize = 4;
 
-/// The longest one: as much has to be held back of every piece.
+/// The longest one: as much, and what escapes it, has to be held back of every piece.
 const MOST_KNOWN: usize = 4 * 1024;
+
+/// A message, JSON in it, and JSON in that.
+const DEEPEST: usize = 4;
 
 /// Every one of them is looked for in every line.
 const MOST_VARIABLES: usize = 64;
