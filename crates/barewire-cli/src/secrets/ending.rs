@@ -3,6 +3,7 @@
 use memchr::{memchr_iter, memchr2};
 
 use super::shapes::{is_token, separates};
+use super::view::blank;
 
 /// What ends a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +73,9 @@ pub(super) enum Element {
 /// What stands between two strings of an array: a quote, a comma, a quote; either behind so many backslashes.
 pub(super) fn element(text: &[u8], slashes: usize, more: bool) -> Element {
     let mut at = 0;
-    for (spaces, slashes, sign) in
-        [(0, slashes, b'"'), (MOST_BETWEEN, 0, b','), (MOST_BETWEEN, slashes, b'"')]
-    {
+    for (spaced, slashes, sign) in [(false, slashes, b'"'), (true, 0, b','), (true, slashes, b'"')] {
         let rest = &text[at..];
-        let blank = rest.iter().take(spaces).take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let blank = if spaced { blank(rest) } else { 0 };
         let slashed = rest[blank..].iter().take_while(|b| **b == b'\\').count();
         match rest.get(blank + slashed) {
             None if more && slashed <= slashes => return Element::Undecided,
@@ -106,5 +105,5 @@ pub(super) fn cookie(text: &[u8], more: bool) -> Element {
 /// Longer names are none.
 const LONGEST_COOKIE: usize = 128;
 
-/// White space between the elements of an array.
+/// Signs between two cookies.
 const MOST_BETWEEN: usize = 32;

@@ -1,12 +1,16 @@
-//! The bytes of one line, whole or in pieces -> what of them is plain, and what is secret.
+//! The bytes of a line, whole or in pieces -> what of them is plain, and what is secret.
 //!
 //! A line that is too long to be kept comes in pieces, and a secret may begin in one and end in another. So the end of a piece is held
 //! back for the next one: as much as is needed to see a name with its value, or a token whole. Once a secret has begun, what belongs
 //! to it is told until its end is there, however many pieces that takes.
+//!
+//! A line of a text of many is told at once, and nothing of it waits for the next one. But its end is kept, and what could not be decided
+//! there is looked at again with the next line: the value of a name may stand in it.
 
 use super::Kind;
 use super::ending::{Element, Ending, cookie, element};
-use super::hits::Detector;
+use super::hits::{Detector, Hit, Hits};
+use super::named::LONGEST_OBJECT;
 use super::view::{BEHIND, Found};
 
 /// Whoever is told what stands in a line, in order.
@@ -24,14 +28,31 @@ pub(crate) trait Reader {
     fn number(&mut self, quote: &[u8], number: &[u8], kind: Kind);
 }
 
+/// What comes behind a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// More of the same line.
+    Piece,
+    /// Another line of the same text.
+    Line,
+    /// Nothing that has to do with it.
+    Nothing,
+}
+
 /// A line that is being read.
 #[derive(Default)]
 pub(crate) struct Line {
     state: State,
-    /// What is not passed on yet.
+    /// What is looked at again with what comes next.
     held: Vec<u8>,
+    /// So much of it is told already.
+    told: usize,
     /// Up to here it was looked at.
     looked: usize,
+    /// Behind a string of an array, or a cookie: the end of it.
+    floor: usize,
+    /// The hits in what is told that were not decided when their line ended.
+    undecided: Vec<Hit>,
     /// Colons in what is held, behind which there is a secret.
     colons: Vec<usize>,
 }
@@ -51,17 +72,20 @@ enum State {
 
 impl Line {
     /// Takes the next piece of the line, and tells what cannot be part of a secret any more.
-    pub(crate) fn push(&mut self, piece: &[u8], more: bool, detector: &Detector, reader: &mut impl Reader) {
-        if self.held.is_empty() {
-            return self.take(piece, more, detector, reader);
+    pub(crate) fn push(&mut self, piece: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
+        if self.held.is_empty() && next != Next::Line {
+            return self.take(piece, next, detector, reader);
         }
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
-        self.take(&text, more, detector, reader);
+        if next == Next::Line {
+            text.push(b'\n');
+        }
+        self.take(&text, next, detector, reader);
     }
 
     /// A private key goes on in the next line.
-    pub(crate) fn goes_on_in_the_next_line(&self) -> bool {
+    pub(crate) fn is_in_a_key(&self) -> bool {
         matches!(self.state, State::Inside { ending: Ending::Pem, .. })
     }
 
@@ -70,26 +94,35 @@ impl Line {
         self.held.len()
     }
 
-    fn take(&mut self, text: &[u8], more: bool, detector: &Detector, reader: &mut impl Reader) {
+    fn take(&mut self, text: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
         let mut hits = detector.through(text);
-        // Up to here it is passed on, and up to here it was looked at.
-        let (mut passed, mut looked) = (0, std::mem::take(&mut self.looked));
+        let more = next != Next::Nothing;
+        // The end of a line is looked at with it, and not told.
+        let length = text.len() - usize::from(next == Next::Line);
+        // Up to here it is told, up to here it was looked at, and nothing is looked at before here.
+        let (mut told, mut looked, mut floor) = (self.told, self.looked, self.floor);
+        let undecided = self.undecided.clone();
+        let mut first = self.decide(&hits, next);
+        if next == Next::Piece && !self.undecided.is_empty() {
+            self.undecided = undecided;
+            return self.hold(text, 0, (told, looked, floor));
+        }
         loop {
             match self.state {
                 State::Inside { ending, in_array, kind } => {
-                    let (end, ends) = match ending.find(text, passed) {
+                    let (end, ends) = match ending.find(text, told) {
                         Some(end) => (end, true),
-                        None if more => (without_some_slashes(text, passed), false),
-                        None => (text.len(), true),
+                        None if next == Next::Piece => (without_some_slashes(text, told), false),
+                        None => (length, true),
                     };
-                    reader.secret(&text[passed..end], kind);
-                    (passed, looked) = (end, end);
+                    reader.secret(&text[told..end], kind);
+                    (told, looked, floor) = (end, end, end);
                     if !ends {
-                        return self.hold(text, passed);
+                        return self.hold(text, end, (end, end, end));
                     }
                     reader.end(kind);
-                    if ending == Ending::Pem && end == text.len() {
-                        return self.hold(text, end);
+                    if ending == Ending::Pem && end == length {
+                        return self.hold(text, text.len(), (text.len(), text.len(), text.len()));
                     }
                     self.state = match ending {
                         Ending::Quote { slashes } if in_array => State::Element { slashes, kind },
@@ -97,87 +130,138 @@ impl Line {
                         _ => State::Between,
                     };
                 }
-                State::Element { slashes, kind } => match element(&text[passed..], slashes, more) {
-                    Element::Undecided => return self.hold(text, passed),
+                State::Element { slashes, kind } => match element(&text[floor..], slashes, more) {
+                    Element::Undecided => break,
                     Element::No => self.state = State::Between,
                     Element::Begins(behind) => {
-                        reader.plain(&text[passed..passed + behind]);
-                        (passed, looked) = (passed + behind, passed + behind);
+                        let start = floor + behind;
+                        reader.plain(&text[told..start]);
+                        (told, looked, floor) = (start, start, start);
                         self.state =
                             State::Inside { ending: Ending::Quote { slashes }, in_array: true, kind };
                     }
                 },
-                State::Cookie { kind } => match cookie(&text[passed..], more) {
-                    Element::Undecided => return self.hold(text, passed),
+                State::Cookie { kind } => match cookie(&text[floor..], more) {
+                    Element::Undecided => break,
                     Element::No => self.state = State::Between,
                     Element::Begins(behind) => {
-                        reader.plain(&text[passed..passed + behind]);
-                        (passed, looked) = (passed + behind, passed + behind);
+                        let start = floor + behind;
+                        reader.plain(&text[told..start]);
+                        (told, looked, floor) = (start, start, start);
                         self.state = State::Inside { ending: Ending::Cookie, in_array: false, kind };
                     }
                 },
                 State::Between => {
-                    let last = if more { text.len().saturating_sub(detector.ahead()) } else { text.len() };
-                    let found = match hits.next(looked.max(passed)) {
+                    let last = match next {
+                        Next::Piece => text.len().saturating_sub(detector.ahead()),
+                        Next::Line | Next::Nothing => text.len(),
+                    };
+                    let found = first.take().unwrap_or_else(|| match hits.next(looked.max(told)) {
                         Some(hit) if hit.at < last => {
                             looked = hit.at;
-                            match self.colons.contains(&hit.at) {
-                                true => hits.examine_value(hit, passed, more),
-                                false => hits.examine(hit, passed, more),
-                            }
+                            self.examine(&hits, hit, floor, next)
                         }
                         _ => {
-                            looked = last.max(passed);
+                            looked = last.max(told);
                             Found::Wait
                         }
-                    };
+                    });
                     match found {
                         Found::Nothing => {}
-                        Found::Inside { colon } => {
-                            if self.colons.len() >= MOST_COLONS {
-                                self.colons.clear();
-                            }
-                            self.colons.push(colon);
-                        }
+                        Found::Inside { colon } => push(&mut self.colons, colon),
+                        Found::Wait => break,
+                        // It was told before.
+                        found if !found.begins_behind(told) => {}
                         Found::Whole { start, end, kind } => {
-                            reader.plain(&text[passed..start]);
+                            reader.plain(&text[told..start]);
                             reader.secret(&text[start..end], kind);
                             reader.end(kind);
-                            (passed, looked) = (end, end);
+                            (told, looked, floor) = (end, end, end);
                         }
                         Found::Number { start, end, quote, slashes } => {
                             // What stands for it is no number.
                             let quote =
                                 [&[b'\\'; MOST_QUOTED][..slashes.min(MOST_QUOTED)], &[quote]].concat();
                             let kind = Kind::Named(super::Place::Member);
-                            reader.plain(&text[passed..start]);
+                            reader.plain(&text[told..start]);
                             reader.number(&quote, &text[start..end], kind);
-                            (passed, looked) = (end, end);
+                            (told, looked, floor) = (end, end, end);
                         }
                         Found::Open { start, ending, in_array, kind } => {
-                            reader.plain(&text[passed..start]);
-                            (passed, looked) = (start, start);
+                            reader.plain(&text[told..start]);
+                            (told, looked, floor) = (start, start, start);
                             self.state = State::Inside { ending, in_array, kind };
-                        }
-                        Found::Wait => {
-                            let keep =
-                                if more { looked.saturating_sub(BEHIND).max(passed) } else { text.len() };
-                            reader.plain(&text[passed..keep]);
-                            self.looked = looked - keep;
-                            return self.hold(text, keep);
                         }
                     }
                 }
             }
         }
+        let is_between = matches!(self.state, State::Between);
+        match next {
+            Next::Nothing => reader.plain(&text[told..]),
+            Next::Piece => {
+                let from = if is_between { looked.saturating_sub(BEHIND).max(floor) } else { floor };
+                reader.plain(&text[told.min(from)..from]);
+                self.hold(text, from, (told.max(from), looked, floor.max(from)));
+            }
+            Next::Line => {
+                reader.plain(&text[told..length]);
+                let first = self.undecided.first().map_or(text.len(), |hit| hit.at);
+                let from = first.max(text.len().saturating_sub(LONGEST_OBJECT)).saturating_sub(BEHIND);
+                // What is only looked back at may be part of a secret.
+                let (from, floor) = if is_between { (from, from) } else { (from.min(floor), floor) };
+                self.hold(text, from, (text.len(), text.len(), floor));
+            }
+        }
     }
 
-    /// Keeps what stands from here on for the next piece.
-    fn hold(&mut self, text: &[u8], from: usize) {
-        self.held = text[from..].to_vec();
-        self.colons.retain(|colon| *colon >= from);
-        self.colons.iter_mut().for_each(|colon| *colon -= from);
+    /// Looks again at what was not decided when its line ended, and says what is found first of what is not told.
+    fn decide(&mut self, hits: &Hits<'_>, next: Next) -> Option<Found> {
+        let mut first = None;
+        for hit in std::mem::take(&mut self.undecided) {
+            match self.examine(hits, hit, 0, next) {
+                Found::Wait => push(&mut self.undecided, hit),
+                Found::Inside { colon } => push(&mut self.colons, colon),
+                Found::Nothing => {}
+                found => first = first.or(Some(found).filter(|found| found.begins_behind(self.told))),
+            }
+        }
+        first
     }
+
+    /// What is there. If the next line has to be seen for that, it is what this one alone says, and will be looked at again.
+    fn examine(&mut self, hits: &Hits<'_>, hit: Hit, floor: usize, next: Next) -> Found {
+        let is_value = self.colons.contains(&hit.at);
+        let examine = |more| match is_value {
+            true => hits.examine_value(hit, floor, more),
+            false => hits.examine(hit, floor, more),
+        };
+        match examine(next != Next::Nothing) {
+            Found::Wait if next == Next::Line => {
+                push(&mut self.undecided, hit);
+                examine(false)
+            }
+            found => found,
+        }
+    }
+
+    /// Keeps what stands from here on for what comes next. So much is told, so much was looked at, and that is the floor.
+    fn hold(&mut self, text: &[u8], from: usize, (told, looked, floor): (usize, usize, usize)) {
+        self.held = text[from..].to_vec();
+        (self.told, self.looked, self.floor) = (told - from, looked - from, floor - from);
+        self.colons.retain(|at| *at >= from);
+        self.colons.iter_mut().for_each(|at| *at -= from);
+        self.undecided.retain(|hit| hit.at >= from);
+        self.undecided.iter_mut().for_each(|hit| hit.at -= from);
+    }
+}
+
+/// Notes a place, and forgets the first one if there are too many.
+fn push<T>(places: &mut Vec<T>, place: T) {
+    if places.len() >= MOST_PLACES {
+        places.remove(0);
+    }
+    places.push(place);
 }
 
 /// The end of the text without the backslashes there: what follows says what they mean. Only how many they are divided by
@@ -196,4 +280,4 @@ const SLASHES: usize = 64;
 const MOST_QUOTED: usize = 31;
 
 /// Objects in objects that are named like secrets.
-const MOST_COLONS: usize = 16;
+const MOST_PLACES: usize = 16;

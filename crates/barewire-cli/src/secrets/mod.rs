@@ -20,7 +20,7 @@ mod view;
 mod words;
 
 pub(crate) use hits::Detector;
-pub(crate) use line::{Line, Reader};
+pub(crate) use line::{Line, Next, Reader};
 pub(crate) use names::Place;
 pub(crate) use redact::{BEGIN, EXCERPT, Redactor};
 pub(crate) use shapes::looks_made;

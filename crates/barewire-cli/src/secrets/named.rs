@@ -34,8 +34,10 @@ impl View<'_> {
         if colon && let Some(authority) = self.authority(at + 1) {
             return self.userinfo(authority);
         }
-        let spaced = self.back(at, MOST_SPACES, |b| b == b' ');
-        let quoted = spaced > self.floor && matches!(text[spaced - 1], b'"' | b'\'');
+        let is_quote = |end: usize| end > self.floor && matches!(text[end - 1], b'"' | b'\'');
+        let blank = self.back_blank(at);
+        let quoted = is_quote(blank);
+        let spaced = if quoted { blank } else { self.back(at, MOST_SPACES, |b| b == b' ') };
         let name_end = if quoted { self.back(spaced - 1, MOST_SLASHES, |b| b == b'\\') } else { spaced };
         let mut name_start = self.back(name_end, names::LONGEST_WRITTEN, is_name);
         // The letter of an escape, as of the end of the line before, is no part of the name.
@@ -54,9 +56,10 @@ impl View<'_> {
             (false, true) => return Found::Nothing,
         };
         if place == Place::Member && &text[name_start..name_end] == b"value" && name_start > self.floor {
-            return match self.sibling(name_start - 1) {
+            let slashes = spaced - 1 - name_end;
+            return match self.sibling(name_start - 1, slashes) {
                 Some(secret) => {
-                    self.value(at + 1, Named { name: b"", place, secret, slashes: 0, is_string: true })
+                    self.value(at + 1, Named { name: b"", place, secret, slashes, is_string: true })
                 }
                 None => Found::Nothing,
             };
@@ -79,24 +82,30 @@ impl View<'_> {
         }
     }
 
-    /// `{"name": "API_KEY", "value": …}`: what the name says of the value whose own name begins here.
-    fn sibling(&self, quote: usize) -> Option<Secret> {
-        let back = |end: usize, byte: u8| {
-            let end = self.back(end, MOST_SPACES, is_space);
+    /// `{"name": "API_KEY", "value": …}`: what the name says of the value whose own name begins behind this quote. All quotes have so
+    /// many backslashes before them.
+    fn sibling(&self, quote: usize, slashes: usize) -> Option<Secret> {
+        let sign = |end: usize, byte: u8| {
+            let end = self.back_blank(end);
             (end > self.floor && self.text[end - 1] == byte).then(|| end - 1)
         };
-        let end = back(back(quote, b',')?, b'"')?;
+        let slashed = |quote: usize| {
+            let start = self.back(quote, MOST_SLASHES, |b| b == b'\\');
+            (quote - start == slashes).then_some(start)
+        };
+        let end = slashed(sign(sign(slashed(quote)?, b',')?, b'"')?)?;
         let start = self.back(end, names::LONGEST_WRITTEN, is_name);
-        let colon = back(back(start, b'"')?, b':')?;
-        let before = &self.text[self.floor..self.back(colon, MOST_SPACES, is_space)];
-        let is_name = before.ends_with(b"\"name\"") || before.ends_with(b"\"key\"");
+        let opening = start.checked_sub(1).filter(|at| *at >= self.floor && self.text[*at] == b'"')?;
+        let closing = slashed(sign(sign(slashed(opening)?, b':')?, b'"')?)?;
+        let before = &self.text[self.floor..closing];
+        let is_name = before.ends_with(b"\"name") || before.ends_with(b"\"key");
         let name = &self.text[start..end];
         is_name.then(|| names::secret(name, Place::Assigned).or_else(|| names::header(name)))?
     }
 
     /// The value of a member, behind its colon. That it is a secret is known from elsewhere.
     pub(super) fn secret_value(&self, colon: usize) -> Found {
-        let quote = self.back(colon, MOST_SPACES, |b| b == b' ');
+        let quote = self.back_blank(colon);
         let slashes =
             quote.saturating_sub(1) - self.back(quote.saturating_sub(1), MOST_SLASHES, |b| b == b'\\');
         self.value(
@@ -108,11 +117,14 @@ impl View<'_> {
     fn value(&self, from: usize, named: Named<'_>) -> Found {
         let text = self.text;
         let Named { place, secret, .. } = named;
-        let spaced = matches!(place, Place::Member | Place::Plain);
-        let mut at = if spaced { self.skip(from, MOST_SPACES, is_space) } else { from };
+        let mut at = match place {
+            Place::Member => self.blank(from),
+            Place::Plain => self.skip(from, MOST_SPACES, is_space),
+            Place::Assigned | Place::Query => from,
+        };
         let in_array = place == Place::Member && text.get(at) == Some(&b'[');
         if in_array {
-            at = self.skip(at + 1, MOST_SPACES, is_space);
+            at = self.blank(at + 1);
         }
         let quote = self.skip(at, MOST_SLASHES, |b| b == b'\\');
         let slashes = quote - at;
@@ -157,7 +169,7 @@ impl View<'_> {
         }
         // Behind a name that is no string itself, a quote may also end the string that the name is in.
         if matches!(ending, Ending::Quote { .. }) && !named.is_string {
-            match self.text.get(self.skip(start, MOST_SPACES, is_space)) {
+            match self.text.get(self.blank(start)) {
                 None => return self.wait(),
                 Some(b',' | b'}' | b']' | b':') => return Found::Nothing,
                 Some(_) => {}
@@ -258,7 +270,7 @@ impl View<'_> {
                 b'"' => {
                     let Some(end) = Ending::Quote { slashes }.find(text, at) else { break };
                     let behind = (end + slashes + 1).min(text.len());
-                    let colon = behind + text[behind..].iter().take_while(|b| is_space(**b)).count();
+                    let colon = self.blank(behind);
                     if depth == 1 && text.get(colon) == Some(&b':') && VALUES.contains(&&text[at..end]) {
                         return Found::Inside { colon };
                     }
@@ -320,9 +332,26 @@ impl View<'_> {
             Element::Begins(behind) => match self.text.get(end + behind) {
                 None => self.wait(),
                 Some(b'-') => Found::Nothing,
-                Some(_) => self.open(end + behind, Ending::Quote { slashes }, named, false),
+                Some(_) => match self.is_a_name(end + behind, slashes) {
+                    None => Found::Wait,
+                    Some(true) => Found::Nothing,
+                    Some(false) => self.open(end + behind, Ending::Quote { slashes }, named, false),
+                },
             },
         }
+    }
+
+    /// Whether the string that begins here is the name of a member, and no argument. `None` if that is not to be seen yet.
+    fn is_a_name(&self, start: usize, slashes: usize) -> Option<bool> {
+        let rest = &self.text[start..];
+        let window = &rest[..rest.len().min(names::LONGEST_WRITTEN)];
+        let end = Ending::Quote { slashes }.find(window, 0);
+        let next = match end {
+            Some(end) => self.text.get(self.blank(start + end + slashes + 1)),
+            None if window.len() < rest.len() => return Some(false),
+            None => None,
+        };
+        if next.is_none() && self.more { None } else { Some(next == Some(&b':')) }
     }
 }
 
@@ -332,5 +361,5 @@ const VALUES: &[&[u8]] = &[b"value", b"Value", b"data", b"plaintext"];
 /// Whether a longer value is random its beginning says.
 const LONGEST_CHOICE: usize = 256;
 
-/// What describes a secret before its value is short.
-const LONGEST_OBJECT: usize = 512;
+/// What describes a secret before its value is short, also with every member on a line of its own.
+pub(super) const LONGEST_OBJECT: usize = 1024;

@@ -8,7 +8,7 @@ use super::shapes::{
     self, AWS, AWS_SESSION, BASIC, BEARER, GOOGLE, JWT, PASSWORD_IN_URL, PRIVATE_KEY, Shape, is_key,
     is_token, looks_random,
 };
-use super::view::{BEHIND, Found, LONGEST_RUN, MOST_SLASHES, View};
+use super::view::{Found, LONGEST_RUN, MOST_SLASHES, View};
 
 impl View<'_> {
     /// Where the authority of a URL begins, if two slashes stand here; some write them as `\/`.
@@ -60,7 +60,7 @@ impl View<'_> {
         match before.last() {
             Some(b'-') if self.text[at] == b'-' => return self.option(at),
             Some(b'Y') if self.text[at] == b'-' && before.ends_with(b"PRIVATE KEY") => {
-                let head = &before[before.len().saturating_sub(BEHIND)..];
+                let head = &before[before.len().saturating_sub(LONGEST_HEAD)..];
                 if memmem::find(head, b"-----BEGIN ").is_some() {
                     let start = at + self.text[at..].iter().take_while(|b| **b == b'-').count();
                     return Found::Open { start, ending: Ending::Pem, in_array: false, kind: PRIVATE_KEY };
@@ -121,3 +121,6 @@ impl View<'_> {
         before.len() == 24 && before.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
     }
 }
+
+/// `-----BEGIN ENCRYPTED PRIVATE KEY`, and whatever else there is between.
+const LONGEST_HEAD: usize = 64;

@@ -41,6 +41,14 @@ impl Found {
     pub(super) const fn whole(start: usize, end: usize, kind: Kind) -> Self {
         Self::Whole { start, end, kind }
     }
+
+    /// Whether it is a secret that does not begin before here.
+    pub(super) fn begins_behind(&self, at: usize) -> bool {
+        match self {
+            Self::Whole { start, .. } | Self::Number { start, .. } | Self::Open { start, .. } => *start >= at,
+            Self::Nothing | Self::Inside { .. } | Self::Wait => false,
+        }
+    }
 }
 
 /// A text in which nothing before `floor` is looked at; `more` says that it goes on.
@@ -85,6 +93,26 @@ impl View<'_> {
         from + rest.iter().take(most).take_while(|b| part(**b)).count()
     }
 
+    /// Behind the white space of JSON that begins here.
+    pub(super) fn blank(&self, from: usize) -> usize {
+        from + self.text.get(from..).map_or(0, blank)
+    }
+
+    /// Where the white space of JSON begins that ends here.
+    pub(super) fn back_blank(&self, end: usize) -> usize {
+        let least = end.saturating_sub(MOST_BLANK).max(self.floor);
+        let mut at = end;
+        while at > least {
+            at = match &self.text[self.floor..at] {
+                [.., b' ' | b'\t' | b'\r' | b'\n'] => at - 1,
+                [.., b'\\', b'n' | b'r' | b't'] => self.back(at - 1, MOST_SLASHES, |b| b == b'\\'),
+                [.., b'\n', b'd', b'a', b't', b'a', b':'] => at - FIELD.len(),
+                _ => break,
+            };
+        }
+        at
+    }
+
     pub(super) fn back(&self, mut end: usize, most: usize, part: impl Fn(u8) -> bool) -> usize {
         let least = end.saturating_sub(most).max(self.floor);
         while end > least && part(self.text[end - 1]) {
@@ -94,6 +122,30 @@ impl View<'_> {
     }
 }
 
+/// How much of this is white space of JSON: as it is, as `\n`, `\r` and `\t` in a string however deep, or with the beginning of the next
+/// line of an event.
+pub(super) fn blank(text: &[u8]) -> usize {
+    let mut at = 0;
+    while at < MOST_BLANK {
+        let rest = &text[at..];
+        at += match rest {
+            [b' ' | b'\t' | b'\r', ..] => 1,
+            [b'\n', rest @ ..] if rest.starts_with(FIELD) => 1 + FIELD.len(),
+            [b'\n', rest @ ..] if FIELD.starts_with(rest) => 1 + rest.len(),
+            [b'\n', ..] => 1,
+            [b'\\', ..] => {
+                let slashes = rest.iter().take(MOST_SLASHES).take_while(|b| **b == b'\\').count();
+                match rest.get(slashes) {
+                    Some(b'n' | b'r' | b't') => slashes + 1,
+                    _ => break,
+                }
+            }
+            _ => break,
+        };
+    }
+    at
+}
+
 /// What names of members, options and variables are made of.
 pub(super) fn is_name(byte: u8) -> bool {
     is_key(byte) || byte == b'.'
@@ -101,11 +153,17 @@ pub(super) fn is_name(byte: u8) -> bool {
 
 pub(super) const MOST_SPACES: usize = 32;
 
+/// A line end, and how deep anybody indents.
+const MOST_BLANK: usize = 256;
+
+/// What a line of an event begins with.
+const FIELD: &[u8] = b"data:";
+
 /// Of JSON in a string of JSON, five times over.
 pub(super) const MOST_SLASHES: usize = 31;
 
 /// Nobody makes tokens of more than that; a JWT with all groups of a company in it has 4 KiB.
 pub(super) const LONGEST_RUN: usize = 8 * 1024;
 
-/// How far before a hit is looked at most: spaces, quote, backslashes, a name and the sign before it.
-pub(super) const BEHIND: usize = MOST_SPACES + 1 + MOST_SLASHES + names::LONGEST_WRITTEN + 1;
+/// How far before a hit is looked at most: white space, quote, backslashes and a name; and the same of the member before it.
+pub(super) const BEHIND: usize = 2 * (MOST_BLANK + 2 + MOST_SLASHES + names::LONGEST_WRITTEN);

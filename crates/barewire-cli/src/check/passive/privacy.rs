@@ -14,7 +14,7 @@ use super::Case;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Party, Spot, stream_spot};
 use crate::check::ledger::Ledger;
-use crate::secrets::{BEGIN, Detector, Kind, Line, Place, Reader, looks_made};
+use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
 /// Looks at everything that is not too long.
 pub(super) struct Privacy {
@@ -86,8 +86,8 @@ impl Privacy {
     fn spans(&self, text: &[u8], is_redacted: bool) -> Spans {
         let mut spans = Spans::default();
         let mut line = Line::default();
-        line.push(text, false, &self.detector, &mut spans);
-        spans.key_goes_on = line.goes_on_in_the_next_line();
+        line.push(text, Next::Nothing, &self.detector, &mut spans);
+        spans.key_goes_on = line.is_in_a_key();
         if is_redacted {
             let replaced = |start| Span { start, end: start, kind: None };
             spans.spans.extend(memmem::find_iter(text, BEGIN).map(replaced));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use barewire::proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
 
-use super::{Detector, Kind, Line, Reader};
+use super::{Detector, Kind, Line, Next, Reader};
 use crate::output::shown;
 use crate::wire::ended;
 use memchr::memmem;
@@ -27,7 +27,7 @@ pub(crate) struct Redactor(Option<Secrets>);
 struct Secrets {
     detector: Detector,
     numbers: Numbers,
-    /// Lines of which a piece was seen, and more is to come.
+    /// Texts of which a piece or a line was seen, and more is to come.
     unfinished: HashMap<(Stream, Channel), Unfinished>,
 }
 
@@ -35,7 +35,7 @@ struct Unfinished {
     line: Line,
     /// The secret that it has come to, as far as it was read.
     secret: Reading,
-    /// How many lines it has gone on for: a private key has a hundred at most.
+    /// How many lines a private key has gone on for: it has a hundred at most.
     lines: usize,
     /// The last piece, as far as it can be written; without its bytes if it is written already. What is held back of it is written
     /// like it.
@@ -113,7 +113,7 @@ impl Redactor {
             return shown(begin, most);
         }
         // What is held back at its end may be part of a secret.
-        let (mut clean, _) = secrets.read(begin, more);
+        let (mut clean, _) = secrets.read(begin, if more { Next::Piece } else { Next::Nothing });
         if more {
             clean.extend_from_slice(CUT);
         }
@@ -123,12 +123,19 @@ impl Redactor {
 
 impl Secrets {
     fn bytes(&mut self, mut bytes: Bytes, entries: &mut Vec<Entry>) {
-        let more = bytes.end == End::None;
+        let next = match bytes.end {
+            End::None => Next::Piece,
+            _ if stands_alone(&bytes.payload) => Next::Nothing,
+            _ => Next::Line,
+        };
+        let key = (bytes.stream, bytes.channel.clone());
         // As almost all lines are.
-        if !more && self.unfinished.is_empty() && self.detector.finds_nothing(&bytes.payload) {
+        if next == Next::Nothing
+            && !self.unfinished.contains_key(&key)
+            && self.detector.finds_nothing(&bytes.payload)
+        {
             return entries.push(Entry::Bytes(bytes));
         }
-        let key = (bytes.stream, bytes.channel);
         let (mut line, secret, lines) = match self.unfinished.remove(&key) {
             None => (Line::default(), self.numbers.read(), 0),
             Some(Unfinished { line, secret, lines, last }) => {
@@ -140,18 +147,20 @@ impl Secrets {
         };
         let out = Vec::with_capacity(bytes.payload.len());
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        line.push(&bytes.payload, more, &self.detector, &mut pen);
+        line.push(&bytes.payload, next, &self.detector, &mut pen);
         let Pen { secret, out, redacted, .. } = pen;
         bytes.marks.redacted |= redacted;
-        bytes.channel = key.1.clone();
         bytes.payload = out;
-        if more {
+        if next == Next::Piece {
             self.unfinished.insert(key, Unfinished { line, secret, lines, last: bytes });
             return;
         }
-        if line.goes_on_in_the_next_line() && lines < MOST_LINES {
-            let last = Bytes { payload: Vec::new(), ..bytes.clone() };
-            self.unfinished.insert(key, Unfinished { line, secret, lines: lines + 1, last });
+        let lines = if line.is_in_a_key() { lines + 1 } else { 0 };
+        let goes_on = next == Next::Line || lines > 0;
+        if goes_on && lines <= MOST_LINES && self.unfinished.len() < MOST_TEXTS {
+            let (stream, channel, marks) = (bytes.stream, bytes.channel.clone(), bytes.marks.clone());
+            let last = Bytes { stream, channel, payload: Vec::new(), end: bytes.end, marks };
+            self.unfinished.insert(key, Unfinished { line, secret, lines, last });
         }
         entries.push(Entry::Bytes(bytes));
     }
@@ -162,7 +171,7 @@ impl Secrets {
             self.unfinished.remove(&(stream, channel.clone()))?;
         let out = std::mem::take(&mut last.payload);
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        line.push(b"", false, &self.detector, &mut pen);
+        line.push(b"", Next::Nothing, &self.detector, &mut pen);
         last.marks.redacted |= pen.redacted;
         last.payload = pen.out;
         last.end = End::None;
@@ -170,15 +179,15 @@ impl Secrets {
     }
 
     fn text(&mut self, text: &[u8]) -> (Vec<u8>, bool) {
-        self.read(text, false)
+        self.read(text, Next::Nothing)
     }
 
     /// Without what is held back, if there is more of it.
-    fn read(&mut self, text: &[u8], more: bool) -> (Vec<u8>, bool) {
+    fn read(&mut self, text: &[u8], next: Next) -> (Vec<u8>, bool) {
         let secret = self.numbers.read();
         let out = Vec::with_capacity(text.len());
         let mut pen = Pen { numbers: &mut self.numbers, secret, out, redacted: false };
-        Line::default().push(text, more, &self.detector, &mut pen);
+        Line::default().push(text, next, &self.detector, &mut pen);
         (pen.out, pen.redacted)
     }
 
@@ -244,6 +253,17 @@ impl Reader for Pen<'_> {
     }
 }
 
+/// Whether the next line cannot belong to this one, which is a message as it stands on stdio or in an event.
+fn stands_alone(line: &[u8]) -> bool {
+    let text = match line.strip_prefix(b"data:") {
+        Some(data) => data.strip_prefix(b" ").unwrap_or(data),
+        None => line,
+    };
+    // One of JSON over many lines is indented.
+    let text = text.trim_ascii_end();
+    matches!(text, [b'{', .., b'}'] | [b'[', .., b']'])
+}
+
 /// Whether all of it is Base64, as a line of a private key is. Where a line stands alone nobody knows what stood before it.
 fn is_line_of_a_key(text: &[u8]) -> bool {
     let text = text.trim_ascii();
@@ -263,6 +283,9 @@ pub(crate) const EXCERPT: usize = 16 * 1024;
 
 /// Of a private key; one of 16384 bits has 200 or so.
 const MOST_LINES: usize = 256;
+
+/// Streams that are open at once; of each the end of its last line is kept.
+const MOST_TEXTS: usize = 4096;
 
 #[cfg(test)]
 mod tests;

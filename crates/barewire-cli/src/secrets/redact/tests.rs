@@ -59,6 +59,23 @@ const CASES: &[(&str, &str)] = &[
         r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"b2\"}}"}"#,
         r#"{"t":"{\"secret\":{\"a\":{\"value\":1},\"value\":\"<redacted-1>\"}}"}"#,
     ),
+    // White space of JSON, as it is and in a string.
+    (
+        "{\"token\"\t:\"a1\", \"secret\":\r\"b2\"}",
+        "{\"token\"\t:\"<redacted-1>\", \"secret\":\r\"<redacted-2>\"}",
+    ),
+    (
+        "{\"password\":\r\n[\r\n\t\"a1\"\r\n,\n\"b2\"]}",
+        "{\"password\":\r\n[\r\n\t\"<redacted-1>\"\r\n,\n\"<redacted-2>\"]}",
+    ),
+    (
+        r#"{"t":"```json\n{\n\t\"token\"\r\n:\r\n\"a1\",\n \"args\": [\n \"--token\",\n \"b2\"]}\n```"}"#,
+        r#"{"t":"```json\n{\n\t\"token\"\r\n:\r\n\"<redacted-1>\",\n \"args\": [\n \"--token\",\n \"<redacted-2>\"]}\n```"}"#,
+    ),
+    (
+        r#"{"t":"{\"h\":[{\"name\":\"Authorization\",\"value\":\"a1\"},{\"name\":\"otp\",\n \"value\": 12345}]}"}"#,
+        r#"{"t":"{\"h\":[{\"name\":\"Authorization\",\"value\":\"<redacted-1>\"},{\"name\":\"otp\",\n \"value\": \"<redacted-2>\"}]}"}"#,
+    ),
     (
         r#"{"pass":"hunter2","pat":"0a1b2c3d4e5f","OPENAI_KEY":"0a1b2c3d4e5f"}"#,
         r#"{"pass":"<redacted-1>","pat":"<redacted-2>","OPENAI_KEY":"<redacted-2>"}"#,
@@ -158,6 +175,7 @@ const PLAIN: &[&str] = &[
     "the token: see below, password: required; token = what you got; secret: none, Unexpected token: StringLiteral",
     "password: /run/secrets/db1, token: https://docs.example/token1, secret::inner1x, token: 12 of 300",
     "token=await foo(), this.token=token; token=getToken() apiKey: process.env.OPENAI_API_KEY, SG.x ya29.y",
+    r#"{"a":"--password","token":"","b":["--token"],"c":1}"#,
     "--token is missing: give --token TOKEN or --token <token>, or --token-file x; PWD=/tmp/1a2b3c4d",
     "",
 ];
@@ -176,6 +194,77 @@ fn what_is_no_secret_stays() {
     for plain in PLAIN {
         assert_eq!(text(plain), *plain);
     }
+}
+
+/// A text as it comes out if it comes line by line.
+fn in_lines(text: &str) -> String {
+    let (mut redactor, mut out) = (redactor(), Vec::new());
+    for (number, line) in text.split('\n').enumerate() {
+        redactor.entry(entry(line.as_bytes(), End::Lf), &mut out);
+        assert_eq!(out.len(), number + 1, "no line waits for another");
+    }
+    let lines: Vec<_> = out.iter().map(|entry| String::from_utf8_lossy(payload(entry))).collect();
+    lines.join("\n")
+}
+
+/// The same JSON, with every member on a line of its own: as one text, line by line, and in strings.
+#[test]
+fn how_json_is_laid_out_hides_nothing() {
+    let compact = |text: &str| serde_json::from_str::<Value>(text).expect(text).to_string();
+    let more = [
+        (r#"{"args":["--token","a1"]}"#, r#"{"args":["--token","<redacted-1>"]}"#),
+        (
+            r#"{"h":[{"name":"Authorization","value":"a1"},{"key":"API_KEY","value":"b2"}]}"#,
+            r#"{"h":[{"name":"Authorization","value":"<redacted-1>"},{"key":"API_KEY","value":"<redacted-2>"}]}"#,
+        ),
+        (
+            r#"{"secret":{"a":{"value":"kept","b":[{},{}]},"type":"text","value":"b2"}}"#,
+            r#"{"secret":{"a":{"value":"kept","b":[{},{}]},"type":"text","value":"<redacted-1>"}}"#,
+        ),
+    ];
+    let plain = PLAIN.iter().map(|plain| (*plain, *plain));
+    let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+    for (before, after) in CASES.iter().copied().chain(more).chain(plain).filter(|(text, _)| is_json(text)) {
+        let expected = compact(&text(&compact(before)));
+        // They may have other numbers, in another order.
+        assert_eq!(expected.matches(BEGIN).count(), after.matches(BEGIN).count(), "{expected}");
+        let value: Value = serde_json::from_str(before).expect("JSON");
+        for indent in ["  ", "\t", "                        "] {
+            let mut pretty = Vec::new();
+            let format = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+            let mut out = serde_json::Serializer::with_formatter(&mut pretty, format);
+            serde::Serialize::serialize(&value, &mut out).expect("it can be written");
+            let pretty = String::from_utf8(pretty).expect("UTF-8");
+            let event = format!("data: {}", pretty.replace('\n', "\ndata: "));
+            // Not within a string.
+            let apart = if before.contains('\\') { &*pretty } else { &pretty.replace("\": ", "\"\t:\n") };
+            for pretty in [&pretty, &pretty.replace('\n', "\r\n"), apart] {
+                assert_eq!(compact(&text(pretty)), expected, "{pretty}");
+                assert_eq!(compact(&in_lines(pretty)), expected, "{pretty}");
+            }
+            let lines = in_lines(&event).replace("\ndata: ", "\n");
+            assert_eq!(compact(lines.trim_start_matches("data: ")), expected, "{event}");
+            // In a string, and in a string in it.
+            let (mut inner, mut shown) = (pretty.clone(), text(&Value::from(pretty).to_string()));
+            for _ in 0..2 {
+                let string: String = serde_json::from_str(&shown).expect("a string");
+                assert_eq!(compact(&string), expected, "{inner}");
+                inner = Value::from(inner).to_string();
+                shown = serde_json::from_str(&text(&Value::from(&*inner).to_string())).expect("a string");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_of_lines_is_bounded() {
+    let (mut redactor, mut out) = (redactor(), Vec::new());
+    for line in ["\"secret\": {", "\"--token\",", "", ":", "\"password\": [", "  "].repeat(1000) {
+        redactor.entry(entry(line.as_bytes(), End::Lf), &mut out);
+        let held = redactor.0.as_ref().expect("on").unfinished.values().next().expect("one").line.held();
+        assert!(held < 4096, "{held}");
+    }
+    assert_eq!(out.len(), 6000);
 }
 
 /// The same, cut anywhere, with so much before it and behind it that something is passed on from every piece.
@@ -431,5 +520,23 @@ proptest! {
         prop_assert!(serde_json::from_str::<Value>(&after).is_ok(), "{before}\n{after}");
         let (first, second) = before.as_bytes().split_at(cut % before.len());
         prop_assert_eq!(in_pieces(&[first, second], End::Lf), after);
+    }
+
+    #[test]
+    fn json_in_lines_is_as_json_in_one(value in values(), cut in 0..100_usize) {
+        let before = serde_json::to_string_pretty(&value).expect("it can be written");
+        let after = in_lines(&before);
+        let read = serde_json::from_str::<Value>(&after);
+        prop_assert!(read.is_ok(), "{before}\n{after}");
+        prop_assert_eq!(read.expect("JSON").to_string(), text(&value.to_string()));
+        // Also with every line in two pieces.
+        let (mut redactor, mut out) = (redactor(), Vec::new());
+        for line in before.lines() {
+            let (first, second) = line.as_bytes().split_at(cut % line.len());
+            redactor.entry(entry(first, End::None), &mut out);
+            redactor.entry(entry(second, End::Lf), &mut out);
+        }
+        let pieces: Vec<u8> = out.iter().flat_map(payload).copied().collect();
+        prop_assert_eq!(String::from_utf8_lossy(&pieces), after.replace('\n', ""));
     }
 }
