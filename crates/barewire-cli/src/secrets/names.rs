@@ -1,7 +1,7 @@
 //! The name of a header, a member, a parameter or a variable -> whether its value is a secret.
 
 use super::shapes::{is_path, looks_made, looks_random};
-use super::words::is_of_a_language;
+use super::words::{is_of_a_language, is_path_of_words};
 
 /// Where a name stands says how sure one has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,7 @@ impl Secret {
         match self {
             Self::Folder => !is_path(value),
             Self::Pair => value.contains(&b':') || looks_made(value),
-            Self::Key if is_sure => looks_made(value),
-            Self::Key => looks_made(value) && looks_random(value),
+            Self::Key => looks_made(value) && (is_sure || looks_random(value)) && !is_path_of_words(value),
             Self::Word => place != Place::Member || !is_of_a_language(value),
             Self::Authorization | Self::Password | Self::Other => true,
         }
@@ -420,6 +419,8 @@ mod tests {
             ("--key", Place::Assigned, "name", false),
             ("subscriptionKey", Place::Member, "0123456789abcdef", true),
             ("sectionKey", Place::Member, "section-1", false),
+            ("s3_key", Place::Member, "folder/file1.txt", false),
+            ("s3_key", Place::Member, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true),
         ] {
             assert_eq!(fits(name, place, value), expected, "{name} {value}");
         }

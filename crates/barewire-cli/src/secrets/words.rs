@@ -75,9 +75,31 @@ pub(super) fn is_everywhere(value: &[u8]) -> bool {
         part.iter().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-' | b'.' | b'~'))
             && is_written(part)
     };
-    let is_path = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
+    let is_method = value.contains(&b'/') && value.split(|b| *b == b'/').all(is_part);
+    // What is random may have slashes in it, and begin with one.
+    let is_path = is_method || shapes::is_path(value) && is_path_of_words(value);
     is_number || is_path || OF_THE_PROTOCOL.contains(&value)
 }
+
+/// Whether it is made of names of files, as people give them: with digits at the end of a word or at its beginning.
+pub(super) fn is_path_of_words(value: &[u8]) -> bool {
+    let path = match value {
+        [_, b':', path @ ..] if shapes::is_path(value) => path,
+        path => path,
+    };
+    let is_slash = |b: &u8| matches!(b, b'/' | b'\\');
+    let is_word = |word: &[u8]| {
+        let changes = word.windows(2).filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit());
+        word.iter().all(u8::is_ascii_alphanumeric)
+            && changes.count() <= 1
+            && (word.len() < LONGEST_ODD || is_written(word))
+    };
+    let is_sign = |b: &u8| matches!(b, b'.' | b'-' | b'_' | b'~' | b' ' | b'@');
+    path.iter().any(is_slash) && path.split(|b| is_slash(b) || is_sign(b)).all(is_word)
+}
+
+/// Shorter words may have their capitals anywhere.
+const LONGEST_ODD: usize = 8;
 
 /// What may stand where a value is assigned, and is none.
 const KEYWORDS: &[&[u8]] = &[
@@ -186,10 +208,28 @@ mod tests {
 
     #[test]
     fn what_is_everywhere() {
-        for value in ["tools/call", "logging/setLevel", "/run/secrets/token", "20261116", "initialize"] {
+        for value in [
+            "tools/call",
+            "logging/setLevel",
+            "/run/secrets/token",
+            "20261116",
+            "initialize",
+            "/usr/bin/python3",
+            "/home/me/x12",
+            "~/MyApp2/2026-01-02/v1.2.3",
+            "./lib64/libc.so.6",
+            r"C:\Users\me\t12",
+        ] {
             assert!(is_everywhere(value.as_bytes()), "{value}");
         }
-        for value in ["changemenow", "/AbCDefghij+klm=", "a1b2/c3d4", "from-the-environment"] {
+        for value in [
+            "changemenow",
+            "/AbCDefghij+klm=",
+            "a1b2/c3d4",
+            "from-the-environment",
+            "/K7MDENG/bPxRfiCYEXAMPLEKEY1wJalrXUtnFEMI",
+            "/9a8b7c6d5e4f",
+        ] {
             assert!(!is_everywhere(value.as_bytes()), "{value}");
         }
     }
