@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use memchr::memchr3;
 use memchr::memmem::Finder;
-use memchr::{memchr2, memchr3};
 
 use super::names::{self, Place};
 use super::view::{Found, View};
@@ -12,6 +12,7 @@ use super::words::is_everywhere;
 /// What to look for in any text: a few signs and letters that are quickly found, and the secrets that are known as they are.
 pub(crate) struct Detector {
     known: Vec<Finder<'static>>,
+    schemes: [Finder<'static>; 2],
 }
 
 /// A place that may be the beginning or the name of a secret.
@@ -23,13 +24,15 @@ pub(super) struct Hit {
 
 #[derive(Clone, Copy)]
 enum What {
-    /// `:` or `=`
+    /// `:` or `=`, or the `%` of one in a URL within a URL.
     Separator,
     /// `-`, `_` or `.`: behind the beginning of a token, of an option, or of a private key.
     Dash,
     /// `A`, `B` or `J`: in the beginning of an access key, of `Bearer` and `Basic`, or of `eyJ`, which is what a JSON object
     /// begins with in Base64.
     Capital,
+    /// `bearer` or `basic`; in capitals they begin with one.
+    Scheme(usize),
     Known(usize),
 }
 
@@ -55,7 +58,8 @@ impl Detector {
             .filter(|value| (LEAST_KNOWN..=MOST_KNOWN).contains(&value.len()))
             .take(MOST_VARIABLES)
             .flat_map(written);
-        Self { known: known.map(|text| Finder::new(&text).into_owned()).collect() }
+        let schemes = ["bearer", "basic"].map(Finder::new);
+        Self { known: known.map(|text| Finder::new(&text).into_owned()).collect(), schemes }
     }
 
     /// Whether nothing in a text, which is whole, is a secret.
@@ -85,7 +89,7 @@ impl Detector {
 
     /// Looks through a text.
     pub(super) fn through<'a>(&'a self, text: &'a [u8]) -> Hits<'a> {
-        let signs = [What::Separator, What::Dash, What::Capital];
+        let signs = [What::Separator, What::Dash, What::Capital, What::Scheme(0), What::Scheme(1)];
         let sources = signs.into_iter().chain((0..self.known.len()).map(What::Known));
         let next = sources.map(|what| Source { what, hit: None, searched: 0 }).collect();
         Hits { detector: self, text, next }
@@ -118,9 +122,10 @@ impl Hits<'_> {
                 source.searched = source.searched.max(from);
                 let Some(rest) = text.get(source.searched..) else { continue };
                 let found = match source.what {
-                    What::Separator => memchr2(b':', b'=', rest),
+                    What::Separator => memchr3(b':', b'=', b'%', rest),
                     What::Dash => memchr3(b'-', b'_', b'.', rest),
                     What::Capital => memchr3(b'A', b'B', b'J', rest),
+                    What::Scheme(index) => self.detector.schemes[index].find(rest),
                     What::Known(index) => self.detector.known[index].find(rest),
                 };
                 source.hit = found.map(|at| source.searched + at);
@@ -145,6 +150,7 @@ impl Hits<'_> {
             What::Separator => view.separator(hit.at),
             What::Dash => view.dash(hit.at),
             What::Capital => view.capital(hit.at),
+            What::Scheme(_) => view.scheme(hit.at),
             What::Known(index) => {
                 let length = self.detector.known[index].needle().len();
                 Found::whole(hit.at, hit.at + length, super::Kind::Known)

@@ -30,6 +30,9 @@ impl View<'_> {
     /// A name and its value; or a URL.
     pub(super) fn separator(&self, at: usize) -> Found {
         let text = self.text;
+        if text[at] == b'%' {
+            return self.encoded(at);
+        }
         let colon = text[at] == b':';
         if colon && let Some(authority) = self.authority(at + 1) {
             return self.userinfo(authority);
@@ -69,7 +72,8 @@ impl View<'_> {
             let start = self.back(name_end, names::LONGEST_WRITTEN, |b| is_name(b) || b == b'\\');
             names::escaped_secret(&text[start..name_end], place)
         } else {
-            names::secret(&text[name_start..name_end], place)
+            let spaced = || quoted.then(|| self.spaced_name(name_start, name_end, place)).flatten();
+            names::secret(&text[name_start..name_end], place).or_else(spaced)
         };
         match secret {
             Some(secret) => {
@@ -80,6 +84,13 @@ impl View<'_> {
             }
             None => Found::Nothing,
         }
+    }
+
+    /// `"api key"`: what a name of many words says. It may be a sentence as well, so not all values are secrets.
+    fn spaced_name(&self, last_word: usize, end: usize, place: Place) -> Option<Secret> {
+        let is_spaced = last_word > self.floor && self.text[last_word - 1] == b' ';
+        let start = self.back(end, names::LONGEST_WRITTEN, |b| is_name(b) || b == b' ');
+        is_spaced.then(|| names::secret(&self.text[start..end], place)).flatten().map(|_| Secret::Key)
     }
 
     /// `{"name": "API_KEY", "value": …}`: what the name says of the value whose own name begins behind this quote. All quotes have so
@@ -215,8 +226,13 @@ impl View<'_> {
             return Found::Wait;
         }
         let found = |start, end| Found::whole(start, end, Kind::Named(place));
+        if secret == Secret::Authorization
+            && let Some(found) = self.parameters(start, scheme)
+        {
+            return found;
+        }
         if scheme > 0 {
-            return self.run(start + scheme, is_token, |run| run.len() >= 6, found);
+            return self.run(self.gap(start + scheme), is_token, |run| run.len() >= 6, found);
         }
         if let Some(found) = self.cookies(start, name) {
             return found;

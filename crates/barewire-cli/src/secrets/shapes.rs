@@ -26,7 +26,7 @@ impl Shape {
         }
         match self.begins.as_bytes().last() {
             // A word with dashes in it is none: `sk-` begins names as well.
-            Some(b'-') => run.len() >= 60 || run.split(|b| matches!(b, b'-' | b'_')).any(is_mixed),
+            Some(b'-') => run.len() >= 60 || has_random_word(run),
             Some(b'_') => {
                 let rest = &run[self.begins.len()..];
                 let has = |part: fn(&u8) -> bool| rest.iter().any(part);
@@ -114,15 +114,16 @@ pub(super) const PASSWORD_IN_URL: Kind = Kind::Shaped { what: "a password in a U
 
 /// The length of a scheme at the beginning of what an `Authorization` header says, with the space behind it.
 pub(super) fn scheme(value: &[u8]) -> usize {
-    let schemes: [&[u8]; 7] =
-        [b"bearer ", b"basic ", b"token ", b"apikey ", b"digest ", b"negotiate ", b"dpop "];
-    let begins =
-        |scheme: &&&[u8]| value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    schemes.iter().find(begins).map_or(0, |scheme| scheme.len())
+    let word = value.iter().take(LONGEST_SCHEME).take_while(|b| is_key(**b)).count();
+    let is_one = SCHEMES.iter().any(|scheme| value[..word].eq_ignore_ascii_case(scheme));
+    if is_one && value.get(word).is_some_and(|b| is_space(*b)) { word + 1 } else { 0 }
 }
 
-/// `negotiate `
-pub(super) const LONGEST_SCHEME: usize = 16;
+const SCHEMES: &[&[u8]] =
+    &[b"bearer", b"basic", b"token", b"apikey", b"digest", b"negotiate", b"dpop", b"aws4-hmac-sha256"];
+
+/// `AWS4-HMAC-SHA256`
+pub(super) const LONGEST_SCHEME: usize = 24;
 
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
@@ -163,6 +164,11 @@ pub(crate) fn looks_made(value: &[u8]) -> bool {
 
 pub(super) fn is_path(value: &[u8]) -> bool {
     matches!(value, [b'/' | b'~' | b'.', ..] | [_, b':', b'\\' | b'/', ..])
+}
+
+/// Whether one of its words is longer than any with a digit in it that somebody has given a name.
+pub(super) fn has_random_word(run: &[u8]) -> bool {
+    run.split(|b| matches!(b, b'-' | b'_' | b'/' | b'.')).any(is_mixed)
 }
 
 /// A word of a token, between its dashes.

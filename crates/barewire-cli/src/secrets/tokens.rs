@@ -82,13 +82,7 @@ impl View<'_> {
             [b'A', b'K', b'I', b'A', ..] => self.shaped(at, &AWS),
             [b'A', b'S', b'I', b'A', ..] => self.shaped(at, &AWS_SESSION),
             [b'A', b'I', b'z', b'a', ..] => self.shaped(at, &GOOGLE),
-            [b'B', b'e', b'a', b'r', b'e', b'r', b' ', ..] => {
-                let random = |run: &[u8]| run.len() >= 24 || looks_random(run);
-                self.run(at + 7, is_token, random, |start, end| Found::whole(start, end, BEARER))
-            }
-            [b'B', b'a', b's', b'i', b'c', b' ', ..] => {
-                self.run(at + 6, is_token, shapes::is_basic, |start, end| Found::whole(start, end, BASIC))
-            }
+            [b'B', b'e' | b'E' | b'a' | b'A', ..] => self.scheme(at),
             [b'J', ..] if before.ends_with(b"ey") && !self.is_inside_a_word(at - 2) => {
                 let dots = |run: &[u8]| run.len() >= 30 && memchr_iter(b'.', run).count() >= 2;
                 let part = |b| is_key(b) || b == b'.';
@@ -96,6 +90,33 @@ impl View<'_> {
             }
             _ => Found::Nothing,
         }
+    }
+
+    /// `Bearer …` and `Basic …`, in any case. As it is usually not written, it may begin prose, and more is asked of what follows.
+    pub(super) fn scheme(&self, at: usize) -> Found {
+        let rest = &self.text[at..];
+        let is = |scheme: &[u8]| rest.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+        let behind = |scheme: &[u8]| {
+            let end = at + scheme.len();
+            let start = self.gap(end);
+            (start > end || start == self.text.len()).then_some(start)
+        };
+        if is(b"bearer")
+            && let Some(start) = behind(b"bearer")
+        {
+            let is_usual = rest.starts_with(b"Bearer");
+            let random = |run: &[u8]| match is_usual {
+                true => run.len() >= 24 || looks_random(run),
+                false => shapes::has_random_word(run),
+            };
+            return self.run(start, is_token, random, |start, end| Found::whole(start, end, BEARER));
+        }
+        if is(b"basic")
+            && let Some(start) = behind(b"basic")
+        {
+            return self.run(start, is_token, shapes::is_basic, |start, end| Found::whole(start, end, BASIC));
+        }
+        Found::Nothing
     }
 
     /// A token that begins here, if it is one.

@@ -3,7 +3,7 @@
 use super::Kind;
 use super::ending::Ending;
 use super::names;
-use super::shapes::is_key;
+use super::shapes::{is_key, is_space};
 
 /// What there is at a place.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,6 +91,13 @@ impl View<'_> {
     pub(super) fn skip(&self, from: usize, most: usize, part: impl Fn(u8) -> bool) -> usize {
         let rest = self.text.get(from..).unwrap_or_default();
         from + rest.iter().take(most).take_while(|b| part(**b)).count()
+    }
+
+    /// Behind the spaces and tabs that begin here; a tab may be written as `\t`.
+    pub(super) fn gap(&self, from: usize) -> usize {
+        let end = self.skip(from, MOST_SPACES, is_space);
+        let letter = self.skip(end, MOST_SLASHES, |b| b == b'\\');
+        if letter > end && self.text.get(letter) == Some(&b't') { letter + 1 } else { end }
     }
 
     /// Behind the white space of JSON that begins here.

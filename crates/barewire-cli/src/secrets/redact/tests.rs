@@ -9,8 +9,13 @@ use super::*;
 use barewire::proto::transcript::Marks;
 
 fn redactor() -> Redactor {
-    let env =
-        [("MY_TOKEN", "from-the-environment"), ("HOME", "/home/somebody"), ("API_KEY", "a\"quote\\in it")];
+    let env = [
+        ("MY_TOKEN", "from-the-environment"),
+        ("HOME", "/home/somebody"),
+        ("API_KEY", "a\"quote\\in it"),
+        ("X_TOKEN", "Env/Secret\"Val+ue-99 11"),
+        ("Y_TOKEN", "/usr/bin/python3"),
+    ];
     Redactor::with(Detector::knowing(env.into_iter().map(|(name, value)| (name.into(), value.into())), []))
 }
 
@@ -137,7 +142,44 @@ const CASES: &[(&str, &str)] = &[
     ("export GITHUB_TOKEN=abc; run", "export GITHUB_TOKEN=<redacted-1>; run"),
     ("the value is from-the-environment!", "the value is <redacted-1>!"),
     (r#"{"echo":"a\"quote\\in it"}"#, r#"{"echo":"<redacted-1>"}"#),
-    // Shapes.
+    (
+        r#"{"u":"/?q=Env%2FSecret%22Val%2Bue-99+11&r=Env/Secret%22Val%2Bue-99%2011"}"#,
+        r#"{"u":"/?q=<redacted-1>&r=<redacted-2>"}"#,
+    ),
+    // A query within a query, and names of many words.
+    (
+        "/?redirect=https%3A%2F%2Fx%3Fa%3D1%26token%3Da1b2%26b%3D2&c=https%253A%252F%252Fx%253Fkey%253da1b2#d",
+        "/?redirect=https%3A%2F%2Fx%3Fa%3D1%26token%3D<redacted-1>%26b%3D2&c=https%253A%252F%252Fx%253Fkey%253d<redacted-1>#d",
+    ),
+    (
+        r#"{"api key":"S3cr3tV4lueXYZ","my password":"a1"}"#,
+        r#"{"api key":"<redacted-1>","my password":"<redacted-2>"}"#,
+    ),
+    // All that an Authorization says behind its scheme.
+    (
+        r#"Authorization: Digest username="me", realm="r", response="abc1""#,
+        "Authorization: Digest <redacted-1>",
+    ),
+    (
+        r#"{"t":"a\nAuthorization: Digest username=\"me\",nc=1 , response=\"abc1\"\nb","c":"d"}"#,
+        r#"{"t":"a\nAuthorization: Digest <redacted-1>\nb","c":"d"}"#,
+    ),
+    (
+        "curl -H 'Authorization: AWS4-HMAC-SHA256 Credential=a/b/s3, SignedHeaders=host;date, Signature=abc1' http://h/",
+        "curl -H 'Authorization: AWS4-HMAC-SHA256 <redacted-1>' http://h/",
+    ),
+    (r#"authorization: Hawk id="a", mac="b" and"#, "authorization: Hawk <redacted-1> and"),
+    ("Authorization: Basic  dXNlcjpwYXNzd29yZA== x", "Authorization: Basic  <redacted-1> x"),
+    // Shapes, and schemes in any case.
+    (
+        "a bearer S3cr3tV4lueXYZ0123456789, BEARER S3cr3tV4lueXYZ0123456789",
+        "a bearer <redacted-1>, BEARER <redacted-1>",
+    ),
+    (
+        r#"{"t":"Bearer\tabcdefgh12345678","u":"bearer  abcdefgh12345678"}"#,
+        r#"{"t":"Bearer\t<redacted-1>","u":"bearer  <redacted-1>"}"#,
+    ),
+    ("basic dXNlcjpwYXNzd29yZA==", "basic <redacted-1>"),
     ("Bearer abcdefgh12345678", "Bearer <redacted-1>"),
     ("Basic dXNlcjpwYXNzd29yZA==", "Basic <redacted-1>"),
     ("use sk-proj-0a1b2c3d4e5f6g7h now", "use <redacted-1> now"),
@@ -164,6 +206,9 @@ const PLAIN: &[&str] = &[
     r#"{"password":"","token":null,"secret":true,"apiKey":{"a":["b"]}}"#,
     r#"WWW-Authenticate: Bearer realm="mcp", resource_metadata="https://example.com/.well-known/x""#,
     "Basic authentication, Bearer tokens, and a task-list with sk-names-of-things in it",
+    "basic information about bearer base64-encoded OAuth2-compatible tokens, a bearer /api/v1/things; 100%3D",
+    "Authorization: see a=b for https%3A%2F%2Fx%3Fpage%3D2 and Authorization: use a=b",
+    r#"{"s3_key":"folder/file1.txt","Enter the API key":"as it was sent to you","primary key":"a1b2c3d4e5f6"}"#,
     "http://user@host:80/path?query=1&page=2",
     "token=$TOKEN and token={token} and token=<redacted-7> and a == b",
     "a picture: iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4eyJ/AKIAbcdefghijklmnopqrstuvw",
@@ -482,6 +527,9 @@ const PARTS: &[&str] = &[
     "<x>",
     "***",
     "\n",
+    "Authorization: Digest a=",
+    "%3Ftoken%3D",
+    "bearer ",
     "Cookie: ",
     "; ",
     "X-Api-Key: ",
