@@ -168,7 +168,7 @@ impl Line {
                     });
                     match found {
                         Found::Nothing => {}
-                        Found::Inside { colon } => push(&mut self.colons, colon),
+                        Found::Inside { colon } => push(&mut self.colons, colon, MOST_COLONS),
                         Found::Wait => break,
                         // It was told before.
                         found if !found.begins_behind(told) => {}
@@ -220,8 +220,8 @@ impl Line {
         let mut first = None;
         for hit in std::mem::take(&mut self.undecided) {
             match self.examine(hits, hit, 0, next) {
-                Found::Wait => push(&mut self.undecided, hit),
-                Found::Inside { colon } => push(&mut self.colons, colon),
+                Found::Wait => push(&mut self.undecided, hit, MOST_UNDECIDED),
+                Found::Inside { colon } => push(&mut self.colons, colon, MOST_COLONS),
                 Found::Nothing => {}
                 found => first = first.or(Some(found).filter(|found| found.begins_behind(self.told))),
             }
@@ -238,7 +238,7 @@ impl Line {
         };
         match examine(next != Next::Nothing) {
             Found::Wait if next == Next::Line => {
-                push(&mut self.undecided, hit);
+                push(&mut self.undecided, hit, MOST_UNDECIDED);
                 examine(false)
             }
             found => found,
@@ -257,8 +257,8 @@ impl Line {
 }
 
 /// Notes a place, and forgets the first one if there are too many.
-fn push<T>(places: &mut Vec<T>, place: T) {
-    if places.len() >= MOST_PLACES {
+fn push<T>(places: &mut Vec<T>, place: T, most: usize) {
+    if places.len() >= most {
         places.remove(0);
     }
     places.push(place);
@@ -280,4 +280,7 @@ const SLASHES: usize = 64;
 const MOST_QUOTED: usize = 31;
 
 /// Objects in objects that are named like secrets.
-const MOST_PLACES: usize = 16;
+const MOST_COLONS: usize = 16;
+
+/// The same, where their lines ended. Each is looked through again with every line.
+const MOST_UNDECIDED: usize = 4;

@@ -378,4 +378,4 @@ const VALUES: &[&[u8]] = &[b"value", b"Value", b"data", b"plaintext"];
 const LONGEST_CHOICE: usize = 256;
 
 /// What describes a secret before its value is short, also with every member on a line of its own.
-pub(super) const LONGEST_OBJECT: usize = 1024;
+pub(super) const LONGEST_OBJECT: usize = 512;
