@@ -127,6 +127,46 @@ fn headers_and_settings_are_found_in_any_text() {
 }
 
 #[test]
+fn json_over_many_lines_hides_nothing() {
+    let config = serde_json::json!({
+        "args": ["--token", "S3cr3t-1"],
+        "headers": [{"name": "Authorization", "value": "S3cr3t-2"}],
+        "password": ["S3cr3t-3", "S3cr3t-4"],
+        "secret": {"type": "text", "value": "S3cr3t-5"},
+        "kept": "as it is",
+    });
+    let pretty = serde_json::to_string_pretty(&config).expect("it can be written");
+    let fenced = format!("```json\r\n{}\r\n```", pretty.replace('\n', "\r\n"));
+    let texts = [&pretty, &pretty.replace("  ", "\t"), &fenced];
+    let message = serde_json::json!({"jsonrpc": "2.0", "method": "x", "params": {"texts": texts, "deep": config.to_string()}});
+    let deep = serde_json::json!({"jsonrpc": "2.0", "method": "y", "params": {"text": message.to_string()}});
+    // A program that says so in its log, and one that has lines in its messages.
+    let script = ["cat; printf '%s\n' \"$TEXT\" >&2; printf '%s\n' \"$TEXT\""];
+    let lines = format!("{message}\n{deep}\n");
+    let (_folder, capture, log) = tapped("lines", &[("TEXT", &pretty)], &lines, &script);
+    has_none(&capture, &["S3cr3t"]);
+    has_none(&log, &["S3cr3t"]);
+    let count = |sigil: &str, what: &str| {
+        capture.lines().filter(|line| line.starts_with(sigil) && line.contains(what)).count()
+    };
+    for sigil in ["!", "<"] {
+        assert!(count(sigil, "\"value\": \"<redacted-") == 2 && count(sigil, "as it is") >= 1, "{capture}");
+    }
+}
+
+#[test]
+fn paths_in_the_environment_are_none() {
+    let path = r#"{"jsonrpc":"2.0","method":"run /usr/bin/python3 in /home/me/x12"}"#;
+    let env =
+        [("X_TOKEN", "/usr/bin/python3"), ("Y_TOKEN", "/home/me/x12"), ("Z_TOKEN", "Env/S3cr3t Val+ue-99")];
+    let lines = format!("{path}\n?q=Env%2FS3cr3t+Val%2Bue-99 and Env%2FS3cr3t%20Val%2Bue-99\n");
+    let (_folder, capture, log) = tapped("paths", &env, &lines, &["cat"]);
+    assert_eq!(capture.matches(path).count(), 2, "{capture}");
+    has_none(&capture, &["S3cr3t"]);
+    has_none(&log, &["S3cr3t"]);
+}
+
+#[test]
 fn tokens_of_a_language_code_and_methods_are_none() {
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"token=await foo(); this.token=token","data":{"token":"}","expected_token":"identifier"}}}"#;
     let ask = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}\n";

@@ -40,6 +40,47 @@ fn fill(client: &mut Client, length: usize) {
     }
 }
 
+/// Secrets in JSON over many lines are in no capture and in no log, in bodies and in events. What passes is what was sent.
+#[test]
+fn secrets_in_bodies_of_many_lines_are_not_written_down() {
+    let config = serde_json::json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "x",
+        "params": {
+            "args": ["--token", "S3cr3t-1"],
+            "headers": [{"name": "Authorization", "value": "S3cr3t-2"}],
+            "password": ["S3cr3t-3"],
+            "secret": {"type": "text", "value": "S3cr3t-4"},
+        },
+    });
+    let pretty = serde_json::to_string_pretty(&config).expect("it can be written");
+    let pretty = pretty.replace("\"id\": 1", "\"token\":\n \"S3cr3t-5\",\n \"id\": 1");
+    let event = format!("data: {}\n\n", pretty.replace('\n', "\ndata: "));
+    let (body, answer) = (pretty.clone(), event.clone());
+    let url = server(move |mut client| {
+        client.head();
+        assert_eq!(client.exactly(body.len()), body);
+        let length = answer.len();
+        client.send(format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{answer}"
+        ));
+    });
+    let log = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tap-http-lines.log");
+    let _ = std::fs::remove_file(&log);
+    let tap = Tap::with(&url, "lines", &["--log", log.to_str().expect("text")]);
+    let mut client = tap.connect();
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n", tap.at);
+    client.send(format!("{head}Content-Length: {}\r\n\r\n{pretty}", pretty.len()));
+    client.head();
+    assert_eq!(client.exactly(event.len()), event);
+    let record = tap.end();
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(!record.contains("S3cr3t") && !log.contains("S3cr3t"), "{record}\n{log}");
+    assert_eq!(record.matches("\"<redacted-").count(), 10, "{record}");
+    assert!(record.contains("data: {") && record.contains("data: }"), "{record}");
+}
+
 #[test]
 fn large_bodies_pass_both_ways_in_little_memory() {
     const LENGTH: usize = 96 << 20;
