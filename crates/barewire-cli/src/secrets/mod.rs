@@ -5,8 +5,9 @@
 //! and what is told of is found by the same rules.
 //!
 //! In the order of the data: [`hits`] finds places that may be the beginning or the name of a secret. What is there is said by
-//! [`named`] and [`parameters`] with the table in [`names`], and by [`tokens`] with that in [`shapes`]; both look through a [`view`] of the text.
-//! What is no secret in spite of its name [`words`] says. [`ending`] finds where a secret ends, and [`line`] puts that together.
+//! [`named`] and [`parameters`] with the table in [`names`], and by [`tokens`] with that in [`shapes`]; all look through a [`view`] of
+//! the text. What is no secret in spite of its name [`words`] says. [`ending`] finds where a secret ends, and [`line`] puts that
+//! together.
 
 mod ending;
 mod hits;

@@ -88,9 +88,11 @@ impl View<'_> {
 
     /// `"api key"`: what a name of many words says. It may be a sentence as well, so not all values are secrets.
     fn spaced_name(&self, last_word: usize, end: usize, place: Place) -> Option<Secret> {
-        let is_spaced = last_word > self.floor && self.text[last_word - 1] == b' ';
+        if !self.text[self.floor..last_word].ends_with(b" ") {
+            return None;
+        }
         let start = self.back(end, names::LONGEST_WRITTEN, |b| is_name(b) || b == b' ');
-        is_spaced.then(|| names::secret(&self.text[start..end], place)).flatten().map(|_| Secret::Key)
+        names::secret(&self.text[start..end], place).map(|_| Secret::Key)
     }
 
     /// `{"name": "API_KEY", "value": …}`: what the name says of the value whose own name begins behind this quote. All quotes have so

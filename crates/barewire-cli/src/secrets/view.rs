@@ -107,6 +107,10 @@ impl View<'_> {
 
     /// Where the white space of JSON begins that ends here.
     pub(super) fn back_blank(&self, end: usize) -> usize {
+        // As almost always.
+        if self.text[self.floor..end].ends_with(b"\"") {
+            return end;
+        }
         let least = end.saturating_sub(MOST_BLANK).max(self.floor);
         let mut at = end;
         while at > least {

@@ -128,14 +128,15 @@ impl Secrets {
             _ if stands_alone(&bytes.payload) => Next::Nothing,
             _ => Next::Line,
         };
-        let key = (bytes.stream, bytes.channel.clone());
+        let key = |bytes: &Bytes| (bytes.stream, bytes.channel.clone());
         // As almost all lines are.
         if next == Next::Nothing
-            && !self.unfinished.contains_key(&key)
+            && (self.unfinished.is_empty() || !self.unfinished.contains_key(&key(&bytes)))
             && self.detector.finds_nothing(&bytes.payload)
         {
             return entries.push(Entry::Bytes(bytes));
         }
+        let key = key(&bytes);
         let (mut line, secret, lines) = match self.unfinished.remove(&key) {
             None => (Line::default(), self.numbers.read(), 0),
             Some(Unfinished { line, secret, lines, last }) => {
