@@ -196,7 +196,8 @@ fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
     let is_it = |other: io::Result<fs::Metadata>| {
         other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
     };
-    let stdout = || rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
+    let stdout =
+        || rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
     let why = match capture {
         _ if is_it(stdout()) => "that is stdout, where only messages go",
         Some(capture) if is_it(fs::metadata(capture)) => "the capture is written there",
@@ -297,7 +298,8 @@ fn finish(tape: Option<&Tape>, observer: Option<mpsc::Receiver<()>>) {
     while let Err(RecvTimeoutError::Timeout) = observer.recv_timeout(STUCK) {
         let before = std::mem::replace(&mut seen, tape.seen());
         if before == seen || Instant::now() >= until {
-            Failure::new("what was seen last cannot be written down in time: the end of it is missing").report();
+            Failure::new("what was seen last cannot be written down in time: the end of it is missing")
+                .report();
             return;
         }
     }

@@ -200,5 +200,8 @@ fn say(addr: SocketAddr, dial: &Dial) {
     } else {
         "every machine that can connect"
     };
-    talk(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
+    talk(&format!(
+        "tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it",
+        dial.origin()
+    ));
 }
