@@ -160,6 +160,20 @@ fn severity_decides_and_what_is_not_wanted_is_not_run() {
     assert!(report["checks"].as_array().expect("checks").iter().all(|it| it["id"] != "exit-code"));
 }
 
+/// What is asked for and cannot be done is not passed over.
+#[test]
+fn a_tool_that_is_not_there_and_a_check_that_is_not_made_here_are_told() {
+    let (report, output) = check(&["--only", "output-schema", "--call", "no-such={}"], &[]);
+    assert_eq!(output.status.code(), Some(3), "{report}");
+    assert!(report.to_string().contains("--call: the server lists no tool no-such"), "{report}");
+    let program = env!("CARGO_BIN_EXE_barewire");
+    let output =
+        Command::new(program).args(["check", "--only", "http-origin", "--", program, "serve"]).output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("none of these can be made here"));
+}
+
 #[test]
 fn a_tool_that_may_change_something_is_not_called() {
     let folder = Folder::new("permission");

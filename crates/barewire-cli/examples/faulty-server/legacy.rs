@@ -45,6 +45,7 @@ impl Server {
         match method {
             "initialize" => Reply::Now(self.initialize(params)),
             _ if self.has("stops-after-the-handshake") && is_open => Reply::Later,
+            _ if self.has("dies-after-the-handshake") && is_open => std::process::exit(0),
             "ping" if self.has("ignores-ping") => Reply::Later,
             "ping" if self.has("no-ping") => Reply::Now(no(-32601, "Method not found")),
             "ping" => Reply::Now(Ok(json!({}))),

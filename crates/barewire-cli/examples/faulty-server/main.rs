@@ -20,6 +20,7 @@ use std::process::exit;
 use std::time::Duration;
 
 use faults::FAULTS;
+use serde_json::json;
 use wire::{Form, Wire};
 
 /// What there is of it.
@@ -132,6 +133,11 @@ impl Server {
                 continue;
             }
             held.extend_from_slice(read);
+            if self.has("refuses-what-comes-at-once") && held.iter().filter(|b| **b == b'\n').count() > 8 {
+                held.clear();
+                let error = json!({"code": -32700, "message": "Parse error"});
+                self.wire.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
+            }
             let mut taken = 0;
             while let Some(end) = held.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = held.drain(..=end).take(end).collect();

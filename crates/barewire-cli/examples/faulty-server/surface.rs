@@ -189,6 +189,7 @@ impl Server {
         Ok(match () {
             () if self.has("shows-a-key") => said(&format!("key: {}{}", "AKIA", "IOSFODNN7EXAMPL3")),
             () if self.has("shows-an-address") => said("ask ada.lovelace@analytical.org"),
+            () if self.has("no-content") => json!({}),
             () => said("1, 2"),
         })
     }

@@ -243,6 +243,11 @@ fn gather(
     selection: &Selection,
     redactor: &mut Redactor,
 ) -> Result<(Subject, Ledger, Place), Failure> {
+    selection.for_place(match (&args.file, &args.url) {
+        (Some(_), _) => Place::Capture,
+        (None, Some(_)) => Place::Http,
+        (None, None) => Place::Stdio,
+    })?;
     match (&args.file, args.program.as_slice(), &args.url) {
         (Some(file), _, _) => {
             let (ledger, frames) = capture(file)?;

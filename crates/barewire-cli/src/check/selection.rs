@@ -1,6 +1,6 @@
 //! `--only` and `--skip` -> the checks that are wanted.
 
-use super::catalogue::{Check, all, known};
+use super::catalogue::{Check, Place, all, known};
 use crate::Failure;
 
 pub(super) struct Selection {
@@ -22,6 +22,15 @@ impl Selection {
             return Err(Failure::new("no check is left to make: --skip names all of --only"));
         }
         Ok(Self { ids, left_out })
+    }
+
+    /// Whether any of them is made in this place.
+    pub(super) fn for_place(&self, place: Place) -> Result<(), Failure> {
+        match all().any(|check| self.has(check) && check.places.contains(&place)) {
+            true => Ok(()),
+            false => Err(Failure::new("no check is left to make: none of these can be made here")
+                .hint("barewire check --explain ID says where it runs")),
+        }
     }
 
     pub(super) fn has(&self, check: &Check) -> bool {

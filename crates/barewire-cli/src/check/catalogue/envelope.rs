@@ -3,8 +3,8 @@
 use super::Reference::{Cwe, JsonRpc, Mcp, Other};
 use super::{BASE, Check, LIVE, LIVE_ANYWHERE, Level, Severity};
 
-/// The sum of all that is wrong with messages.
-pub(super) const FIRST: &[&Check] = &[&JSONRPC_MESSAGES];
+/// The sum of all that is wrong with messages; and without what goes on behind a bad one, much goes wrong.
+pub(super) const FIRST: &[&Check] = &[&JSONRPC_MESSAGES, &PARSE_ERROR_RECOVERY];
 
 pub(super) const CHECKS: &[&Check] = &[
     &STRUCTURED_ERRORS,
@@ -12,7 +12,6 @@ pub(super) const CHECKS: &[&Check] = &[
     &ANSWERED_ONCE,
     &UNANSWERED_REQUEST,
     &NOTIFICATION_SILENCE,
-    &PARSE_ERROR_RECOVERY,
     &PARSE_ERROR_ANSWER,
     &ENVELOPE_VALIDATION,
     &BATCH_POLICY,

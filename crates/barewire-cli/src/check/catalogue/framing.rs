@@ -194,7 +194,7 @@ pub(crate) static DEEP_NESTING: Check = Check {
     places: LIVE_ANYWHERE,
     hostile: true,
     // It is 200 KB long.
-    needs: &["early-exit", "mute-server", "handshake", "large-message"],
+    needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery", "large-message"],
     ..BASE
 };
 
@@ -218,5 +218,6 @@ pub(crate) static INVALID_UTF8: Check = Check {
     taxon: Taxon::Framing,
     places: LIVE_ANYWHERE,
     hostile: true,
+    needs: &["early-exit", "mute-server", "handshake", "parse-error-recovery"],
     ..BASE
 };

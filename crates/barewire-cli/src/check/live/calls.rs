@@ -38,6 +38,12 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<(), Failure> {
     if bench.lab.is_late() {
         return Ok(());
     }
+    for (name, _) in &bench.lab.wishes.calls {
+        if !bench.tools.iter().any(|tool| tool["name"] == **name) {
+            let why = format!("--call: the server lists no tool {}", shown(name.as_bytes(), 60));
+            bench.lab.tape.incomplete(&OUTPUT_SCHEMA, &why);
+        }
+    }
     let (allowed, forbidden) = allowed(bench);
     if allowed.is_empty() {
         let why =

@@ -252,6 +252,16 @@ impl Lab {
         }
     }
 
+    /// Whether the program has ended, and does so elsewhere as well: that is told there, and this check is skipped.
+    pub(super) fn is_told_gone(&self, check: &'static Check, talk: &Talk) -> bool {
+        let is_gone = talk.is_over() || talk.exited().is_some();
+        let is_told = is_gone && self.tape.has_failed(&STAYS_ALIVE);
+        if is_told {
+            self.tape.skip(check, Skip::Needs(STAYS_ALIVE.id));
+        }
+        is_told
+    }
+
     /// There is nothing to look at.
     pub(super) fn nothing(&self, checks: &[&'static Check], why: &str) {
         for check in checks {

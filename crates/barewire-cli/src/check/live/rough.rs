@@ -88,6 +88,13 @@ impl Lane<'_> {
         }
     }
 
+    /// Nobody answers any more. That a program ends by itself, as it does elsewhere as well, is told there.
+    fn lost(&self, check: &'static Check, talk: &Talk) {
+        if !self.lab.is_told_gone(check, talk) {
+            self.lab.fail(check, talk, None, gone(talk));
+        }
+    }
+
     async fn broken_json(&mut self) -> Result<(), Failure> {
         let checks: &[&'static Check] = &[&PARSE_ERROR_RECOVERY, &PARSE_ERROR_ANSWER];
         let Some(mut talk) = self.ready(checks, "a line that is no JSON").await? else { return Ok(()) };
@@ -100,10 +107,16 @@ impl Lane<'_> {
         let sent = talk.spot();
         let works = talk.goes_on().await;
         talk.quieten().await;
+        if works && talk.orphans.is_empty() {
+            // Answers come in any order.
+            talk.settle(LATER).await;
+        }
         let lab = &*self.lab;
         lab.tape.look(&PARSE_ERROR_RECOVERY);
         if !works {
-            lab.nothing_for(&PARSE_ERROR_RECOVERY, sent, JUNK, gone(&talk));
+            if !lab.is_told_gone(&PARSE_ERROR_RECOVERY, &talk) {
+                lab.nothing_for(&PARSE_ERROR_RECOVERY, sent, JUNK, gone(&talk));
+            }
         } else {
             lab.tape.look(&PARSE_ERROR_ANSWER);
             match talk.orphans.first() {
@@ -149,6 +162,7 @@ impl Lane<'_> {
             lab.tape.look(&ENVELOPE_VALIDATION);
             let answer = frames.iter().find_map(|line| answers(line, &id));
             match answer {
+                None if !works && lab.is_told_gone(&ENVELOPE_VALIDATION, &talk) => {}
                 None => {
                     let why = if works { "nothing comes for it".to_owned() } else { gone(&talk) };
                     lab.nothing_for(&ENVELOPE_VALIDATION, sent, line.as_bytes(), format!("{what}: {why}"));
@@ -199,7 +213,7 @@ impl Lane<'_> {
                 true
             }
             Answer::Ended => {
-                self.lab.fail(check, talk, None, gone(talk));
+                self.lost(check, talk);
                 false
             }
             answer => {
@@ -223,18 +237,21 @@ impl Lane<'_> {
             missing.push(id);
         }
         talk.send(text.as_bytes()).await;
-        let deadline = talk.deadline_for_answer();
+        let mut deadline = talk.deadline_for_answer();
         while !missing.is_empty()
             && let Some(line) = talk.next(deadline).await
         {
-            missing.retain(|id| answers(&line, id).is_none());
+            // An error without an id is for one of them; and who has answered one has time for the next.
+            if let Some(at) = missing.iter().position(|id| answers(&line, id).is_some()) {
+                missing.remove(at);
+                deadline = talk.deadline_for_answer();
+            }
         }
         self.lab.tape.look(&COALESCED_INPUT);
-        if !missing.is_empty() {
-            let detail = match talk.is_over() {
-                true => gone(&talk),
-                false => format!("of {AT_ONCE} requests {} are not answered", missing.len()),
-            };
+        if !missing.is_empty() && talk.is_over() {
+            self.lost(&COALESCED_INPUT, &talk);
+        } else if !missing.is_empty() {
+            let detail = format!("of {AT_ONCE} requests {} are not answered", missing.len());
             self.lab.fail(&COALESCED_INPUT, &talk, None, detail);
         }
         let works = missing.is_empty();
@@ -262,7 +279,7 @@ impl Lane<'_> {
         talk.quieten().await;
         self.lab.tape.look(&BLANK_LINES);
         match talk.orphans.first() {
-            _ if !works => self.lab.fail(&BLANK_LINES, &talk, None, gone(&talk)),
+            _ if !works => self.lost(&BLANK_LINES, &talk),
             Some(failed) => {
                 let detail = format!("the error {} comes for it", failed.code);
                 self.lab.fail(&BLANK_LINES, &talk, Some(&Answer::Error(failed.clone())), detail);
@@ -288,7 +305,7 @@ impl Lane<'_> {
         talk.quieten().await;
         self.lab.tape.look(&CANCELLATION);
         if !works {
-            self.lab.fail(&CANCELLATION, &talk, None, gone(&talk));
+            self.lost(&CANCELLATION, &talk);
         }
         self.keep(talk, works).await;
         Ok(())
@@ -309,13 +326,16 @@ impl Lane<'_> {
         let meta = talk.with_meta(json!({"_meta": {}}))["_meta"].to_string();
         let meta = meta.strip_suffix('}').unwrap_or(&meta);
         let meta = format!("{meta}{}", if meta.len() > 1 { "," } else { "" });
+        talk.orphans.clear();
         talk.send(&message(&id, talk.light(), &meta)).await;
         let must_answer = check == &LARGE_MESSAGE;
         let answer = if must_answer { Some(talk.answer(&id).await) } else { None };
         let works = talk.goes_on().await;
         self.lab.tape.look(check);
         match answer {
-            _ if !works => self.lab.fail(check, &talk, None, gone(&talk)),
+            _ if !works => self.lost(check, &talk),
+            // Whoever cannot read it may not be able to read its id either.
+            Some(Answer::Silence) if !talk.orphans.is_empty() => {}
             Some(answer @ (Answer::Silence | Answer::Ended)) => {
                 self.lab.fail(check, &talk, None, format!("{} comes for it", answer.told()));
             }
@@ -381,6 +401,8 @@ const JUNK: &[u8] = br#"{"jsonrpc":"2.0","id":991,"method":"#;
 const PAUSE: Duration = Duration::from_millis(25);
 /// More than a buffer of ten lines.
 const AT_ONCE: usize = 20;
+/// An answer that does not come in the order of what was sent comes soon all the same.
+const LATER: Duration = Duration::from_secs(1);
 /// A picture.
 const LARGE: usize = 1024 * 1024;
 /// Eight megabytes of stack, at 80 bytes a level.

@@ -81,9 +81,12 @@ impl Envelope {
         }
         match watched.tie {
             Tie::Asks { .. } => talk.waiting[sender as usize] += 1,
-            Tie::Answers { .. } => {
+            Tie::Answers { operation, .. } => {
                 let waiting = &mut talk.waiting[sender.other() as usize];
                 *waiting = waiting.saturating_sub(1);
+                // It was taken, and is not refused any more.
+                let asked = operation.rounds.last().map(|round| round.asked.frame);
+                talk.refusable[sender.other() as usize].retain(|frame| Some(*frame) != asked);
             }
             _ => {}
         }
@@ -106,7 +109,10 @@ impl Envelope {
         if let Ok(Message::Notification(_)) = watched.message {
             talk.notified[sender as usize] = true;
         }
-        let blame = if refused.is_some() || is_nothing { None } else { blame(case, was_notified) };
+        // Where things are sent that are no messages, whoever sends them knows what such an error is for.
+        let is_theirs = is_orphan && case.setting.rough.contains(name);
+        let is_fine = refused.is_some() || is_nothing || is_theirs;
+        let blame = if is_fine { None } else { blame(case, was_notified) };
         if sender == Side::Server {
             self.count(case, blame.is_none());
         }
@@ -283,6 +289,8 @@ impl Envelope {
     }
 }
 
+const TWO_TO_THE_53: f64 = 9_007_199_254_740_992.0;
+
 /// Who has waited so long has waited in vain, also if nothing else was said.
 const LONG_WAIT: Duration = Duration::from_secs(5);
 
@@ -293,7 +301,11 @@ fn is_refusable(case: &Case<'_>) -> bool {
     let is_hard = watched.seen.too_deep.is_some() || watched.seen.length > LONG;
     // What has no id is counted where ties are made.
     let is_bad = watched.message.is_err() && matches!(watched.tie, Tie::Asks { .. });
-    is_batch || is_hard || is_bad
+    // Nor is a number kept by everybody that is beyond those which a double holds exactly.
+    let is_big = |round: &Round| round.id.as_str().parse().is_ok_and(|id: f64| id.abs() >= TWO_TO_THE_53);
+    let has_big_id =
+        matches!(watched.tie, Tie::Asks { operation, .. } if operation.rounds.last().is_some_and(is_big));
+    is_batch || is_hard || is_bad || has_big_id
 }
 
 /// A finding with a check of its own counts against the envelope as well.

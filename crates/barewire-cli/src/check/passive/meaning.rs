@@ -15,7 +15,8 @@ use crate::check::ledger::Ledger;
 use crate::output::shown;
 use crate::watch::{Handshake, Tie};
 
-pub(super) fn message(case: &Case<'_>, tools: &Tools, ledger: &mut Ledger) {
+/// `is_modern` if the server has shown that it is.
+pub(super) fn message(case: &Case<'_>, tools: &Tools, is_modern: bool, ledger: &mut Ledger) {
     match case.watched.message {
         Ok(Message::Request(request)) => {
             let name = request.method.to_name();
@@ -25,10 +26,10 @@ pub(super) fn message(case: &Case<'_>, tools: &Tools, ledger: &mut Ledger) {
         Ok(Message::Notification(notification)) => sent(case, &notification.method.to_name(), ledger),
         Ok(Message::Response(response)) => {
             if let Err(error) = response.outcome {
-                reserved(case, &error, tools, ledger);
+                reserved(case, &error, tools, is_modern, ledger);
             }
         }
-        Ok(Message::OrphanError(error)) => reserved(case, error, tools, ledger),
+        Ok(Message::OrphanError(error)) => reserved(case, error, tools, is_modern, ledger),
         Err(_) => {}
     }
 }
@@ -123,7 +124,7 @@ fn too_early(case: &Case<'_>, name: &str, ledger: &mut Ledger) {
 }
 
 /// A code, and what it means where it is used.
-fn reserved(case: &Case<'_>, error: &ErrorRef<'_>, tools: &Tools, ledger: &mut Ledger) {
+fn reserved(case: &Case<'_>, error: &ErrorRef<'_>, tools: &Tools, is_modern: bool, ledger: &mut Ledger) {
     ledger.look(&RESERVED_ERROR_CODES);
     let number = error.code.get();
     let path = "/error/code";
@@ -156,6 +157,10 @@ fn reserved(case: &Case<'_>, error: &ErrorRef<'_>, tools: &Tools, ledger: &mut L
         _ if !(-32768..=-32000).contains(&number) => {}
         _ => {
             let Some(revision) = case.revision.or(case.watched.conversation.revision()) else { return };
+            // A server that does not know the modern era says so as it likes.
+            if revision.is_modern() && !is_modern {
+                return;
+            }
             if let Some(why) = undefined(error.code, revision) {
                 case.fail_in(ledger, &RESERVED_ERROR_CODES, path, format!("{number} {why}"));
             }
@@ -168,7 +173,7 @@ fn undefined(code: Code, revision: Revision) -> Option<String> {
     match (code::find(code), code.get()) {
         (Some(known), _) if known.is_in(revision) => None,
         (Some(known), _) if revision > known.until => {
-            Some(format!("is gone since {}, and this is {revision}", known.until))
+            Some(format!("is of no revision after {}, and this is {revision}", known.until))
         }
         // Before MCP took them, they were left to servers.
         (_, -32099..=-32000) if !revision.is_modern() => None,

@@ -187,7 +187,7 @@ impl Judge {
         };
         let case = Case { watched, revision, asked, setting: &self.setting };
         self.envelope.message(&case, ledger);
-        meaning::message(&case, &self.tools, ledger);
+        meaning::message(&case, &self.tools, self.modern.is_proven(watched.conversation), ledger);
         shape::message(&case, ledger);
         self.tools.message(&case, ledger);
         self.flow.message(&case, ledger);

@@ -15,7 +15,7 @@ use crate::check::catalogue::modern::{
 };
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Handshake, Tie, member};
+use crate::watch::{Conversation, Handshake, Tie, member};
 
 #[derive(Default)]
 pub(super) struct Modern {
@@ -37,6 +37,12 @@ struct Talk {
 }
 
 impl Modern {
+    /// Whether the server of this conversation has shown that it is of the modern era.
+    pub(super) fn is_proven(&self, conversation: &Conversation) -> bool {
+        let is_proven = self.talks.get(&conversation.name).is_some_and(|talk| talk.proven);
+        is_proven || conversation.over_http && self.proven_over_http
+    }
+
     pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
         let name = &watched.conversation.name;

@@ -1,6 +1,6 @@
 //! Results -> whether they have the members that their method promises.
 
-use barewire::proto::json::{Json, Kind};
+use barewire::proto::json::{Json, Kind, Text};
 use barewire::proto::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
@@ -36,7 +36,7 @@ pub(super) fn message(case: &Case<'_>, ledger: &mut Ledger) {
     let read = match operation.method.as_str() {
         "initialize" => read::<InitializeResult>(result),
         "tools/list" => read::<ListToolsResult>(result),
-        "tools/call" => read::<CallToolResult>(result),
+        "tools/call" => read::<CallToolResult>(result).and_then(|()| content(result)),
         "resources/list" => read::<ListResourcesResult>(result),
         "resources/templates/list" => read::<ListResourceTemplatesResult>(result),
         "resources/read" => read::<ReadResourceResult>(result),
@@ -52,6 +52,26 @@ pub(super) fn message(case: &Case<'_>, ledger: &mut Ledger) {
         case.fail_in(ledger, &RESULT_SHAPE, &path, detail);
     }
 }
+
+/// What a tool has to say: the library takes what it does not know, and takes it for nothing if it is not there.
+fn content(result: Json<'_>) -> Result<(), Unfit> {
+    let Some(content) = member(Some(result), "content") else {
+        return Err(Unfit { path: "/result".to_owned(), what: "content is missing".to_owned() });
+    };
+    for (index, element) in content.elements().enumerate() {
+        let kind = member(Some(element), "type").and_then(Text::from_json);
+        let Some(kind) = kind.filter(|kind| !KINDS.iter().any(|known| *kind == **known)) else { continue };
+        let path = format!("/result/content/{index}/type");
+        return Err(Unfit {
+            path,
+            what: format!("{} is no type of content", shown(kind.to_name().as_bytes(), 40)),
+        });
+    }
+    Ok(())
+}
+
+/// In the latest revision; before, there were fewer.
+const KINDS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
 /// Why a result is not what it should be.
 struct Unfit {

@@ -140,12 +140,14 @@ fn progress_keeps_to_its_request() {
     assert_eq!(found_after_handshake(progress), ["progress-rules server 6", "progress-rules server 8"]);
 }
 
+/// A request with the metadata of the modern era.
+fn ask(id: u32, method: &str) -> String {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{meta}}}}}\n")
+}
+
 #[test]
 fn an_older_server_that_serves_a_modern_request_is_not_judged_by_it() {
-    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    let ask = |id: u32, method: &str| {
-        format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{meta}}}}}\n")
-    };
     let list = "< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}\n";
     assert_eq!(found(&format!("{}{list}", ask(1, "tools/list"))), Vec::<String>::new());
     let discovered = r#"< {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#;
@@ -187,4 +189,39 @@ fn how_a_process_ends() {
     assert_eq!(found_after_handshake("@(+1) eof >\n@(+9) exit code 0"), Vec::<String>::new());
     assert_eq!(found_after_handshake("@(+1) eof <\n@(+1) eof >\n@(+9) exit signal 9"), Vec::<String>::new());
     assert_eq!(found_after_handshake("!(esc) \\x1b[1mready"), ["stderr-hygiene server -"]);
+}
+
+#[test]
+fn a_result_of_a_tool_has_content_of_a_known_type() {
+    let called = |result: &str| {
+        let asked = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+        found_after_handshake(&format!("{asked}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}"))
+    };
+    assert_eq!(called(r#"{"content":[{"type":"text","text":"x"}]}"#), Vec::<String>::new());
+    assert_eq!(called(r#"{"content":[]}"#), Vec::<String>::new());
+    for bad in ["{}", r#"{"structuredContent":{}}"#, r#"{"content":[{"type":"txt","text":"x"}]}"#] {
+        assert_eq!(called(bad).len(), 1, "{bad}");
+        assert!(called(bad)[0].starts_with("result-shape server "), "{bad}");
+    }
+}
+
+/// What a server says that does not know the metadata of the modern era is judged by nothing of it.
+#[test]
+fn an_error_is_judged_by_the_modern_era_where_that_is_spoken() {
+    let error = r#"< {"jsonrpc":"2.0","id":0,"error":{"code":-32050,"message":"not yet"}}"#;
+    assert_eq!(found(&format!("{}{error}", ask(0, "server/discover"))), Vec::<String>::new());
+    let result = r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
+    let spoken = format!("{}{result}\n{}{error}", ask(1, "tools/list"), ask(0, "prompts/list"));
+    let told = found(&spoken);
+    assert!(told.iter().any(|line| line.starts_with("reserved-error-codes server ")), "{told:?}");
+}
+
+/// Not everybody can keep such an id, and whoever cannot has none to answer under.
+#[test]
+fn an_id_beyond_what_a_double_holds_may_be_refused_without_it() {
+    let refused = r#"> {"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}
+< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no such number"}}"#;
+    assert_eq!(found_after_handshake(refused), Vec::<String>::new());
+    let told = found_after_handshake(&refused.replace("9007199254740993", "9"));
+    assert_eq!(told.len(), 1, "{told:?}");
 }
