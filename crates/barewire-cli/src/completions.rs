@@ -1,6 +1,6 @@
 //! `barewire completions`: the command line -> a script that a shell completes it with.
 
-use barewire::proto::mcp::Revision;
+use barewire_proto::mcp::Revision;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 

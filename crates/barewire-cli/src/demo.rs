@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::thread;
 
 use barewire::blocking::{Call, Conn, Failure as Failed, PipeReader, PipeWriter, pipe};
-use barewire::proto::frame::{Codec, Lines};
-use barewire::proto::rpc::{DEFAULT_DEPTH, Invalid, Message, Parsed, parse};
+use barewire_proto::frame::{Codec, Lines};
+use barewire_proto::rpc::{DEFAULT_DEPTH, Invalid, Message, Parsed, parse};
 use serde_json::{Value, json};
 
 use crate::output::{Output, Tone, shown};

@@ -1,6 +1,6 @@
 //! A text and a byte in it -> a piece of the text that fits a line, and a caret under the byte.
 
-use barewire::proto::transcript::escape;
+use barewire_proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
 
 /// What stands around a byte, safe to look at.

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::time::Duration;
 
-use barewire::proto::transcript::{escape, is_clean};
+use barewire_proto::transcript::{escape, is_clean};
 use unicode_width::UnicodeWidthStr;
 
 /// Where results go.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use barewire::client::http::{FetchError, HttpFailure};
 use barewire::client::{Client, ClientError};
 use barewire::peer::Raw;
-use barewire::proto::json::Json;
+use barewire_proto::json::Json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 

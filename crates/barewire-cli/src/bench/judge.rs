@@ -1,7 +1,7 @@
 //! Answers -> good, or what is wrong with them. What is good the first answer says.
 
-use barewire::proto::json::{Json, Kind as JsonKind, Text};
-use barewire::proto::rpc::ErrorRef;
+use barewire_proto::json::{Json, Kind as JsonKind, Text};
+use barewire_proto::rpc::ErrorRef;
 use memchr::memmem;
 use serde_json::value::RawValue;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use barewire::client::http::Endpoint;
 use barewire::client::{Builder, Client};
-use barewire::proto::mcp::{Era, Implementation, Revision, key};
-use barewire::proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
 use barewire::transport::{Child, Stderr};
+use barewire_proto::mcp::{Era, Implementation, Revision, key};
+use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
 use serde_json::json;
 
 use super::http::Http;

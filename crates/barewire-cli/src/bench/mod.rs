@@ -23,7 +23,7 @@ use std::io::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
-use barewire::proto::mcp::{Era, Revision};
+use barewire_proto::mcp::{Era, Revision};
 use tokio::runtime::Builder;
 
 use crate::along::Along;

@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use barewire::proto::frame::{Codec, Lines};
-use barewire::proto::json::Json;
-use barewire::proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
 use barewire::transport::{Ending, Exit, ProcessReader};
+use barewire_proto::frame::{Codec, Lines};
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 

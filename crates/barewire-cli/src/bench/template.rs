@@ -1,7 +1,7 @@
 //! A method and its params -> the bytes of a request, from which the next is made by writing over the digits that count.
 
-use barewire::proto::json::Json;
-use barewire::proto::rpc::{Id, Params, write};
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{Id, Params, write};
 use memchr::memmem;
 use serde_json::value::RawValue;
 

@@ -1,7 +1,7 @@
 //! What the command line says about the request -> a method and params for this server, with the payload in its place.
 
 use barewire::client::{Client, ClientError};
-use barewire::proto::mcp::{Era, Tool};
+use barewire_proto::mcp::{Era, Tool};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -169,8 +169,8 @@ fn filled(
 }
 
 fn keys(object: &RawValue) -> Vec<String> {
-    let json = barewire::proto::json::Json::parse(object.get().as_bytes());
-    let members = json.into_iter().flat_map(barewire::proto::json::Json::members);
+    let json = barewire_proto::json::Json::parse(object.get().as_bytes());
+    let members = json.into_iter().flat_map(barewire_proto::json::Json::members);
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 

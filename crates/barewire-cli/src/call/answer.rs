@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use barewire::peer::Raw;
-use barewire::proto::mcp::{Era, Implementation, Revision};
-use barewire::proto::rpc::ErrorObject;
+use barewire_proto::mcp::{Era, Implementation, Revision};
+use barewire_proto::rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use barewire::proto::json::{Decimal, Json, Kind};
+use barewire_proto::json::{Decimal, Json, Kind};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 

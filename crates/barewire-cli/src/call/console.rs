@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire::proto::transcript::escape;
 use barewire::transport::Stderr;
+use barewire_proto::transcript::escape;
 
 use crate::output::shown;
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, OnceLock};
 
-use barewire::proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
+use barewire_proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 

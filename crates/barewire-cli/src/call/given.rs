@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 
-use barewire::proto::json::{Json, Kind};
+use barewire_proto::json::{Json, Kind};
 use serde_json::value::RawValue;
 
 use super::params;

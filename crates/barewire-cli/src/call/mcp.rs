@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use barewire::client::{Builder, Client, ClientError, ListenEnd};
 use barewire::peer::Raw;
-use barewire::proto::mcp::{Implementation, Root, SubscriptionParams};
-use barewire::proto::rpc::{Code, ErrorObject};
+use barewire_proto::mcp::{Implementation, Root, SubscriptionParams};
+use barewire_proto::rpc::{Code, ErrorObject};
 use serde_json::{Map, Value};
 
 use super::answer::Agreed;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use barewire::client::ClientError;
 use barewire::client::http::HttpFailure;
 use barewire::peer::{CallError, Closed, Reason as End};
-use barewire::proto::mcp::Revision;
 use barewire::transport::SpawnError;
+use barewire_proto::mcp::Revision;
 
 use super::target::Address;
 use super::{Args, Framing};

@@ -27,8 +27,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use barewire::proto::mcp::{LoggingLevel, Revision};
 use barewire::transport::Framing as WireFraming;
+use barewire_proto::mcp::{LoggingLevel, Revision};
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use barewire::client::{Client, ClientError, MOST_LIST_BYTES, MOST_PAGES};
 use barewire::peer::Raw;
-use barewire::proto::json::{Json, Kind, Text};
+use barewire_proto::json::{Json, Kind, Text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use barewire::proto::json::{Json, Kind};
+use barewire_proto::json::{Json, Kind};
 use serde_json::value::RawValue;
 
 use crate::Failure;

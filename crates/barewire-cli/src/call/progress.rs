@@ -1,6 +1,6 @@
 //! How far a call has come -> a line about it.
 
-use barewire::proto::mcp::ProgressParams;
+use barewire_proto::mcp::ProgressParams;
 
 use crate::output::shown;
 
@@ -33,7 +33,7 @@ const LONGEST: usize = 200;
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::rpc::Id;
+    use barewire_proto::rpc::Id;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use barewire::client::{Client, ClientError};
-use barewire::proto::mcp::{Kind, Method, Prompt, Side, Tool};
+use barewire_proto::mcp::{Kind, Method, Prompt, Side, Tool};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
     let shown_name = shown(name.as_bytes(), LONGEST);
     let mut said = format!("the server has no {what} {shown_name}");
     if what == "tool" {
-        let methods = barewire::proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
+        let methods = barewire_proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
         let words = LISTS.iter().map(|(word, _)| *word).chain(methods.map(|method| method.name));
         match nearest(name, words).filter(|_| name.contains('/') || names.is_empty()) {
             Some(near) if near == name => said = format!("{said}; without --tool it is a method"),
@@ -240,7 +240,7 @@ pub(crate) fn names(tools: &[Tool]) -> Vec<&str> {
 /// The arguments of a prompt are strings.
 pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     let arguments = prompt.arguments.as_deref().unwrap_or_default();
-    let field = |argument: &barewire::proto::mcp::PromptArgument| Field {
+    let field = |argument: &barewire_proto::mcp::PromptArgument| Field {
         title: argument.title.clone(),
         description: argument.description.clone(),
         required: argument.required,
@@ -277,7 +277,7 @@ fn text(word: &OsString) -> Result<String, Failure> {
 }
 
 fn has(object: &RawValue, name: &str) -> bool {
-    let json = barewire::proto::json::Json::parse(object.get().as_bytes());
+    let json = barewire_proto::json::Json::parse(object.get().as_bytes());
     json.is_ok_and(|json| json.members().any(|member| member.name == name))
 }
 

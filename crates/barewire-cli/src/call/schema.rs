@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use barewire::proto::json::Json;
+use barewire_proto::json::Json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 

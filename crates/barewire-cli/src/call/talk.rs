@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use barewire::Failure;
 use barewire::client::ServerNotification;
 use barewire::peer::{Context, Methods, Raw};
-use barewire::proto::mcp::LogMessage;
-use barewire::proto::transcript::escape;
 use barewire::transport::Stderr;
+use barewire_proto::mcp::LogMessage;
+use barewire_proto::transcript::escape;
 use serde_json::json;
 
 use crate::output::{safe_json, shown};

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use barewire::proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
+use barewire_proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
 use serde_json::Value;
 
 use super::arguments;

@@ -1,7 +1,7 @@
 //! What a check has found: whose fault it is, where it stands on the wire, and what was seen there.
 
-use barewire::proto::mcp::{Revision, Side};
-use barewire::proto::transcript::Stream;
+use barewire_proto::mcp::{Revision, Side};
+use barewire_proto::transcript::Stream;
 
 use super::catalogue::Check;
 use crate::output::shown;

@@ -15,8 +15,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use barewire::proto::frame::DEFAULT_LIMIT;
-use barewire::proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::rpc::DEFAULT_DEPTH;
 
 use crate::along::Along;
 use crate::duration;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use barewire::client::http::Dial;
-use barewire::proto::http::mirror::encode;
-use barewire::proto::http::{HeaderParams, about};
-use barewire::proto::json::{Json, Text};
-use barewire::proto::mcp::{RequestParams, Revision};
-use barewire::proto::rpc::{self, Message, Parsed};
+use barewire_proto::http::mirror::encode;
+use barewire_proto::http::{HeaderParams, about};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{RequestParams, Revision};
+use barewire_proto::rpc::{self, Message, Parsed};
 use serde_json::Value;
 
 use super::Kind;

@@ -1,7 +1,7 @@
 //! One exchange on a connection of its own: bytes to the server, and what comes back, as it comes.
 
 use barewire::client::http::Dial;
-use barewire::proto::transcript::Framing;
+use barewire_proto::transcript::Framing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
 

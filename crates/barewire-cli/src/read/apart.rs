@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use barewire::proto::json::{Json, Kind, Member, Text};
-use barewire::proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
+use barewire_proto::json::{Json, Kind, Member, Text};
+use barewire_proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
 
 use super::link::Link;
 use super::text;

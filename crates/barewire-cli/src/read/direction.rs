@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use barewire::proto::json::Text;
-use barewire::proto::mcp::{Method, Side};
-use barewire::proto::rpc::{Id, Message, Parsed};
-use barewire::proto::transcript::Stream;
+use barewire_proto::json::Text;
+use barewire_proto::mcp::{Method, Side};
+use barewire_proto::rpc::{Id, Message, Parsed};
+use barewire_proto::transcript::Stream;
 
 use crate::wire::{Seen, Where};
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use barewire::proto::transcript::{Bytes, Event, Note, Stream};
+use barewire_proto::transcript::{Bytes, Event, Note, Stream};
 use serde_json::Value;
 
 use super::filter::Filter;

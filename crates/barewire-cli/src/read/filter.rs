@@ -3,9 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use barewire::proto::json::Text;
-use barewire::proto::rpc::{Id, Message};
-use barewire::proto::transcript::Stream;
+use barewire_proto::json::Text;
+use barewire_proto::rpc::{Id, Message};
+use barewire_proto::transcript::Stream;
 
 use crate::duration;
 use crate::watch::{Operation, Outcome, Tie, Watched};

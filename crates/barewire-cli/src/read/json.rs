@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use barewire::proto::rpc::Parsed;
+use barewire_proto::rpc::Parsed;
 use serde_json::Value;
 
 use super::apart::{self, Part};

@@ -13,8 +13,8 @@ mod text;
 
 use std::path::PathBuf;
 
-use barewire::proto::frame::DEFAULT_LIMIT;
-use barewire::proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::rpc::DEFAULT_DEPTH;
 
 use crate::output::Output;
 use crate::wire::{Format, Limits, Reading};

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use barewire::proto::transcript::{Bytes, Channel, Entry, Event, Header, Marks, Note, Stream, VERSION, Word};
+use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Header, Marks, Note, Stream, VERSION, Word};
 
 use super::{Clock, Redactor, file};
 use crate::Failure;
@@ -161,7 +161,7 @@ impl Capture {
         let lost = &left[rest.len()..];
         self.state = State::Failed { rest, missed: BTreeMap::new(), next_try: Instant::now() + RETRY };
         for line in lost.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            if let Ok(entry) = barewire::proto::transcript::read_line(line, 2) {
+            if let Ok(entry) = barewire_proto::transcript::read_line(line, 2) {
                 self.put(&entry);
             }
         }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use barewire::proto::transcript::{Entry, Note, Stream};
+use barewire_proto::transcript::{Entry, Note, Stream};
 
 use super::script::Unfit;
 use crate::output::shown;
@@ -172,7 +172,7 @@ const MOST_LISTED: usize = 20;
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::transcript::read;
+    use barewire_proto::transcript::read;
 
     use super::*;
 

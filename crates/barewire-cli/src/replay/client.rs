@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
 use std::time::Duration;
 
-use barewire::proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
-use barewire::proto::transcript::Framing;
 use barewire::transport::{Child, Exit, Stderr, Transport};
+use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
+use barewire_proto::transcript::Framing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::Id;
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::Id;
 
 use super::message::{Kind, Said};
 use super::plan::Line;
@@ -129,7 +129,7 @@ fn about(script: &Script, cues: &Cues, open: &[(Id<'static>, usize)], said: &Sai
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::transcript::read;
+    use barewire_proto::transcript::read;
 
     use super::*;
     use crate::replay::script::Wanted;

@@ -1,7 +1,7 @@
 //! The bytes of a frame -> what they say, kept: one message, or the elements of a batch.
 
-use barewire::proto::json::Text;
-use barewire::proto::rpc::{Id, Invalid, Message, Parsed, Shape, parse};
+use barewire_proto::json::Text;
+use barewire_proto::rpc::{Id, Invalid, Message, Parsed, Shape, parse};
 
 use super::value::Value;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barewire::proto::json::Json;
-use barewire::proto::mcp::Side;
+use barewire_proto::json::Json;
+use barewire_proto::mcp::Side;
 
 use super::path::Pattern;
 use super::rewrite::strings;

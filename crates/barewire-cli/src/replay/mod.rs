@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use barewire::client::http::{Dial, Endpoint, FetchError};
-use barewire::proto::frame::DEFAULT_LIMIT;
-use barewire::proto::transcript::Framing;
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::transcript::Framing;
 use tokio::runtime::Builder;
 
 use crate::along::Along;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::Id;
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::Id;
 
 use super::message::Kind;
 use super::script::Script;
@@ -144,7 +144,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::transcript::read;
+    use barewire_proto::transcript::read;
 
     use super::*;
     use crate::replay::script::Wanted;

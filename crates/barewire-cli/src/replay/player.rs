@@ -7,9 +7,9 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use barewire::proto::frame::{Codec, ContentLength, Lines};
-use barewire::proto::rpc::{Code, ErrorObject, Id, write};
-use barewire::proto::transcript::Framing;
+use barewire_proto::frame::{Codec, ContentLength, Lines};
+use barewire_proto::rpc::{Code, ErrorObject, Id, write};
+use barewire_proto::transcript::Framing;
 use serde_json::json;
 
 use super::difference::{Difference, Differs};

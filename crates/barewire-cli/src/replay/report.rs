@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use barewire::proto::json::Json;
+use barewire_proto::json::Json;
 use serde::Serialize;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use barewire::proto::json::{Json, Kind, Text};
+use barewire_proto::json::{Json, Kind, Text};
 
 use super::value::MOST_LEVELS;
 

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::transcript::{Entry, Framing, Note, Stream};
+use barewire_proto::mcp::Side;
+use barewire_proto::transcript::{Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
 use super::message::Said;
@@ -261,7 +261,7 @@ const MOST: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::transcript::read;
+    use barewire_proto::transcript::read;
 
     use super::*;
 

@@ -6,8 +6,8 @@ pub(super) mod http;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use barewire::proto::rpc::Invalid;
 use barewire::transport::{Transport, stdio};
+use barewire_proto::rpc::Invalid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep_until;
 

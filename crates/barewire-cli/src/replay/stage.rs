@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use barewire::proto::json::Json;
-use barewire::proto::rpc::{Id, Invalid, Parsed, parse, write};
-use barewire::proto::transcript::Framing;
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{Id, Invalid, Parsed, parse, write};
+use barewire_proto::transcript::Framing;
 
 use super::cues::{Cues, Part};
 use super::diff::{Change, diff};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
-use barewire::proto::json::{Decimal, Json, Kind, Text};
+use barewire_proto::json::{Decimal, Json, Kind, Text};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 

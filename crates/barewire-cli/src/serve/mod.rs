@@ -3,7 +3,7 @@
 mod http;
 mod server;
 
-use barewire::proto::mcp::Revision;
+use barewire_proto::mcp::Revision;
 use tokio::runtime::Builder;
 
 use crate::{Exit, Failure};
@@ -61,5 +61,5 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn revision(text: &str) -> Result<Revision, String> {
-    text.parse().map_err(|error: barewire::proto::mcp::UnknownRevision| error.to_string())
+    text.parse().map_err(|error: barewire_proto::mcp::UnknownRevision| error.to_string())
 }

@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use barewire::Server;
-use barewire::proto::mcp::PromptMessage;
 use barewire::server::{
     Call, Completing, Elicit, Handle, Progress, Prompt, Resource, Template, Tool, ToolError, image,
 };
+use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use barewire::proto::json::Json;
-use barewire::proto::rpc::{Message, Params};
-use barewire::proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{Message, Params};
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
 use super::findings::Findings;
 use super::observer::Onlooker;
@@ -251,8 +251,8 @@ fn unanswered(operation: &Operation, redactor: &mut Redactor) -> String {
     let asked = operation.rounds.last().map(|round| (round.asked.time, round.id.to_string()));
     let (time, id) = asked.unwrap_or_default();
     let who = match operation.asker {
-        barewire::proto::mcp::Side::Client => Stream::ToServer.sigil(),
-        barewire::proto::mcp::Side::Server => Stream::ToClient.sigil(),
+        barewire_proto::mcp::Side::Client => Stream::ToServer.sigil(),
+        barewire_proto::mcp::Side::Server => Stream::ToClient.sigil(),
     };
     let id = pad(&redactor.shown(id.as_bytes(), 20), 6);
     format!(

@@ -30,7 +30,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::proto::transcript::{Channel, Note, Stream};
+use barewire_proto::transcript::{Channel, Note, Stream};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use crate::record::{Capture, Clock, Redactor, event};

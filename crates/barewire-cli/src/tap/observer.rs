@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use barewire::proto::rpc::DEFAULT_DEPTH;
-use barewire::proto::transcript::{Channel, Entry, Note, Recorder, Stream};
+use barewire_proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream};
 
 use super::tape::{Batch, Line, Moment, ONLY, Tape};
 use crate::Failure;

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::transcript::{Note, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

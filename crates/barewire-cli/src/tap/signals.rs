@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire::proto::transcript::Note;
+use barewire_proto::transcript::Note;
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};

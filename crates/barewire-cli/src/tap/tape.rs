@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::transcript::{Note, Stream};
 
 use crate::wire::ended;
 

@@ -1,8 +1,8 @@
 //! A request -> what is kept of it until it is answered.
 
-use barewire::proto::json::Text;
-use barewire::proto::mcp::RequestParams;
-use barewire::proto::rpc::{Id, Request};
+use barewire_proto::json::Text;
+use barewire_proto::mcp::RequestParams;
+use barewire_proto::rpc::{Id, Request};
 
 use super::conversation::{LONGEST_NAME, member};
 

@@ -1,8 +1,8 @@
 //! A client and a server that talk with each other: what they have said of themselves, and what is agreed.
 
-use barewire::proto::json::{Json, Text};
-use barewire::proto::mcp::{Era, RequestMeta, Revision, Side, key};
-use barewire::proto::rpc::{Params, Request, Response};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{Era, RequestMeta, Revision, Side, key};
+use barewire_proto::rpc::{Params, Request, Response};
 
 /// Over a byte stream, the connection; over HTTP, the session, or a single exchange where there is none.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::transcript::Stream;
+use barewire_proto::transcript::Stream;
 
 /// A request over HTTP and its response.
 #[derive(Debug, Default, Clone)]

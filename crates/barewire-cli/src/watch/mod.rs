@@ -16,9 +16,9 @@ mod tests;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::Parsed;
-use barewire::proto::transcript::Stream;
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::Parsed;
+use barewire_proto::transcript::Stream;
 
 use crate::wire::{Element, Seen, Sight};
 use pair::{Here, Knot};

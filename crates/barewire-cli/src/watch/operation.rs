@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use barewire::proto::json::{Json, Text};
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::{ErrorRef, Id, Response};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::{ErrorRef, Id, Response};
 
 /// One thing that one side wants of the other. A modern server that asks for input and is asked again is still the same.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Messages -> which operation each begins, answers, reports of or gives up.
 
-use barewire::proto::mcp::{RequestParams, Side};
-use barewire::proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
+use barewire_proto::mcp::{RequestParams, Side};
+use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
 
 use super::asked::{Asked, name_of};
 use super::sessions::Elsewhere;

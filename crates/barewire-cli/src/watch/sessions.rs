@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::transcript::{Event, Note, Stream};
+use barewire_proto::mcp::Side;
+use barewire_proto::transcript::{Event, Note, Stream};
 
 use super::talk::Key;
 use super::{At, Exchange, Watch};

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use barewire::proto::json::{Json, Text};
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::Id;
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::Id;
 
 use super::Conversation;
 

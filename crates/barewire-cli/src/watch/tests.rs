@@ -1,7 +1,7 @@
 //! Transcripts -> who asked whom.
 
-use barewire::proto::mcp::Side;
-use barewire::proto::transcript::read;
+use barewire_proto::mcp::Side;
+use barewire_proto::transcript::read;
 
 use super::{Outcome, Tie, Watch};
 use crate::Failure;

@@ -1,7 +1,7 @@
 //! A `.wire` transcript -> its entries, line by line.
 
-use barewire::proto::json::Json;
-use barewire::proto::transcript::{self, Entry, Stream, WireError, WireFault, read_line};
+use barewire_proto::json::Json;
+use barewire_proto::transcript::{self, Entry, Stream, WireError, WireFault, read_line};
 
 use super::source::{Ended, Input, Piece};
 use super::{Sink, Streams};

@@ -5,7 +5,7 @@ mod seen;
 mod source;
 mod streams;
 
-use barewire::proto::transcript::{Bytes, Event, Header, Note, Stream};
+use barewire_proto::transcript::{Bytes, Event, Header, Note, Stream};
 
 use crate::Failure;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use barewire::proto::frame::{Frame, FrameError};
-use barewire::proto::json::{Json, Kind};
-use barewire::proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, Shape, parse};
-use barewire::proto::transcript::Stream;
+use barewire_proto::frame::{Frame, FrameError};
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, Shape, parse};
+use barewire_proto::transcript::Stream;
 
 /// A frame of the input, judged.
 pub(crate) struct Seen<'a> {

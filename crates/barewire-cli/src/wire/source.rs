@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use barewire::proto::frame::{Codec, ContentLength, Lines, Sse};
-use barewire::proto::transcript::{Entry, WireError, WireFault, read_line};
+use barewire_proto::frame::{Codec, ContentLength, Lines, Sse};
+use barewire_proto::transcript::{Entry, WireError, WireFault, read_line};
 
 use super::streams::Frames;
 use super::{Limits, Sink, capture};

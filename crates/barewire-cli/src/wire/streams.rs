@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use barewire::proto::frame::{Body, Codec, ContentLength, Frame, FrameError, Lines, Sse};
-use barewire::proto::transcript::{Bytes, Channel, Entry, Event, Framing, Note, Stream};
+use barewire_proto::frame::{Body, Codec, ContentLength, Frame, FrameError, Lines, Sse};
+use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Framing, Note, Stream};
 
 use super::capture::Limits;
 use super::seen::{Seen, Where};
@@ -351,7 +351,7 @@ const MOST_STREAMS: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
-    use barewire::proto::transcript::read_line;
+    use barewire_proto::transcript::read_line;
 
     use super::*;
 

@@ -56,7 +56,7 @@ fn bytes_of_any_kind_come_through_as_they_are() {
 /// What was recorded is what went over the wire, in both directions.
 #[test]
 fn a_capture_restores_the_bytes() {
-    use barewire::proto::transcript::{Channel, Stream, read, restore};
+    use barewire_proto::transcript::{Channel, Stream, read, restore};
     let folder = Folder::new("restore");
     let record = folder.file("all.wire");
     let mut bytes = noise(99, 700_000);

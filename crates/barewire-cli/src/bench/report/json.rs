@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use barewire::proto::mcp::Era;
+use barewire_proto::mcp::Era;
 use serde_json::{Map, Value, json};
 
 use super::super::lane::Lane;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use barewire::proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents, Role};
+use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents, Role};
 
 use super::super::pretty::indented;
 use super::super::save::{decoded, save};

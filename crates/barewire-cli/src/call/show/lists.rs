@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use barewire::proto::mcp::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
-use barewire::proto::transcript::escape;
+use barewire_proto::mcp::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
+use barewire_proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::pretty::indented;

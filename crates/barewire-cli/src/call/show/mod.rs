@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use barewire::peer::Raw;
-use barewire::proto::mcp::{
+use barewire_proto::mcp::{
     CallToolResult, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult, code,
 };
-use barewire::proto::rpc::ErrorObject;
+use barewire_proto::rpc::ErrorObject;
 
 use super::Args;
 use super::answer::{self, Agreed, Form};

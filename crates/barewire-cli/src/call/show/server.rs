@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use barewire::proto::mcp::{CompleteResult, DiscoverResult};
+use barewire_proto::mcp::{CompleteResult, DiscoverResult};
 use serde_json::Value;
 
 use super::super::answer::Agreed;

@@ -1,6 +1,6 @@
 //! A program -> which eras it speaks, and a connection in each.
 
-use barewire::proto::mcp::{Era, Revision};
+use barewire_proto::mcp::{Era, Revision};
 use serde_json::{Value, json};
 
 use super::About;

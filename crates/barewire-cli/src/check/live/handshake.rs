@@ -1,6 +1,6 @@
 //! The handshake in all its variants: too late, too often, in versions that are not there; and arrays, which depend on it.
 
-use barewire::proto::mcp::{Era, Revision};
+use barewire_proto::mcp::{Era, Revision};
 use serde_json::json;
 
 use super::About;

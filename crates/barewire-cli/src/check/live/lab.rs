@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use barewire::proto::mcp::{Era, Revision};
-use barewire::proto::transcript::{Channel, Word};
 use barewire::transport::{Child, SpawnError};
+use barewire_proto::mcp::{Era, Revision};
+use barewire_proto::transcript::{Channel, Word};
 use serde_json::{Value, json};
 
 use super::answer::Answer;

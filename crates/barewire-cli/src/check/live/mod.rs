@@ -22,8 +22,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use barewire::proto::mcp::{Era, Revision};
 use barewire::transport::Child;
+use barewire_proto::mcp::{Era, Revision};
 use serde_json::Value;
 use tokio::runtime::Builder;
 

@@ -1,6 +1,6 @@
 //! What only the modern era has: versions and metadata with each request, methods that are gone, listens.
 
-use barewire::proto::mcp::{Revision, key};
+use barewire_proto::mcp::{Revision, key};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, is_answer};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use barewire::proto::mcp::Era;
+use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -359,7 +359,7 @@ impl Bench<'_> {
 
 /// Whether the object has this id, as it is written.
 fn has_id(line: &[u8], id: &str) -> bool {
-    let json = barewire::proto::json::Json::parse(line).ok();
+    let json = barewire_proto::json::Json::parse(line).ok();
     // A string may be written with other escapes and is still the same.
     let same = |text: &str| text == id || id.starts_with('"') && text.starts_with('"');
     json.is_some_and(|json| json.members().any(|member| member.name == "id" && same(member.value.as_str())))

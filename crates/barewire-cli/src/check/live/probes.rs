@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use barewire::proto::mcp::{Era, Revision};
+use barewire_proto::mcp::{Era, Revision};
 use serde_json::{Value, json};
 
 use super::lab::Lab;

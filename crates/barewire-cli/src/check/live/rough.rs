@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::proto::mcp::Era;
+use barewire_proto::mcp::Era;
 use serde_json::json;
 use tokio::time::sleep;
 

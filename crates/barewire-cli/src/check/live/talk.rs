@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use barewire::proto::mcp::{Era, Revision, key};
-use barewire::proto::rpc::{self, Message, Parsed};
-use barewire::proto::transcript::{Channel, Note, Stream};
 use barewire::transport::{Child, Ending, Stderr, Transport};
+use barewire_proto::mcp::{Era, Revision, key};
+use barewire_proto::rpc::{self, Message, Parsed};
+use barewire_proto::transcript::{Channel, Note, Stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout_at;

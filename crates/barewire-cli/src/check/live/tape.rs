@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::rc::Rc;
 use std::time::Duration;
 
-use barewire::proto::frame::DEFAULT_LIMIT;
-use barewire::proto::rpc::DEFAULT_DEPTH;
-use barewire::proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Recorder, Stream};
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Recorder, Stream};
 
 use crate::Failure;
 use crate::check::catalogue::Check;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use barewire::client::http::Dial;
-use barewire::proto::mcp::{Era, Revision};
-use barewire::proto::transcript::{Channel, Framing, Note, Stream, Word};
+use barewire_proto::mcp::{Era, Revision};
+use barewire_proto::transcript::{Channel, Framing, Note, Stream, Word};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;

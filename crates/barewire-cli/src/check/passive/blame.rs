@@ -1,7 +1,7 @@
 //! A message and its tie -> what is wrong with it, and under which check that is told.
 
-use barewire::proto::json::{Json, Kind, Text};
-use barewire::proto::rpc::{Code, Invalid, Message, Rule, Shape};
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::rpc::{Code, Invalid, Message, Rule, Shape};
 
 use super::Case;
 use crate::check::catalogue::Check;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use barewire::proto::mcp::{Revision, Side};
-use barewire::proto::rpc::{Message, Parsed};
+use barewire_proto::mcp::{Revision, Side};
+use barewire_proto::rpc::{Message, Parsed};
 use serde_json::json;
 
 use super::blame::{Blame, NAMELESS, blame, is_line};

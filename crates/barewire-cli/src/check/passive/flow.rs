@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barewire::proto::json::{Json, Kind};
-use barewire::proto::rpc::{Message, Params};
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::rpc::{Message, Params};
 
 use super::Case;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};

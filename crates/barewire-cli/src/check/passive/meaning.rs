@@ -1,9 +1,9 @@
 //! Methods and codes -> whether they may be used here: by this side, in this revision, at this time, with what was declared.
 
-use barewire::proto::mcp::{
+use barewire_proto::mcp::{
     Capability, ClientCapabilities, ClientCapability, Method, Revision, ServerCapabilities, Side, code,
 };
-use barewire::proto::rpc::{Code, ErrorRef, Message};
+use barewire_proto::rpc::{Code, ErrorRef, Message};
 
 use super::Case;
 use super::tools::Tools;

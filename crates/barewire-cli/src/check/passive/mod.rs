@@ -19,10 +19,10 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use barewire::proto::json::{Json, Text};
-use barewire::proto::mcp::{Era, RequestParams, Revision, Side};
-use barewire::proto::rpc::Message;
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{Era, RequestParams, Revision, Side};
+use barewire_proto::rpc::Message;
+use barewire_proto::transcript::{Note, Stream};
 
 use super::catalogue::Check;
 use super::finding::{Finding, Party, Spot};

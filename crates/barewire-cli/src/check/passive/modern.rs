@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::json::{Json, Kind, Text};
-use barewire::proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
-use barewire::proto::rpc::{Id, Message, Params, Request, Response};
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
+use barewire_proto::rpc::{Id, Message, Params, Request, Response};
 
 use super::Case;
 use super::meaning::client_has;

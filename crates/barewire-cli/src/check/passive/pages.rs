@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::json::{Json, Text};
-use barewire::proto::rpc::{Message, Params};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::rpc::{Message, Params};
 
 use super::Case;
 use crate::watch::{Tie, member};

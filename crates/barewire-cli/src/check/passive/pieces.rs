@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use barewire::proto::json::Json;
+use barewire_proto::json::Json;
 
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::finding::Finding;

@@ -4,9 +4,9 @@ mod people;
 
 use std::collections::HashSet;
 
-use barewire::proto::json::Json;
-use barewire::proto::rpc::Message;
-use barewire::proto::transcript::{Bytes, Stream};
+use barewire_proto::json::Json;
+use barewire_proto::rpc::Message;
+use barewire_proto::transcript::{Bytes, Stream};
 use memchr::memmem;
 use serde_json::Value;
 

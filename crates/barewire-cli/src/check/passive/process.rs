@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::{self, Parsed};
-use barewire::proto::transcript::{Bytes, Event, Note, Stream, is_clean};
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::{self, Parsed};
+use barewire_proto::transcript::{Bytes, Event, Note, Stream, is_clean};
 
 use super::Setting;
 use crate::check::catalogue::Check;

@@ -1,11 +1,11 @@
 //! Results -> whether they have the members that their method promises.
 
-use barewire::proto::json::{Json, Kind, Text};
-use barewire::proto::mcp::{
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
 };
-use barewire::proto::rpc::Message;
+use barewire_proto::rpc::Message;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_path_to_error::Segment;

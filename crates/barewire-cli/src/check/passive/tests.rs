@@ -1,6 +1,6 @@
 //! Transcripts -> what the passive checks find in them: the check, whose fault, and the frame.
 
-use barewire::proto::transcript::read;
+use barewire_proto::transcript::read;
 
 use super::Judge;
 use crate::Failure;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use barewire::proto::http::HeaderParams;
-use barewire::proto::json::{Json, Kind, Text};
-use barewire::proto::mcp::Revision;
-use barewire::proto::rpc::{Message, Params, Request};
+use barewire_proto::http::HeaderParams;
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::mcp::Revision;
+use barewire_proto::rpc::{Message, Params, Request};
 use serde_json::Value;
 
 use super::pages::Pages;

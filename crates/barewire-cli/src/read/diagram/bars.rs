@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
+use barewire_proto::mcp::Side;
 
 use super::story::{Ending, Op, Point, Story, What};
 use crate::output::took;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use barewire::proto::mcp::Side;
+use barewire_proto::mcp::Side;
 
 use super::bars::{Bar, Bars, Look};
 use super::rows::{Arrow, Drawn, Head, Part, Row, Rows, Span};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
-use barewire::proto::rpc::Message;
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::Message;
+use barewire_proto::transcript::{Note, Stream};
 
 use crate::Failure;
 use crate::output::shown;

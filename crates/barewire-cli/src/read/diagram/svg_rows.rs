@@ -1,6 +1,6 @@
 //! Rows between two lifelines -> SVG.
 
-use barewire::proto::mcp::Side;
+use barewire_proto::mcp::Side;
 
 use super::rows::{Arrow, Drawn, End, Head, MOST_SLOTS, Rows, Span};
 use super::svg::{Anchor, Page, column};

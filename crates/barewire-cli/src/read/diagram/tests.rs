@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use barewire::proto::transcript::read;
+use barewire_proto::transcript::read;
 use clap::Parser;
 use unicode_width::UnicodeWidthStr;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::proto::mcp::Side;
+use barewire_proto::mcp::Side;
 use unicode_width::UnicodeWidthStr;
 
 use super::bars::{Bar, Bars, Look};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use barewire::proto::mcp::Era;
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::mcp::Era;
+use barewire_proto::transcript::{Note, Stream};
 
 use super::figures::{Failing, HowFailed, MOST_NAMED, Slow, Summary, Unanswered, Way};
 use crate::Failure;

@@ -1,4 +1,4 @@
-use barewire::proto::transcript::read;
+use barewire_proto::transcript::read;
 
 use super::*;
 use crate::replay::script::Wanted;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::proto::http::Access;
+use barewire_proto::http::Access;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

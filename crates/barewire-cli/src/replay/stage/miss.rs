@@ -1,6 +1,6 @@
 //! A request that nothing in the capture answers -> what is said of it, on stderr and to the client.
 
-use barewire::proto::rpc::{Code, ErrorObject};
+use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
 use crate::output::shown;

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use barewire::proto::frame::{Body, Codec, Frame, FrameError, Sse};
-use barewire::proto::mcp::Revision;
-use barewire::proto::rpc::Id;
-use barewire::proto::transcript::Framing;
+use barewire_proto::frame::{Body, Codec, Frame, FrameError, Sse};
+use barewire_proto::mcp::Revision;
+use barewire_proto::rpc::Id;
+use barewire_proto::transcript::Framing;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;

@@ -11,7 +11,7 @@ mod numbers;
 
 use std::collections::HashMap;
 
-use barewire::proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Note, Stream};
 
 use super::{Detector, Kind, Line, Next, Reader};
 use crate::output::shown;

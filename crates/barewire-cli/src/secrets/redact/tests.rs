@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use barewire::proto::transcript::Marks;
+use barewire_proto::transcript::Marks;
 use cases::{CASES, PLAIN};
 
 fn redactor() -> Redactor {

@@ -11,8 +11,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use barewire::proto::rpc::{Id, Message, Parsed, parse};
-use barewire::proto::transcript::Stream;
+use barewire_proto::rpc::{Id, Message, Parsed, parse};
+use barewire_proto::transcript::Stream;
 
 use chance::Chance;
 use spec::Kind;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::proto::transcript::Stream;
+use barewire_proto::transcript::Stream;
 
 use crate::duration;
 

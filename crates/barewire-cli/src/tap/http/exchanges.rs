@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire::proto::transcript::{Framing, Note, Stream};
+use barewire_proto::transcript::{Framing, Note, Stream};
 
 use super::head::{Answers, Asks, Body, Kind, Refusal};
 

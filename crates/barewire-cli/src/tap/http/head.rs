@@ -1,7 +1,7 @@
 //! The head of an HTTP message -> what follows it, and for a request: the head as it goes on to the server, or why it does not.
 
-use barewire::proto::http::{Access, Authority, Media};
-use barewire::proto::transcript::Framing;
+use barewire_proto::http::{Access, Authority, Media};
+use barewire_proto::transcript::Framing;
 use httparse::{EMPTY_HEADER, Header};
 
 use super::messages::Follows;

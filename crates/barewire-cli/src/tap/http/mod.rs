@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire::client::http::{Dial, Endpoint, FetchError};
-use barewire::proto::http::Access;
-use barewire::proto::transcript::{Note, Stream};
+use barewire_proto::http::Access;
+use barewire_proto::transcript::{Note, Stream};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};

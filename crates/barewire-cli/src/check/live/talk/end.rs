@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use barewire::proto::transcript::{Note, Stream};
 use barewire::transport::Exit;
+use barewire_proto::transcript::{Note, Stream};
 use tokio::io::AsyncReadExt;
 use tokio::time::sleep;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use barewire::proto::mcp::Era;
+use barewire_proto::mcp::Era;
 use serde_json::{Value, json};
 
 use super::Talk;

@@ -1,10 +1,10 @@
 //! What a client has to send with a message.
 
-use barewire::proto::http::Media;
-use barewire::proto::http::mirror::decode;
-use barewire::proto::json::Text;
-use barewire::proto::mcp::{RequestParams, Revision};
-use barewire::proto::rpc::{Message, Params};
+use barewire_proto::http::Media;
+use barewire_proto::http::mirror::decode;
+use barewire_proto::json::Text;
+use barewire_proto::mcp::{RequestParams, Revision};
+use barewire_proto::rpc::{Message, Params};
 
 use super::{Asked, Kind, View};
 use crate::check::catalogue::http::{

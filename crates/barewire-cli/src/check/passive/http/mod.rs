@@ -5,11 +5,11 @@ mod server;
 
 use std::collections::{HashMap, HashSet};
 
-use barewire::proto::http::about;
-use barewire::proto::json::Text;
-use barewire::proto::mcp::{RequestParams, Revision, Side, code};
-use barewire::proto::rpc::Message;
-use barewire::proto::transcript::{Event, Note, Stream};
+use barewire_proto::http::about;
+use barewire_proto::json::Text;
+use barewire_proto::mcp::{RequestParams, Revision, Side, code};
+use barewire_proto::rpc::Message;
+use barewire_proto::transcript::{Event, Note, Stream};
 
 use super::tools::Tools;
 use super::{Case, Setting};

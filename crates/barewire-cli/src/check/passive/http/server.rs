@@ -1,6 +1,6 @@
 //! What a server answers to a message, to a GET and to a DELETE.
 
-use barewire::proto::http::{Media, challenge};
+use barewire_proto::http::{Media, challenge};
 
 use super::{Asked, Kind, View};
 use crate::check::catalogue::http::{HTTP_CONTENT_TYPE, HTTP_SESSION, HTTP_STATUS, HTTP_UNAUTHORIZED};
