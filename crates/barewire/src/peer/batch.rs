@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::call::{Waiting, read};
 use super::handle::notification;
 use super::queue::{Command, Entry, Queue};
-use super::{Call, CallError, FromResult};
+use super::{CallError, FromResult, OutgoingCall};
 
 /// Calls and notifications that go out together, in one array. The answers may come in any order.
 ///
@@ -34,11 +34,11 @@ impl Batch {
         method: impl Into<String>,
         params: impl Serialize,
     ) -> Result<Pending<R>, CallError> {
-        self.add(Call::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
+        self.add(OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
     }
 
     /// Adds a call with a timeout or progress of its own: one that [`Peer::call`](super::Peer::call) gave.
-    pub fn add<R: FromResult>(&mut self, call: Call<R>) -> Result<Pending<R>, CallError> {
+    pub fn add<R: FromResult>(&mut self, call: OutgoingCall<R>) -> Result<Pending<R>, CallError> {
         let (ask, waiting) = call.prepare()?;
         self.entries.push(Entry::Call(ask));
         Ok(Pending { waiting, result: PhantomData })

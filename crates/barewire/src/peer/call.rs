@@ -18,9 +18,9 @@ use super::outlet::Exchange;
 use super::queue::{Ask, Command, OnProgress, Queue};
 use super::{Closed, FromResult, Raw};
 
-/// A question that is asked by awaiting it.
-#[must_use = "nothing is asked until it is awaited"]
-pub struct Call<R> {
+/// A call to the other side. It is sent when it is awaited.
+#[must_use = "nothing is sent until it is awaited"]
+pub struct OutgoingCall<R> {
     queue: Arc<Queue>,
     method: String,
     params: io::Result<Option<String>>,
@@ -32,7 +32,7 @@ pub struct Call<R> {
     result: PhantomData<fn() -> R>,
 }
 
-impl<R> Call<R> {
+impl<R> OutgoingCall<R> {
     pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
         let patience = Patience { timeout: Some(DEFAULT_TIMEOUT), ..Patience::default() };
         Self {
@@ -103,7 +103,7 @@ impl<R> Call<R> {
     }
 }
 
-impl<R: FromResult> IntoFuture for Call<R> {
+impl<R: FromResult> IntoFuture for OutgoingCall<R> {
     type Output = Result<R, CallError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -118,9 +118,9 @@ impl<R: FromResult> IntoFuture for Call<R> {
     }
 }
 
-impl<R> fmt::Debug for Call<R> {
+impl<R> fmt::Debug for OutgoingCall<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("OutgoingCall").field("method", &self.method).finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::outlet::Exchange;
 use super::queue::{Command, Queue};
 use super::turn::AnyCaller;
-use super::{Call, CallError, Closed, Peer};
+use super::{CallError, Closed, OutgoingCall, Peer};
 
 /// The request or notification that is being handled, and the connection it came over.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ impl Context {
     }
 
     /// Asks the other side something. See [`Peer::call`].
-    pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> Call<R> {
+    pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> OutgoingCall<R> {
         self.peer().call(method, params).in_course_of(self.incoming.exchange)
     }
 

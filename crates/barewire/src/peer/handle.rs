@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::context::Incoming;
 use super::queue::{Command, Queue};
-use super::{Batch, Call, CallError, Closed};
+use super::{Batch, CallError, Closed, OutgoingCall};
 
 /// The other side of a connection. Cheap to clone; when the last clone of what [`Connection`](super::Connection) gave out
 /// is dropped, the connection shuts down.
@@ -41,8 +41,8 @@ impl Peer {
     /// Asks the other side. `params` must be an object or an array, or nothing: `()`.
     ///
     /// Nothing is sent until the call is awaited. Dropping it while it waits cancels it and tells the other side so.
-    pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> Call<R> {
-        Call::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params))
+    pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> OutgoingCall<R> {
+        OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params))
     }
 
     /// Tells the other side. Waits while too much waits to be written already.

@@ -50,7 +50,7 @@ mod work;
 
 pub use batch::{Batch, Pending};
 pub(crate) use call::shown;
-pub use call::{Call, CallError};
+pub use call::{CallError, OutgoingCall};
 pub use closed::{Closed, Noise, Reason};
 #[cfg(feature = "http")]
 pub(crate) use connection::Settings;
