@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::call::Call;
 use super::notifications::lacking;
 use super::pages::{Pages, page};
 use super::params::{Members, Params, arguments};
+use super::request::Request;
 use super::{Client, ClientError};
 use crate::peer::Raw;
 
@@ -24,22 +24,22 @@ impl Client {
     }
 
     /// The tools on one page: the first, or the one that begins at `cursor`.
-    pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
+    pub fn list_tools_page(&self, cursor: Option<&str>) -> Request<ListToolsResult> {
         page(self, cursor)
     }
 
     /// Runs a tool. `arguments` is anything that is written as an object, or `()`.
     ///
     /// That the tool failed is a result as well: [`CallToolResult::is_error`].
-    pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Call<CallToolResult> {
+    pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<CallToolResult> {
         self.with_arguments("tools/call", name.as_ref(), &arguments)
     }
 
-    fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Call<R> {
+    fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Request<R> {
         let params = arguments(given).and_then(|arguments| {
             Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))])
         });
-        Call::new(self, method, params)
+        Request::new(self, method, params)
     }
 }
 
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// The resources on one page: the first, or the one that begins at `cursor`.
-    pub fn list_resources_page(&self, cursor: Option<&str>) -> Call<ListResourcesResult> {
+    pub fn list_resources_page(&self, cursor: Option<&str>) -> Request<ListResourcesResult> {
         page(self, cursor)
     }
 
@@ -61,13 +61,13 @@ impl Client {
     }
 
     /// The templates on one page: the first, or the one that begins at `cursor`.
-    pub fn list_resource_templates_page(&self, cursor: Option<&str>) -> Call<ListResourceTemplatesResult> {
+    pub fn list_resource_templates_page(&self, cursor: Option<&str>) -> Request<ListResourceTemplatesResult> {
         page(self, cursor)
     }
 
     /// Reads a resource.
-    pub fn read_resource(&self, uri: impl AsRef<str>) -> Call<ReadResourceResult> {
-        Call::new(self, "resources/read", Params::members([("uri", to_raw_value(uri.as_ref()))]))
+    pub fn read_resource(&self, uri: impl AsRef<str>) -> Request<ReadResourceResult> {
+        Request::new(self, "resources/read", Params::members([("uri", to_raw_value(uri.as_ref()))]))
     }
 
     /// Asks to be told when a resource changes, in either era. It is told in [`Self::notifications`].
@@ -124,18 +124,18 @@ impl Client {
     }
 
     /// The prompts on one page: the first, or the one that begins at `cursor`.
-    pub fn list_prompts_page(&self, cursor: Option<&str>) -> Call<ListPromptsResult> {
+    pub fn list_prompts_page(&self, cursor: Option<&str>) -> Request<ListPromptsResult> {
         page(self, cursor)
     }
 
     /// The messages of a prompt. `arguments` is anything that is written as an object of strings, or `()`.
-    pub fn get_prompt(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Call<GetPromptResult> {
+    pub fn get_prompt(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<GetPromptResult> {
         self.with_arguments("prompts/get", name.as_ref(), &arguments)
     }
 
     /// Proposals for an argument of a prompt or template.
-    pub fn complete(&self, params: CompleteParams) -> Call<CompleteResult> {
-        Call::new(self, "completion/complete", Params::of(&params))
+    pub fn complete(&self, params: CompleteParams) -> Request<CompleteResult> {
+        Request::new(self, "completion/complete", Params::of(&params))
     }
 }
 
@@ -161,13 +161,13 @@ impl Client {
     }
 
     /// Asks whether the server is there. The modern era has no such request: any other does.
-    pub fn ping(&self) -> Call<Raw> {
-        Call::new(self, "ping", Ok(Params::None))
+    pub fn ping(&self) -> Request<Raw> {
+        Request::new(self, "ping", Ok(Params::None))
     }
 
     /// Asks a modern server what it is, once more. What it said first is in [`Self::server`].
-    pub fn discover(&self) -> Call<DiscoverResult> {
-        Call::new(self, "server/discover", Ok(Params::None))
+    pub fn discover(&self) -> Request<DiscoverResult> {
+        Request::new(self, "server/discover", Ok(Params::None))
     }
 
     /// Tells a legacy server that the roots have changed, which it then asks for. A modern one asks when it needs them, and
@@ -185,8 +185,8 @@ impl Client {
 
     /// Any request, by its name. `params` is anything that is written as an object, or `()`; what the revision wants in
     /// `_meta` is added.
-    pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Call<Raw> {
-        Call::new(self, method.into(), Params::of(&params))
+    pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Request<Raw> {
+        Request::new(self, method.into(), Params::of(&params))
     }
 
     /// Any notification, by its name.

@@ -18,16 +18,15 @@
 //! does, `initialize` follows. Everything here works in both, and what does not says so.
 //!
 //! ```text
-//! methods ─ call ─ rounds ─┐                       what is asked: one request, or several until there is a result
-//!                listen ───┤
-//!                          link ── peer ── wire    the connection and what was agreed on it (era); opened again (restart)
-//!   answers ── service ────┤                       what the server asks: the caller's closures
-//!   notifications ─────────┘                       what it tells
+//! methods ─ request ─ rounds ─┐                       what is asked: one request, or several until there is a result
+//!                   listen ───┤
+//!                             link ── peer ── wire    the connection and what was agreed on it (era); opened again (restart)
+//!      answers ── service ────┤                       what the server asks: the caller's closures
+//!      notifications ─────────┘                       what it tells
 //! ```
 
 mod answers;
 mod builder;
-mod call;
 mod defaults;
 mod era;
 mod error;
@@ -40,6 +39,7 @@ mod notifications;
 mod pages;
 mod params;
 mod progress;
+mod request;
 mod restart;
 mod ring;
 mod rounds;
@@ -56,13 +56,13 @@ use tokio::sync::watch;
 
 pub use answers::accept;
 pub use builder::Builder;
-pub use call::Call;
 pub use era::Server;
 pub use error::ClientError;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
 pub use pages::{MOST_LIST_BYTES, MOST_PAGES, Page, Pages};
 pub use progress::Progress;
+pub use request::Request;
 pub use restart::Restart;
 
 use crate::Failure;

@@ -14,8 +14,8 @@ use barewire_proto::mcp::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::call::{Call, Options, read};
 use super::params::Params;
+use super::request::{Options, Request, read};
 use super::{Client, ClientError};
 use crate::peer::{FromResult, Raw, shown};
 
@@ -79,8 +79,8 @@ impl<P: Page> Pages<P> {
 }
 
 /// One page: the first, or the one that begins at `cursor`.
-pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Call<P> {
-    Call::new(client, P::METHOD, at(cursor))
+pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Request<P> {
+    Request::new(client, P::METHOD, at(cursor))
 }
 
 fn at(cursor: Option<&str>) -> Result<Params, String> {
@@ -101,7 +101,7 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MOST_PAGES {
                 // As it was written first: what it is read into says nothing about how much there was of it.
-                let mut call = Call::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
+                let mut call = Request::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
                 call.options = self.options.clone();
                 let page = call.await?;
                 bytes += page.as_str().map_or(0, str::len);

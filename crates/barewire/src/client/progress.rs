@@ -7,7 +7,7 @@ use barewire_proto::mcp::ProgressParams;
 use super::ring::{Read, Reader, Ring};
 use crate::peer::Raw;
 
-/// The progress of a call. See [`Call::with_progress`](super::Call::with_progress).
+/// The progress of a call. See [`Request::with_progress`](super::Request::with_progress).
 pub struct Progress(Reader<ProgressParams>);
 
 impl Progress {

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use super::ClientError;
 use super::answers::Unasked;
-use super::call::Asking;
 use super::params::{Members, raw};
+use super::request::Asking;
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{Raw, shown};

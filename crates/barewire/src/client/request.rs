@@ -1,4 +1,4 @@
-//! A call of the server: asked when it is awaited, cancelled when it is dropped.
+//! A request to the server: sent when it is awaited, cancelled when it is dropped.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -20,12 +20,12 @@ use super::{Client, ClientError, Shared, rounds};
 use crate::TraceContext;
 use crate::peer::{CallError, FromResult, Raw};
 
-/// A question to the server that is asked by awaiting it.
+/// A request to the server. It is sent when it is awaited.
 ///
 /// Dropping it while it waits cancels it, and tells the server so. What the server asks back in between is answered by the
 /// closures that the client was built with.
-#[must_use = "nothing is asked until it is awaited"]
-pub struct Call<R> {
+#[must_use = "nothing is sent until it is awaited"]
+pub struct Request<R> {
     pub(super) client: Client,
     pub(super) method: Cow<'static, str>,
     pub(super) params: Result<Params, String>,
@@ -56,7 +56,7 @@ enum Patience {
     Ever,
 }
 
-impl<R> Call<R> {
+impl<R> Request<R> {
     pub(super) fn new(
         client: &Client,
         method: impl Into<Cow<'static, str>>,
@@ -130,7 +130,7 @@ impl<R> Call<R> {
     }
 }
 
-impl Call<Raw> {
+impl Request<Raw> {
     /// Gives the result as it comes, without a look at its `resultType`: also if it says that input is required.
     pub fn as_it_comes(mut self) -> Self {
         self.options.as_it_comes = true;
@@ -155,7 +155,7 @@ impl Options {
     }
 }
 
-impl<R: FromResult> IntoFuture for Call<R> {
+impl<R: FromResult> IntoFuture for Request<R> {
     type Output = Result<R, ClientError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -262,8 +262,8 @@ impl Shared {
     }
 }
 
-impl<R> fmt::Debug for Call<R> {
+impl<R> fmt::Debug for Request<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
     }
 }
