@@ -2,14 +2,14 @@
 
 use std::io;
 
-use barewire::blocking::{Call, Failure, serve_stdio};
+use barewire::blocking::{Failure, IncomingCall, serve_stdio};
 use barewire_benches::{Params, ToolResult};
 
 fn main() -> io::Result<()> {
     serve_stdio(answer)
 }
 
-fn answer(call: &mut Call<'_>) -> Result<ToolResult, Failure> {
+fn answer(call: &mut IncomingCall<'_>) -> Result<ToolResult, Failure> {
     if call.method() != "tools/call" {
         return Err(Failure::method_not_found());
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::thread;
 
-use barewire::blocking::{Call, Conn, Failure as Failed, PipeReader, PipeWriter, pipe};
+use barewire::blocking::{Conn, Failure as Failed, IncomingCall, PipeReader, PipeWriter, pipe};
 use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::rpc::{DEFAULT_DEPTH, Invalid, Message, Parsed, parse};
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ fn refusal(invalid: &Invalid<'_>) -> String {
 }
 
 /// The server of the demo.
-fn handle(call: &mut Call<'_>) -> Result<Value, Failed> {
+fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failed> {
     match call.method() {
         "add" => {
             #[derive(serde::Deserialize)]

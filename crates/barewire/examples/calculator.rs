@@ -5,7 +5,7 @@
 //! {"jsonrpc":"2.0","id":1,"result":42.0}
 //! ```
 
-use barewire::blocking::{Call, Failure, serve_stdio};
+use barewire::blocking::{Failure, IncomingCall, serve_stdio};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn main() -> std::io::Result<()> {
     serve_stdio(handle)
 }
 
-fn handle(call: &mut Call<'_>) -> Result<Value, Failure> {
+fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
     match call.method() {
         "add" => {
             let Pair { a, b } = call.params()?;

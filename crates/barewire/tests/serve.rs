@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use barewire::blocking::{Call, Conn, Failure, pipe};
+use barewire::blocking::{Conn, Failure, IncomingCall, pipe};
 use barewire::proto::rpc::{Code, ErrorObject};
 use barewire::proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use serde_json::{Value, json};
 
 /// The methods of JSON-RPC 2.0, section 7, and one for every way to fail.
-fn handle(call: &mut Call<'_>) -> Result<Value, Failure> {
+fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
     match call.method() {
         "subtract" => {
             let named = call.params::<Named>();

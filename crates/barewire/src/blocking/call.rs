@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 
 /// One request or notification that is being handled.
-pub struct Call<'a> {
+pub struct IncomingCall<'a> {
     method: Cow<'a, str>,
     params: Option<Params<'a>>,
     asks: bool,
@@ -19,7 +19,7 @@ pub struct Call<'a> {
     send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> IncomingCall<'a> {
     pub(super) fn new(
         method: Text<'a>,
         params: Option<Params<'a>>,
@@ -58,9 +58,9 @@ impl<'a> Call<'a> {
     }
 }
 
-impl fmt::Debug for Call<'_> {
+impl fmt::Debug for IncomingCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
+        f.debug_struct("IncomingCall")
             .field("method", &self.method)
             .field("params", &self.params)
             .finish_non_exhaustive()

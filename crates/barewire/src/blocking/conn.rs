@@ -9,7 +9,7 @@ use barewire_proto::rpc::{
 };
 use serde::Serialize;
 
-use super::Call;
+use super::IncomingCall;
 use super::output::Output;
 use crate::Failure;
 use crate::log::Log;
@@ -77,7 +77,7 @@ impl<R: Read, W: Write> Conn<R, W> {
     /// that end the loop are those of the reader and the writer.
     pub fn serve<T: Serialize>(
         self,
-        mut handler: impl FnMut(&mut Call<'_>) -> Result<T, Failure>,
+        mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
     ) -> io::Result<()> {
         let Self { mut reader, output, max_frame, limits, log } = self;
         let mut lines = Lines::new(max_frame);
@@ -116,7 +116,7 @@ struct Turn<'h, W, H> {
 
 impl<W: Write, H, T> Turn<'_, W, H>
 where
-    H: FnMut(&mut Call<'_>) -> Result<T, Failure>,
+    H: FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
     T: Serialize,
 {
     /// Handles one frame, and puts its answer, if it gets one, where the next flush finds it.
@@ -241,7 +241,7 @@ where
             let sent = output.message(|out| out.extend_from_slice(message)).and_then(|()| output.flush());
             sent.inspect_err(|error| broken = Some(io::Error::from(error.kind())))
         };
-        let mut call = Call::new(method, params, asks, &mut send);
+        let mut call = IncomingCall::new(method, params, asks, &mut send);
         let outcome = Failure::catch(|| finish(handler(&mut call)?));
         match broken {
             Some(error) => Err(error),

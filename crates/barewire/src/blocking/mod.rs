@@ -4,11 +4,11 @@
 //! unknown method or a failing handler costs one answer and never the connection.
 //!
 //! ```
-//! use barewire::blocking::{Call, Conn, Failure};
+//! use barewire::blocking::{IncomingCall, Conn, Failure};
 //!
 //! let input = br#"{"jsonrpc":"2.0","id":1,"method":"add","params":[19,23]}"#;
 //! let mut output = Vec::new();
-//! Conn::new(&input[..], &mut output).serve(|call: &mut Call<'_>| match call.method() {
+//! Conn::new(&input[..], &mut output).serve(|call: &mut IncomingCall<'_>| match call.method() {
 //!     "add" => {
 //!         let (a, b): (i64, i64) = call.params()?;
 //!         Ok(a + b)
@@ -29,14 +29,16 @@ use std::io;
 use serde::Serialize;
 
 pub use crate::Failure;
-pub use call::Call;
+pub use call::IncomingCall;
 pub use conn::Conn;
 pub use memory::{PipeReader, PipeWriter, pipe};
 
 /// Serves JSON-RPC on stdin and stdout until stdin ends.
 ///
 /// stdout belongs to the wire: print to stderr.
-pub fn serve_stdio<R: Serialize>(handler: impl FnMut(&mut Call<'_>) -> Result<R, Failure>) -> io::Result<()> {
+pub fn serve_stdio<R: Serialize>(
+    handler: impl FnMut(&mut IncomingCall<'_>) -> Result<R, Failure>,
+) -> io::Result<()> {
     // stdout is locked for each write only: a thread of the handler's that prints must not wait for ever.
     Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }
