@@ -19,7 +19,7 @@ use crate::Failure;
 ///
 /// ```
 /// use barewire::Failure;
-/// use barewire::peer::{Context, Handler, Methods, Next, Raw};
+/// use barewire::peer::{Context, MethodHandler, Methods, Next, Raw};
 ///
 /// async fn divide(_: Context, (a, b): (f64, f64)) -> Result<f64, Failure> {
 ///     if b == 0.0 { Err(Failure::invalid_params("the second must not be zero")) } else { Ok(a / b) }
@@ -54,14 +54,14 @@ impl Methods {
 
     /// Adds a method, or replaces it.
     #[must_use]
-    pub fn on<M: 'static>(mut self, method: impl Into<String>, handler: impl Handler<M>) -> Self {
+    pub fn on<M: 'static>(mut self, method: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
         self.table.insert(method.into(), Arc::new(Erased::new(handler)));
         self
     }
 
     /// Handles what no other handler does. [`Context::method`] says what it is.
     #[must_use]
-    pub fn fallback<M: 'static>(mut self, handler: impl Handler<M>) -> Self {
+    pub fn fallback<M: 'static>(mut self, handler: impl MethodHandler<M>) -> Self {
         self.fallback = Some(Arc::new(Erased::new(handler)));
         self
     }
@@ -129,7 +129,7 @@ impl Table {
 /// An async function or closure of (context, params), or one that is [`Self::blocking`].
 ///
 /// `M` is there for the compiler, to tell one kind of function from another.
-pub trait Handler<M>: Send + Sync + 'static {
+pub trait MethodHandler<M>: Send + Sync + 'static {
     /// What it takes.
     type Params: FromParams;
     /// What it gives.
@@ -154,7 +154,7 @@ pub trait Handler<M>: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Function<P>(std::marker::PhantomData<P>);
 
-impl<H, P, T, F> Handler<Function<P>> for H
+impl<H, P, T, F> MethodHandler<Function<P>> for H
 where
     H: Fn(Context, P) -> F + Send + Sync + 'static,
     P: FromParams,
@@ -171,7 +171,7 @@ where
     }
 }
 
-/// A handler that runs on a thread of its own. See [`Handler::blocking`].
+/// A handler that runs on a thread of its own. See [`MethodHandler::blocking`].
 #[derive(Debug)]
 pub struct Blocking<H> {
     handler: Arc<H>,
@@ -183,9 +183,9 @@ pub struct Blocking<H> {
 #[derive(Debug)]
 pub struct OnThread<M>(std::marker::PhantomData<M>);
 
-impl<H, M> Handler<OnThread<M>> for Blocking<H>
+impl<H, M> MethodHandler<OnThread<M>> for Blocking<H>
 where
-    H: Handler<M>,
+    H: MethodHandler<M>,
     H::Params: Send + 'static,
 {
     type Params = H::Params;
@@ -223,13 +223,13 @@ struct Erased<H, M> {
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H: Handler<M>, M> Erased<H, M> {
+impl<H: MethodHandler<M>, M> Erased<H, M> {
     fn new(handler: H) -> Self {
         Self { handler, kind: std::marker::PhantomData }
     }
 }
 
-impl<H: Handler<M>, M> Start for Erased<H, M> {
+impl<H: MethodHandler<M>, M> Start for Erased<H, M> {
     #[inline]
     fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
         let params = H::Params::from_params(params)?;

@@ -60,7 +60,7 @@ pub use context::{Cancellation, Context};
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
 pub use limits::Limits;
-pub use methods::{Blocking, Function, Handler, Methods, Next, OnThread};
+pub use methods::{Blocking, Function, MethodHandler, Methods, Next, OnThread};
 #[cfg(feature = "http")]
 pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{Log, by_hand, line, pair, say, seconds};
 use barewire::Failure;
-use barewire::peer::{CallError, Connection, Context, Handler, Methods, Next, Raw, Trace};
+use barewire::peer::{CallError, Connection, Context, MethodHandler, Methods, Next, Raw, Trace};
 use barewire::proto::rpc::Params;
 use barewire::proto::session::Conventions;
 use barewire::transport::memory;
