@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, Id, Message, Parsed, parse};
 use barewire_proto::session::{
-    BatchId, CallId, Conventions, Effect, Event, Limits, Patience, Refusal, Session, Settings, Signal, Ticket,
+    BatchId, CallId, Conventions, Effect, Event, Patience, Refusal, Session, SessionLimits, Settings, Signal,
+    Ticket,
 };
 use barewire_proto::transcript::{Entry, Note, escape, read};
 use proptest::prelude::*;
@@ -143,8 +144,11 @@ impl Scene {
             }
             ["limits", requests, bytes, parked] => {
                 let number = |text: &str| text.parse().expect("a number");
-                let limits =
-                    Limits { requests: number(requests), bytes: number(bytes), parked: number(parked) };
+                let limits = SessionLimits {
+                    requests: number(requests),
+                    bytes: number(bytes),
+                    parked: number(parked),
+                };
                 self.session = Session::new(Settings { limits, ..Settings::default() });
                 return Vec::new();
             }
@@ -282,7 +286,7 @@ struct Reference {
     closing: bool,
 }
 
-const MODEL: Limits = Limits { requests: 3, bytes: 60, parked: 30 };
+const MODEL: SessionLimits = SessionLimits { requests: 3, bytes: 60, parked: 30 };
 
 impl Reference {
     fn request(&mut self, id: u8, bytes: usize, room: bool) -> &'static str {

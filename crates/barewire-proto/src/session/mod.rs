@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use asked::{BatchId, CallId, Patience};
 pub use conventions::{Cancel, Conventions, Progress, Signal, Tokens};
 pub use event::{Effect, Event, Refusal};
-pub use owed::{Limits, Ticket};
+pub use owed::{SessionLimits, Ticket};
 
 use crate::rpc::{Code, Id, Invalid, Shape};
 use asked::Asked;
@@ -50,7 +50,7 @@ pub struct Settings {
     /// What a request that its sender has cancelled is answered with, if it is answered at all.
     pub cancelled: Option<Code>,
     /// How much of theirs may be in flight.
-    pub limits: Limits,
+    pub limits: SessionLimits,
 }
 
 /// How far the session has come.
@@ -67,7 +67,7 @@ enum Phase {
 impl Default for Settings {
     fn default() -> Self {
         let cancelled = Conventions::JSON_RPC.cancel.answer;
-        Self { answer_unreadable: true, cancelled, limits: Limits::default() }
+        Self { answer_unreadable: true, cancelled, limits: SessionLimits::default() }
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Ticket(u64);
 
 /// How much of theirs may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// Requests that are not answered yet.
     pub requests: usize,
     /// Bytes of their frames, together. One request is always taken, however long.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub parked: usize,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         // As many as a host with a hundred agents has at once, ten times over; and two frames of the largest size.
         Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
@@ -30,7 +30,7 @@ impl Default for Limits {
 
 #[derive(Debug)]
 pub(super) struct Owed {
-    limits: Limits,
+    limits: SessionLimits,
     in_flight: HashMap<Key, Entry>,
     bytes: usize,
     /// Of these, the bytes of requests that have not been started.
@@ -56,7 +56,7 @@ struct Entry {
 }
 
 impl Owed {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: SessionLimits) -> Self {
         Self { limits, in_flight: HashMap::new(), bytes: 0, parked: 0, next: 0 }
     }
 

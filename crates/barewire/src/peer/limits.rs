@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
-use barewire_proto::session;
+use barewire_proto::session::SessionLimits;
 
 /// Every bound of a connection. `docs/limits.md` has the reasons for the numbers.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let session = session::Limits::default();
+        let session = SessionLimits::default();
         Self {
             frame: DEFAULT_LIMIT,
             depth: DEFAULT_DEPTH,
@@ -52,8 +52,8 @@ impl Limits {
         self
     }
 
-    pub(super) fn session(&self) -> session::Limits {
-        session::Limits { requests: self.requests, bytes: self.request_bytes, parked: self.output }
+    pub(super) fn session(&self) -> SessionLimits {
+        SessionLimits { requests: self.requests, bytes: self.request_bytes, parked: self.output }
     }
 
     /// What of the output is for what we send by ourselves.
