@@ -26,7 +26,7 @@ mod wire;
 use std::future::Future;
 use std::time::Duration;
 
-use barewire::peer::{Connection, Context, Limits, Methods, Raw};
+use barewire::peer::{Connection, ConnectionLimits, Context, Methods, Raw};
 use barewire::transport::stdio;
 use tokio::runtime::{Builder, Runtime};
 
@@ -70,7 +70,7 @@ fn as_a_child() {
         "holds children" => return end::hold_children(),
         role => panic!("no such role: {role}"),
     };
-    let limits = if role == "short frames" { invalid::limits() } else { Limits::default() };
+    let limits = if role == "short frames" { invalid::limits() } else { ConnectionLimits::default() };
     let ended = runtime.block_on(async {
         let stdio = stdio().expect("taken once");
         Connection::new(stdio).methods(methods).limits(limits).run().await

@@ -19,7 +19,7 @@ use super::link::{Sink, Source};
 use super::restart::Restart;
 use super::{Client, ClientError};
 use crate::Failure;
-use crate::peer::Limits;
+use crate::peer::ConnectionLimits;
 #[cfg(unix)]
 use crate::transport::Child;
 use crate::transport::Transport;
@@ -56,7 +56,7 @@ pub(super) struct Settings {
     pub(super) info: Implementation,
     pub(super) answers: Arc<Answers>,
     pub(super) opening: Opening,
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionLimits,
     pub(super) log: Sink,
     pub(super) restart: Option<Restart>,
     pub(super) probe_timeout: Duration,
@@ -70,7 +70,7 @@ impl Builder {
             info,
             answers: Arc::default(),
             opening: Opening::Unknown,
-            limits: Limits::default(),
+            limits: ConnectionLimits::default(),
             log: Sink::new(io::stderr()),
             restart: None,
             probe_timeout: PROBE_TIMEOUT,
@@ -179,7 +179,7 @@ impl Builder {
     }
 
     /// Holds itself to these limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ConnectionLimits) -> Self {
         self.settings.limits = limits;
         self
     }

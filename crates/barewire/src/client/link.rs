@@ -27,7 +27,7 @@ use super::{ClientError, Shared};
 use crate::log::Log;
 #[cfg(feature = "http")]
 use crate::peer::Settings;
-use crate::peer::{Connection, Limits, Peer, Reason};
+use crate::peer::{Connection, ConnectionLimits, Peer, Reason};
 #[cfg(unix)]
 use crate::transport::Child;
 use crate::transport::Transport;
@@ -107,7 +107,7 @@ pub(super) struct Connected {
 /// What every connection of a client is made with.
 pub(super) struct Setup {
     serving: Serving,
-    limits: Limits,
+    limits: ConnectionLimits,
     log: Sink,
 }
 

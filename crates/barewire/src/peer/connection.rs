@@ -16,7 +16,7 @@ use super::driver::Driver;
 use super::output::Output;
 use super::queue::Queue;
 use super::turn::Turn;
-use super::{Closed, Limits, Methods, Peer, Service};
+use super::{Closed, ConnectionLimits, Methods, Peer, Service};
 use crate::log::Log;
 use crate::transport::{Framing, Parts, Transport};
 
@@ -32,7 +32,7 @@ pub struct Connection<T> {
 /// What a connection is driven with.
 pub(crate) struct Settings {
     pub(crate) service: Box<dyn Service>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConnectionLimits,
     pub(crate) conventions: Conventions,
     pub(super) grace: Duration,
     pub(crate) answer_unreadable: Option<bool>,
@@ -45,7 +45,7 @@ impl Settings {
     pub(crate) fn new(service: Box<dyn Service>, log: Log) -> Self {
         Self {
             service,
-            limits: Limits::default(),
+            limits: ConnectionLimits::default(),
             conventions: Conventions::JSON_RPC,
             grace: GRACE,
             answer_unreadable: None,
@@ -77,7 +77,7 @@ impl<T: Transport> Connection<T> {
 
     /// Holds itself to these limits.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ConnectionLimits) -> Self {
         self.settings.limits = limits;
         self
     }

@@ -9,7 +9,7 @@ use barewire_proto::session::SessionLimits;
 /// Every bound of a connection. `docs/limits.md` has the reasons for the numbers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Bytes of a frame.
     pub frame: usize,
     /// Levels of nesting.
@@ -29,7 +29,7 @@ pub struct Limits {
     pub idle_timeout: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         let session = SessionLimits::default();
         Self {
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// With room for one of each: with less nothing would ever move.
     pub(super) fn with_room(mut self) -> Self {
         (self.requests, self.output) = (self.requests.max(1), self.output.max(1));

@@ -59,7 +59,7 @@ pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
-pub use limits::Limits;
+pub use limits::ConnectionLimits;
 pub use methods::{Blocking, Function, MethodHandler, Methods, Next, OnThread};
 #[cfg(feature = "http")]
 pub(crate) use outlet::{Exchange, Outlet, Sent};

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::context::Incoming;
 use super::outlet::Exchange;
-use super::{CallError, Closed, Limits, Raw, Reason, Trace};
+use super::{CallError, Closed, ConnectionLimits, Raw, Reason, Trace};
 
 /// What is shared between the driver of a connection and all who use it.
 pub(super) struct Queue {
@@ -102,9 +102,9 @@ pub(super) enum Entry {
 }
 
 impl Queue {
-    pub(super) fn new(limits: &Limits, trace: Option<Arc<dyn Trace>>) -> Self {
+    pub(super) fn new(limits: &ConnectionLimits, trace: Option<Arc<dyn Trace>>) -> Self {
         let share = limits.own_share();
-        let batch = limits.batch.or(Limits::default().batch).unwrap_or(usize::MAX);
+        let batch = limits.batch.or(ConnectionLimits::default().batch).unwrap_or(usize::MAX);
         Self {
             inner: Mutex::default(),
             room: Semaphore::new(share),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use barewire::ClientError;
 use barewire::client::ServerNotification;
 use barewire::client::http::{Endpoint, HttpFailure};
-use barewire::peer::Limits;
+use barewire::peer::ConnectionLimits;
 use barewire::proto::mcp::SubscriptionFilter;
 use serde_json::json;
 
@@ -151,7 +151,7 @@ async fn connections_that_break_are_not_taken_for_answers() {
 
 #[tokio::test]
 async fn what_is_longer_than_the_limit_is_not_kept() {
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.frame = 4096;
     let log = Log::default();
     let mut script = Script::new().await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, Limits, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Raw, Reason};
 use barewire::transport::{Child, Stderr};
 
 use super::process::{Program, alone, cpu, lines, peak, rss};
@@ -102,7 +102,7 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         let script = r#"i=0; while :; do i=$((i+1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$i,\"method\":\"e\",\"params\":[\"$0\"]}"; done"#;
         let child = Child::new("sh").args(["-c", script, &"x".repeat(4000)]).stderr(Stderr::discard());
         let child = child.grace(Duration::from_millis(200)).spawn().expect("sh");
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         limits.write_timeout = Some(Duration::from_secs(2));
         let peer = Connection::new(child).methods(echo()).limits(limits).log_to(io::sink()).spawn();
         let began = Instant::now();

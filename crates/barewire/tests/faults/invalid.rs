@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use barewire::peer::{Connection, Limits};
+use barewire::peer::{Connection, ConnectionLimits};
 use barewire::transport::{Transport, tcp, unix};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,8 +17,8 @@ use super::wire::shown;
 use super::{soon, threads, yielding};
 
 /// Frames of at most 256 KiB, which leaves room for a hundred thousand levels.
-pub(super) fn limits() -> Limits {
-    let mut limits = Limits::default();
+pub(super) fn limits() -> ConnectionLimits {
+    let mut limits = ConnectionLimits::default();
     limits.frame = 256 * 1024;
     limits
 }

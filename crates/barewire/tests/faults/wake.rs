@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, Context, Limits, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
 use barewire::transport::{Child, Stderr, memory};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -71,7 +71,7 @@ fn every_call_ends_whatever_the_others_do() {
             for round in 0..rounds {
                 let (one, other) = UnixStream::pair().expect("sockets");
                 let seen = Arc::new(AtomicUsize::new(0));
-                let mut limits = Limits::default();
+                let mut limits = ConnectionLimits::default();
                 // Everything that can be full is.
                 (limits.requests, limits.output) = (1 + round % 4, 64 << (round % 6));
                 let connect = |stream: UnixStream| {
@@ -143,7 +143,7 @@ fn every_call_ends_whatever_the_others_do() {
 #[tokio::test]
 async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
     let (here, mut there) = memory(1000);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.write_timeout = Some(Duration::from_millis(300));
     let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(50_000)) });
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
@@ -213,7 +213,7 @@ async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
 async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_written() {
     let (reader, mut feed) = tokio::io::duplex(1 << 20);
     let (writer, mut taken) = tokio::io::duplex(1 << 10);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.output = 200;
     let connection = Connection::new((reader, writer)).limits(limits).grace(Duration::from_secs(30));
     let peer = connection.log_to(io::sink()).spawn();
@@ -256,7 +256,7 @@ async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
 #[tokio::test]
 async fn a_call_dropped_before_it_is_sent_leaves_its_room_to_others() {
     let (here, mut there) = memory(1 << 16);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.output = 64;
     let peer = Connection::new(here).limits(limits).spawn();
     let mut dropped = peer.call::<Raw>("dropped", ()).into_future();

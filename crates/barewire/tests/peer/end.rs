@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Log, by_hand, line, say, seconds};
 use barewire::Failure;
-use barewire::peer::{CallError, Connection, Context, Limits, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
 use barewire::transport::memory;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -141,7 +141,7 @@ async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_open
 #[tokio::test(start_paused = true)]
 async fn what_no_clock_can_hold_is_for_ever() {
     let (here, mut raw) = memory(1 << 10);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     (limits.write_timeout, limits.idle_timeout) = (Some(Duration::MAX), Some(Duration::MAX));
     let slow = |_: Context, (): ()| async {
         sleep(seconds(100)).await;
@@ -166,7 +166,7 @@ async fn what_no_clock_can_hold_is_for_ever() {
 async fn the_end_of_the_stream_is_seen_behind_what_cannot_be_taken_yet() {
     for behind in [1, 500] {
         let methods = Methods::new().on("forever", |_: Context, (): ()| pending::<Result<(), Failure>>());
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         limits.requests = 1;
         let (here, mut raw) = memory(1 << 20);
         let connection = Connection::new(here).methods(methods).limits(limits).log_to(io::sink());
@@ -194,7 +194,7 @@ async fn what_stood_behind_is_handled_when_there_is_room_also_after_the_end_of_t
         sleep(Duration::from_millis(10)).await;
         Ok(())
     });
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.requests = 2;
     let (here, mut raw) = memory(1 << 20);
     let running =

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Log, line, pair, say, seconds};
 use barewire::Failure;
-use barewire::peer::{CallError, Connection, Context, Limits, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
 use barewire::transport::memory;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -26,7 +26,7 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
             Ok(())
         }
     });
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.requests = 4;
     let (here, mut raw) = memory(1 << 20);
     let peer = Connection::new(here).methods(methods).limits(limits).log_to(io::sink()).spawn();
@@ -67,7 +67,7 @@ async fn batches_that_wait_hold_no_more_than_requests_may() {
             Ok(())
         }
     };
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.request_bytes = 100_000;
     let connection = Connection::new(here).methods(Methods::new().on("slow", slow)).limits(limits);
     let _peer = connection.log_to(io::sink()).spawn();
@@ -87,7 +87,7 @@ async fn batches_that_wait_hold_no_more_than_requests_may() {
 async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
     let (here, mut raw) = memory(1 << 20);
     let log = Log::default();
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.requests = 1;
     let methods = Methods::new().on("n", |_: Context, (): ()| pending::<Result<(), Failure>>());
     let _peer = Connection::new(here).methods(methods).limits(limits).log_to(log.clone()).spawn();
@@ -102,7 +102,7 @@ async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
 async fn limits_of_nothing_let_one_of_each_through() {
     for (output, requests) in [(0, 1024), (1 << 20, 0)] {
         let (here, mut raw) = memory(1 << 20);
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         (limits.output, limits.requests) = (output, requests);
         let methods = Methods::new().on("r", |_: Context, (): ()| async { Ok(1) }).on(
             "n",
@@ -173,7 +173,7 @@ async fn two_peers_that_flood_each_other_both_get_through() {
             })
     };
     let (a, b) = memory(64);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.output = 64 * 1024;
     let connect =
         |end| Connection::new(end).methods(methods()).limits(limits.clone()).log_to(io::sink()).spawn();
@@ -230,7 +230,7 @@ async fn two_peers_that_have_both_given_up_large_calls_go_on() {
 async fn a_side_that_never_reads_ends_with_the_write_timeout() {
     let methods = Methods::new().on("echo", |_: Context, params: Raw| async move { Ok(params) });
     let (here, mut raw) = memory(1024);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.write_timeout = Some(seconds(7));
     limits.output = 4096;
     let began = Instant::now();
@@ -256,7 +256,7 @@ async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
         Ok("x".repeat(5000))
     });
     let (here, mut raw) = memory(1024);
-    let mut limits = Limits::default();
+    let mut limits = ConnectionLimits::default();
     limits.idle_timeout = Some(seconds(5));
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     let began = Instant::now();

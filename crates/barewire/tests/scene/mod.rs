@@ -6,14 +6,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use barewire::Failure;
-use barewire::peer::{Context, Limits, Methods, Raw};
+use barewire::peer::{ConnectionLimits, Context, Methods, Raw};
 use barewire::proto::rpc::{Code, ErrorObject};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 /// The limits of the transcripts: small, so that they can be broken in a line.
-pub(crate) fn limits() -> Limits {
-    let mut limits = Limits::default();
+pub(crate) fn limits() -> ConnectionLimits {
+    let mut limits = ConnectionLimits::default();
     limits.frame = 2000;
     limits
 }

@@ -25,7 +25,7 @@ use super::connection::Settings;
 use super::context::Incoming;
 use super::outlet::{Exchange, Outlet, Sent};
 use super::queue::{Command, OnProgress, Queue};
-use super::{CallError, Limits, Noise, Raw, Reason, Service, Trace};
+use super::{CallError, ConnectionLimits, Noise, Raw, Reason, Service, Trace};
 use crate::log::Log;
 use batch::Group;
 
@@ -34,7 +34,7 @@ pub(crate) struct Turn<O> {
     pub(super) session: Session,
     pub(super) output: O,
     pub(super) queue: Arc<Queue>,
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionLimits,
     service: Box<dyn Service>,
     conventions: Conventions,
     tokens: Tokens,
@@ -299,7 +299,7 @@ impl<O: Outlet> Turn<O> {
 }
 
 impl Lane {
-    fn is_full(&self, bytes: usize, limits: &Limits) -> bool {
+    fn is_full(&self, bytes: usize, limits: &ConnectionLimits) -> bool {
         self.bytes + bytes > limits.output && !self.waiting.is_empty()
             || self.waiting.len() >= limits.requests
     }

@@ -36,12 +36,12 @@ pub struct Limits {
     /// How long what is under way may go on when the server shuts down.
     pub grace: Duration,
     /// The bounds of each session, and of each request that stands by itself.
-    pub engine: peer::Limits,
+    pub engine: peer::ConnectionLimits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let engine = peer::Limits { output: 1024 * 1024, ..peer::Limits::default() };
+        let engine = peer::ConnectionLimits { output: 1024 * 1024, ..peer::ConnectionLimits::default() };
         Self {
             connections: 16 * 1024,
             sessions: 10_000,
