@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::server::Handle;
-use barewire::server::http::{Limits, Stop};
+use barewire::server::http::{HttpLimits, Stop};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
@@ -54,7 +54,7 @@ struct Served {
 }
 
 impl Served {
-    async fn start(server: Server, limits: Limits) -> Self {
+    async fn start(server: Server, limits: HttpLimits) -> Self {
         let handle = server.handle();
         let http = server.http().limits(limits).log_to(io::sink());
         let listener = http.bind("127.0.0.1:0").await.expect("a port");
@@ -88,8 +88,8 @@ fn echo() -> Server {
 }
 
 /// Default limits, but for these.
-fn limits(set: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
+fn limits(set: impl FnOnce(&mut HttpLimits)) -> HttpLimits {
+    let mut limits = HttpLimits::default();
     set(&mut limits);
     limits
 }

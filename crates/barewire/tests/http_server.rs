@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::proto::mcp;
-use barewire::server::http::{Http, Limits, Stop};
+use barewire::server::http::{Http, HttpLimits, Stop};
 use barewire::server::{Call, Elicit, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,9 +130,9 @@ impl Site {
         (Self::of(server.http()).await, holding)
     }
 
-    async fn with(limits: impl FnOnce(&mut Limits)) -> (Self, Holding) {
+    async fn with(limits: impl FnOnce(&mut HttpLimits)) -> (Self, Holding) {
         let (server, holding) = offered();
-        let mut set = Limits::default();
+        let mut set = HttpLimits::default();
         limits(&mut set);
         (Self::of(server.http().limits(set)).await, holding)
     }

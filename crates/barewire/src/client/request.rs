@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::link::Link;
 use super::params::{self, Members, Params, introduction, raw};
 use super::progress::{Progress, Told};
-use super::stopwatch::Limits;
+use super::stopwatch::TimeLimits;
 use super::{Client, ClientError, Shared, rounds};
 use crate::TraceContext;
 use crate::peer::{CallError, FromResult, Raw};
@@ -219,7 +219,7 @@ impl Asking<'_> {
         };
         // A legacy server may ask back before it answers, and the time until it has our answer is not its own.
         let watch = &self.link.watch;
-        let limits = Arc::new(Limits::new(watch, timeout, options.at_most));
+        let limits = Arc::new(TimeLimits::new(watch, timeout, options.at_most));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
         if options.told.is_some() || options.at_most.is_some() {
             let (told, limits) = (options.told.clone(), Arc::clone(&limits));

@@ -43,7 +43,7 @@ impl Stopwatch {
     }
 
     /// Waits for `answer`; `None` if the server has taken too long for it.
-    pub(super) async fn within<T>(&self, limits: &Limits, answer: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn within<T>(&self, limits: &TimeLimits, answer: impl Future<Output = T>) -> Option<T> {
         let (mut answer, mut late) = (pin!(answer), pin!(self.late(limits)));
         poll_fn(|context| match answer.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
@@ -52,7 +52,7 @@ impl Stopwatch {
         .await
     }
 
-    async fn late(&self, limits: &Limits) {
+    async fn late(&self, limits: &TimeLimits) {
         let mut time = self.0.subscribe();
         loop {
             // While it stands still, nobody gets late.
@@ -88,7 +88,7 @@ impl Drop for Paused {
 }
 
 /// How long an answer may take, as a stopwatch has it.
-pub(super) struct Limits {
+pub(super) struct TimeLimits {
     watch: Arc<Stopwatch>,
     timeout: Option<Duration>,
     /// When it is over in any case.
@@ -97,7 +97,7 @@ pub(super) struct Limits {
     since: Mutex<Duration>,
 }
 
-impl Limits {
+impl TimeLimits {
     pub(super) fn new(watch: &Arc<Stopwatch>, timeout: Option<Duration>, at_most: Option<Duration>) -> Self {
         let now = watch.shown();
         let last = at_most.map(|at_most| now.saturating_add(at_most));
@@ -141,7 +141,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn progress_begins_the_timeout_anew_up_to_the_end() {
         let (watch, began) = (Stopwatch::start(), Instant::now());
-        let limits = Limits::new(&watch, Some(2 * SECOND), Some(5 * SECOND));
+        let limits = TimeLimits::new(&watch, Some(2 * SECOND), Some(5 * SECOND));
         let work = async {
             for _ in 0..10 {
                 tokio::time::sleep(SECOND).await;
@@ -150,7 +150,7 @@ mod tests {
         };
         assert_eq!(watch.within(&limits, work).await, None);
         assert_eq!(began.elapsed(), 5 * SECOND);
-        let limits = Limits::new(&watch, None, None);
+        let limits = TimeLimits::new(&watch, None, None);
         assert_eq!(watch.within(&limits, tokio::time::sleep(3600 * SECOND)).await, Some(()));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use barewire::client::{Listen, ListenEnd, ServerNotification, accept};
 use barewire::proto::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
-use barewire::server::http::{Limits, Stop};
+use barewire::server::http::{HttpLimits, Stop};
 use barewire::server::{Call, Elicit, Progress, Resource, ToolError};
 use barewire::{Client, ClientError, Server};
 use schemars::JsonSchema;
@@ -55,10 +55,10 @@ struct Up {
 }
 
 async fn up(server: &Server) -> Up {
-    up_with(server, Limits::default(), "127.0.0.1:0").await
+    up_with(server, HttpLimits::default(), "127.0.0.1:0").await
 }
 
-async fn up_with(server: &Server, limits: Limits, addr: &str) -> Up {
+async fn up_with(server: &Server, limits: HttpLimits, addr: &str) -> Up {
     let http = server.http().limits(limits).log_to(std::io::sink());
     let listener = http.bind(addr).await.expect("bound");
     let (url, stop) = (listener.url(), listener.stop());
@@ -287,7 +287,7 @@ async fn a_server_that_was_started_again_gets_a_new_session() {
         soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
     assert!(matches!(&down, ClientError::Http { .. }), "{down}");
 
-    let second = up_with(&server, Limits::default(), &addr).await;
+    let second = up_with(&server, HttpLimits::default(), &addr).await;
     let calls: Vec<_> = (0..10)
         .map(|n| tokio::spawn(client.call_tool("add", json!({"a": n, "b": 1})).into_future()))
         .collect();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use barewire::Server;
-use barewire::server::http::Limits;
+use barewire::server::http::HttpLimits;
 use barewire::server::{Call, Progress};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ struct Number {
 
 async fn run(count: u64) {
     let ran: Arc<[AtomicU8]> = (0..count).map(|_| AtomicU8::new(0)).collect();
-    let served = Served::start(server(&ran), Limits::default()).await;
+    let served = Served::start(server(&ran), HttpLimits::default()).await;
     let next = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
     let mut clients = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barewire::server::http::Limits;
+use barewire::server::http::HttpLimits;
 use serde_json::{Value, json};
 
 use crate::wire::{Events, call};
@@ -178,7 +178,7 @@ async fn batches_are_answered_where_the_revision_has_them() {
 #[tokio::test]
 async fn sessions_are_bounded_and_expire() {
     let (server, holding) = offered();
-    let mut limits = Limits::default();
+    let mut limits = HttpLimits::default();
     (limits.sessions, limits.session_idle) = (2, Duration::from_millis(300));
     let site = Site::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;

@@ -116,7 +116,7 @@ async fn a_question_and_its_answer_are_two_requests() {
 async fn a_listen_is_told_what_it_asked_for_until_the_server_ends() {
     let (server, _) = offered();
     let handle = server.handle();
-    let mut limits = barewire::server::http::Limits::default();
+    let mut limits = barewire::server::http::HttpLimits::default();
     limits.keep_alive = Duration::from_millis(100);
     let site = Site::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;

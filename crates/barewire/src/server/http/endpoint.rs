@@ -11,7 +11,7 @@ use super::closing::Close;
 use super::counter::Counter;
 use super::metadata::Metadata;
 use super::session::Sessions;
-use super::{Authenticate, EventStore, Limits};
+use super::{Authenticate, EventStore, HttpLimits};
 use crate::log::Log;
 use crate::peer::{Settings, Trace};
 use crate::server::Shared;
@@ -25,7 +25,7 @@ pub(super) struct Endpoint {
     pub(super) metadata: Option<Metadata>,
     /// `https`, if that is how clients see it.
     pub(super) scheme: &'static str,
-    pub(super) limits: Limits,
+    pub(super) limits: HttpLimits,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
     pub(super) session_count: Counter,

@@ -7,7 +7,7 @@ use crate::peer;
 /// Every bound of a server over HTTP. `docs/limits.md` has the reasons for the numbers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct HttpLimits {
     /// Connections at once; more are not accepted until some have ended.
     pub connections: usize,
     /// Sessions of the legacy era.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub engine: peer::ConnectionLimits,
 }
 
-impl Default for Limits {
+impl Default for HttpLimits {
     fn default() -> Self {
         let engine = peer::ConnectionLimits { output: 1024 * 1024, ..peer::ConnectionLimits::default() };
         Self {

@@ -51,7 +51,7 @@ pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
 pub use error::HttpError;
 pub use events::{EventStore, MemoryEvents, Replaying};
-pub use limits::Limits;
+pub use limits::HttpLimits;
 pub use listener::{Listener, Stop};
 pub use metadata::ProtectedResource;
 pub use service::{HttpService, Responding};
@@ -79,7 +79,7 @@ pub struct Http {
     resource: Option<ProtectedResource>,
     https: bool,
     every_framing: bool,
-    limits: Limits,
+    limits: HttpLimits,
     events: Arc<dyn EventStore>,
     log: Log,
     trace: Option<Arc<dyn Trace>>,
@@ -104,7 +104,7 @@ impl Server {
             resource: None,
             https: false,
             every_framing: false,
-            limits: Limits::default(),
+            limits: HttpLimits::default(),
             events: Arc::new(MemoryEvents::default()),
             log: Log::to(io::stderr()),
             trace: None,
@@ -173,7 +173,7 @@ impl Http {
     }
 
     /// Holds itself to these limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: HttpLimits) -> Self {
         self.limits = limits;
         self
     }
