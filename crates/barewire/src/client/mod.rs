@@ -61,7 +61,7 @@ pub use error::ClientError;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
 pub use pages::{MOST_LIST_BYTES, MOST_PAGES, Page, Pages};
-pub use progress::Progress;
+pub use progress::ProgressUpdates;
 pub use request::Request;
 pub use restart::Restart;
 

@@ -8,9 +8,9 @@ use super::ring::{Read, Reader, Ring};
 use crate::peer::Raw;
 
 /// The progress of a call. See [`Request::with_progress`](super::Request::with_progress).
-pub struct Progress(Reader<ProgressParams>);
+pub struct ProgressUpdates(Reader<ProgressParams>);
 
-impl Progress {
+impl ProgressUpdates {
     /// How far it has come by now; `None` once the call is over. Who reads too slowly misses older reports: the newer ones
     /// say more.
     pub async fn next(&mut self) -> Option<ProgressParams> {
@@ -23,9 +23,9 @@ impl Progress {
     }
 }
 
-impl std::fmt::Debug for Progress {
+impl std::fmt::Debug for ProgressUpdates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Progress")
+        f.write_str("ProgressUpdates")
     }
 }
 
@@ -39,14 +39,14 @@ impl Told {
     }
 
     /// Somebody who reads.
-    pub(super) fn stream() -> (Self, Progress) {
+    pub(super) fn stream() -> (Self, ProgressUpdates) {
         let ring = Ring::new(KEPT, KEPT_BYTES);
         let reader = ring.reader();
         let tell = move |progress: ProgressParams| {
             let bytes = progress.message.as_ref().map_or(0, String::len) + size_of::<ProgressParams>();
             ring.put(progress, bytes);
         };
-        (Self::new(tell), Progress(reader))
+        (Self::new(tell), ProgressUpdates(reader))
     }
 
     /// What came in a notification. What cannot be read tells nothing.

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::link::Link;
 use super::params::{self, Members, Params, introduction, raw};
-use super::progress::{Progress, Told};
+use super::progress::{ProgressUpdates, Told};
 use super::stopwatch::TimeLimits;
 use super::{Client, ClientError, Shared, rounds};
 use crate::TraceContext;
@@ -104,7 +104,7 @@ impl<R> Request<R> {
     /// let (result, ()) = tokio::join!(call.into_future(), show);
     /// # result.map(drop) }
     /// ```
-    pub fn with_progress(mut self) -> (Self, Progress) {
+    pub fn with_progress(mut self) -> (Self, ProgressUpdates) {
         let (told, progress) = Told::stream();
         self.options.told = Some(told);
         (self, progress)
