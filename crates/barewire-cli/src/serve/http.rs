@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::pin::pin;
 
 use barewire::Server;
-use barewire::server::http::{BearerTokens, Http, HttpError, Listener, Principal};
+use barewire::server::http::{BearerTokens, Http, HttpError, HttpListener, Principal};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -77,7 +77,7 @@ async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Res
 }
 
 /// What is listened on, and how a host gets there.
-fn say(listener: &Listener, args: &HttpArgs) -> io::Result<()> {
+fn say(listener: &HttpListener, args: &HttpArgs) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let url = listener.url();
     let reach = match listener.local_addr() {

@@ -12,7 +12,7 @@ use super::{Framing, Parts, Socket, Transport};
 /// Listens on an address of this machine that only this machine can reach.
 ///
 /// Any other address is an error: see [`listen_beyond_loopback`].
-pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<Listener> {
+pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
     if let Some(open) = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
         return Err(io::Error::new(
@@ -26,7 +26,7 @@ pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<Listener> {
 }
 
 /// Listens where others can connect from other machines. Nothing here asks who they are.
-pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<Listener> {
+pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
     bind(&addrs).await
 }
@@ -36,14 +36,14 @@ pub async fn connect(addr: impl ToSocketAddrs) -> io::Result<Socket<TcpStream>> 
     without_delay(TcpStream::connect(addr).await?).map(Socket::connected)
 }
 
-/// Waits for connections.
+/// A TCP port that accepts connections, each a [`Socket`].
 #[derive(Debug)]
-pub struct Listener {
+pub struct TcpSocketListener {
     listener: TcpListener,
     framing: Framing,
 }
 
-impl Listener {
+impl TcpSocketListener {
     /// How messages are told apart on what it accepts; one a line unless told otherwise.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
@@ -71,8 +71,8 @@ impl Transport for Socket<TcpStream> {
     }
 }
 
-async fn bind(addrs: &[SocketAddr]) -> io::Result<Listener> {
-    Ok(Listener { listener: TcpListener::bind(addrs).await?, framing: Framing::Lines })
+async fn bind(addrs: &[SocketAddr]) -> io::Result<TcpSocketListener> {
+    Ok(TcpSocketListener { listener: TcpListener::bind(addrs).await?, framing: Framing::Lines })
 }
 
 /// A message is written whole, so there is nothing to wait for that would go into the same packet.

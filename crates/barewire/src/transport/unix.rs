@@ -20,7 +20,7 @@ use super::{Framing, Parts, Socket, Transport};
 ///
 /// A file left behind by a listener that is gone is replaced. One that somebody listens on, or that is no socket, is an
 /// error and stays as it is.
-pub async fn listen(path: impl AsRef<Path>) -> io::Result<Listener> {
+pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let path = std::path::absolute(path)?;
     let private = PrivateDir::beside(&path)?;
     let bound = private.0.join("s");
@@ -34,7 +34,7 @@ pub async fn listen(path: impl AsRef<Path>) -> io::Result<Listener> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace_stale(&path, &bound).await?,
         linked => linked?,
     }
-    Ok(Listener { listener, path, file, framing: Framing::Lines })
+    Ok(UnixSocketListener { listener, path, file, framing: Framing::Lines })
 }
 
 /// Connects to the listener at `path`.
@@ -42,16 +42,16 @@ pub async fn connect(path: impl AsRef<Path>) -> io::Result<Socket<UnixStream>> {
     Ok(Socket::connected(UnixStream::connect(path).await?))
 }
 
-/// Waits for connections.
+/// A Unix socket that accepts connections, each a [`Socket`].
 #[derive(Debug)]
-pub struct Listener {
+pub struct UnixSocketListener {
     listener: UnixListener,
     path: PathBuf,
     file: FileId,
     framing: Framing,
 }
 
-impl Listener {
+impl UnixSocketListener {
     /// How messages are told apart on what it accepts; one a line unless told otherwise.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
@@ -70,7 +70,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for UnixSocketListener {
     fn drop(&mut self) {
         // Somebody may have put another file there. Ours is not freed while we listen, so its number is not used again.
         if FileId::of(&self.path).is_ok_and(|file| file == self.file) {

@@ -29,16 +29,16 @@ use crate::Server;
 use crate::transport::{Parts, accept};
 use crate::until::until;
 
-/// A server that listens.
+/// A port that a server listens on over HTTP.
 #[must_use = "nothing is served until it runs"]
-pub struct Listener {
+pub struct HttpListener {
     tcp: TcpListener,
     router: Router,
     /// Serves those who speak without HTTP, if they are served.
     framed: Option<Server>,
 }
 
-/// Ends a [`Listener`] that runs. Cheap to clone.
+/// Ends a [`HttpListener`] that runs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Stop(HttpService);
 
@@ -49,7 +49,7 @@ impl Stop {
     }
 }
 
-impl Listener {
+impl HttpListener {
     pub(super) async fn bind(
         addrs: &[SocketAddr],
         service: HttpService,
@@ -121,9 +121,9 @@ impl Listener {
     }
 }
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for HttpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("url", &self.url()).finish_non_exhaustive()
+        f.debug_struct("HttpListener").field("url", &self.url()).finish_non_exhaustive()
     }
 }
 

@@ -52,7 +52,7 @@ pub use body::Body;
 pub use error::HttpError;
 pub use events::{EventStore, MemoryEvents, Replaying};
 pub use limits::HttpLimits;
-pub use listener::{Listener, Stop};
+pub use listener::{HttpListener, Stop};
 pub use metadata::ProtectedResource;
 pub use service::{HttpService, Responding};
 
@@ -113,7 +113,7 @@ impl Server {
 }
 
 impl Http {
-    /// Answers at this path instead of `/mcp`. Only a [`Listener`] looks at it: a service is mounted somewhere.
+    /// Answers at this path instead of `/mcp`. Only a [`HttpListener`] looks at it: a service is mounted somewhere.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
@@ -202,7 +202,7 @@ impl Http {
     }
 
     /// Listens. On an address that other machines can reach, only if it was told [which hosts](Self::hosts) it has.
-    pub async fn bind(self, addr: impl ToSocketAddrs) -> Result<Listener, HttpError> {
+    pub async fn bind(self, addr: impl ToSocketAddrs) -> Result<HttpListener, HttpError> {
         let addrs: Vec<_> = tokio::net::lookup_host(addr).await.map_err(HttpError::Bind)?.collect();
         let open = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()).copied();
         if let Some(open) = open {
@@ -226,7 +226,7 @@ impl Http {
         }
         let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.clone());
         let service = this.service()?;
-        Listener::bind(&addrs, service, path, every_framing.then_some(server)).await
+        HttpListener::bind(&addrs, service, path, every_framing.then_some(server)).await
     }
 
     fn endpoint(self) -> Result<Endpoint, HttpError> {

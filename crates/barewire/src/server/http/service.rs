@@ -38,7 +38,7 @@ pub type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Infalli
 
 impl HttpService {
     /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
-    /// A [`Listener`](super::Listener) does this by itself.
+    /// A [`HttpListener`](super::HttpListener) does this by itself.
     pub fn close(&self) {
         self.0.close();
     }
