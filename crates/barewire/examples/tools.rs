@@ -14,9 +14,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let program = arguments.next().ok_or("which program?")?;
     let client = Client::spawn(Child::new(program).args(arguments)).await?;
-    let server = client.server();
-    let name =
-        server.info.map_or_else(|| "the server".to_owned(), |info| format!("{} {}", info.name, info.version));
+    let server = client.server_info();
+    let name = server
+        .implementation
+        .map_or_else(|| "the server".to_owned(), |it| format!("{} {}", it.name, it.version));
     eprintln!("{name} speaks {}", server.revision);
     if server.capabilities.tools.is_some() {
         for tool in client.list_tools().await? {

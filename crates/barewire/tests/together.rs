@@ -120,7 +120,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 async fn they_find_the_latest_era_and_describe_themselves() {
     let client = testkit::connect(&server()).await;
     assert_eq!(client.revision(), Revision::V2026_07_28);
-    assert_eq!(client.server_info().expect("given").name, "everything");
+    assert_eq!(client.server_info().implementation.expect("given").name, "everything");
     assert_eq!(client.instructions().as_deref(), Some("be kind"));
     assert_eq!(client.discover().await.expect("again").supported_versions, ["2026-07-28"]);
     // A server of one legacy revision is found too.

@@ -55,7 +55,7 @@ impl Session {
 
     async fn connect(&self) -> Outcome {
         same(&self.client.revision(), &self.expected)?;
-        self.client.server_info().ok_or("the server has no name")?;
+        self.client.server_info().implementation.ok_or("the server has no name")?;
         self.client.capabilities().tools.ok_or("no tools declared")?;
         Ok(Done::Here)
     }

@@ -112,7 +112,7 @@ impl Lane {
         let (loan, lent) = lend(process);
         let client = client(args, reach).over(lent).await.map_err(|error| missed(&error, reach))?;
         let request = request(&client, wish, reach).await?;
-        let (revision, info) = (client.revision(), client.server_info());
+        let (revision, info) = (client.revision(), client.server_info().implementation);
         let pipes = loan.take();
         client.shutdown().await;
         let gone = || Failure::new("the server has closed the connection");
@@ -165,7 +165,7 @@ impl Lane {
     ) -> Result<Self, Failure> {
         let client = client(args, reach).http(endpoint).await.map_err(|error| missed(&error, reach))?;
         let request = request(&client, wish, reach).await?;
-        let (revision, info) = (client.revision(), client.server_info());
+        let (revision, info) = (client.revision(), client.server_info().implementation);
         let sent = modern(&request, revision, reach)?;
         let bytes = Template::request(&request.method, sent.as_deref()).len();
         let mut http = Http::new(client, request.method.clone(), request.params.clone());

@@ -96,7 +96,7 @@ pub(super) async fn call(
         Ok(client) => client,
         Err(missed) => return show::print(output, args, Err(missed), began.elapsed(), None),
     };
-    let agreed = Agreed { revision: client.revision(), server: client.server_info() };
+    let agreed = Agreed { revision: client.revision(), server: client.server_info().implementation };
     elicitor.server_is(agreed.server.as_ref().map_or("the server".to_owned(), |server| server.name.clone()));
 
     let mut notifications = client.notifications();

@@ -17,11 +17,11 @@ use crate::peer::{CallError, Closed, Peer, Raw};
 /// A server, as it describes itself. It may say anything: this is for people, and to know what can be asked.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Server {
+pub struct ServerInfo {
     /// What is spoken with it.
     pub revision: Revision,
     /// Its name and version. A modern server need not give them.
-    pub info: Option<Implementation>,
+    pub implementation: Option<Implementation>,
     /// What it can do.
     pub capabilities: ServerCapabilities,
     /// What a model should know about it.
@@ -50,7 +50,7 @@ pub(super) struct Introduction<'a> {
 
 /// What a server is, by its answer to `server/discover`.
 pub(super) enum Probed {
-    Modern(Box<Server>),
+    Modern(Box<ServerInfo>),
     /// Not modern, as this shows; or because it says so itself.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a status of HTTP says more than that"))]
     Legacy(Option<CallError>),
@@ -108,7 +108,7 @@ pub(super) async fn probe(
                 let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy(None)) };
                 let revision = opening.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
-                    Era::Modern => Probed::Modern(Box::new(Server::discovered(revision, found))),
+                    Era::Modern => Probed::Modern(Box::new(ServerInfo::discovered(revision, found))),
                     Era::Legacy => Probed::Legacy(None),
                 });
             }
@@ -138,7 +138,7 @@ pub(super) async fn initialize(
     peer: &Peer,
     opening: Opening,
     introduction: &Introduction<'_>,
-) -> Result<Server, ClientError> {
+) -> Result<ServerInfo, ClientError> {
     let offered = opening.first(Era::Legacy);
     let capabilities = introduction.answers.capabilities(offered);
     let params = InitializeParams::new(offered, capabilities, introduction.info.clone());
@@ -152,7 +152,7 @@ pub(super) async fn initialize(
     let mut ours = opening.ours();
     ours.retain(|revision| revision.era() == Era::Legacy);
     match result.revision().filter(|revision| ours.contains(revision)) {
-        Some(revision) => Ok(Server::initialized(revision, result)),
+        Some(revision) => Ok(ServerInfo::initialized(revision, result)),
         None => Err(ClientError::Version { ours, theirs: vec![result.protocol_version] }),
     }
 }
@@ -170,17 +170,17 @@ impl Introduction<'_> {
     }
 }
 
-impl Server {
+impl ServerInfo {
     pub(super) fn discovered(revision: Revision, found: DiscoverResult) -> Self {
         let DiscoverResult { capabilities, instructions, meta, .. } = found;
-        let info = meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
-        let info = info.and_then(|info| Implementation::deserialize(info).ok());
-        Self { revision, info, capabilities, instructions }
+        let implementation = meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
+        let implementation = implementation.and_then(|value| Implementation::deserialize(value).ok());
+        Self { revision, implementation, capabilities, instructions }
     }
 
     fn initialized(revision: Revision, result: InitializeResult) -> Self {
         let InitializeResult { capabilities, server_info, instructions, .. } = result;
-        Self { revision, info: Some(server_info), capabilities, instructions }
+        Self { revision, implementation: Some(server_info), capabilities, instructions }
     }
 }
 

@@ -14,7 +14,7 @@ use barewire_proto::session::Conventions;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::era::{self, Introduction, Opening, Probed, Server};
+use super::era::{self, Introduction, Opening, Probed, ServerInfo};
 #[cfg(feature = "http")]
 use super::http::{Carrier, FAREWELL, fetch::Fetch};
 use super::restart::Restart;
@@ -36,7 +36,7 @@ use crate::transport::Transport;
 pub(super) struct Link {
     pub(super) number: u64,
     pub(super) peer: Peer,
-    pub(super) server: Server,
+    pub(super) server: ServerInfo,
     pub(super) since: Instant,
     /// How long the server has had to answer.
     pub(super) watch: Arc<Stopwatch>,
@@ -281,7 +281,7 @@ impl Shared {
     }
 
     /// Finds out what the server is, and agrees with it.
-    async fn agree(&self, raw: &Raw, opening: Opening) -> Result<Server, Failed> {
+    async fn agree(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, Failed> {
         #[cfg(feature = "http")]
         if let Some(carrier) = &raw.carrier {
             return Ok(self.agree_over_http(raw, carrier, opening).await?);
@@ -309,7 +309,7 @@ impl Shared {
 
     /// Initializes a server that seems to be of the legacy era. If it refuses, it is perhaps a modern one: another than last
     /// time, or one that was slow to answer the first probe. This one has all the time that a call has.
-    async fn initialize_or_probe(&self, raw: &Raw, opening: Opening) -> Result<Server, Failed> {
+    async fn initialize_or_probe(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, Failed> {
         let refused = match self.initialize(raw, opening).await {
             Err(refused @ ClientError::Refused { .. }) => refused,
             agreed => return Ok(agreed?),
@@ -320,7 +320,7 @@ impl Shared {
         }
     }
 
-    pub(super) async fn initialize(&self, raw: &Raw, opening: Opening) -> Result<Server, ClientError> {
+    pub(super) async fn initialize(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, ClientError> {
         let server = era::initialize(&raw.peer, opening, &self.introduction()).await?;
         let server = raw.agree(server);
         era::initialized(&raw.peer).await?;
@@ -330,7 +330,7 @@ impl Shared {
 
 impl Raw {
     /// From now on this revision is spoken.
-    pub(super) fn agree(&self, server: Server) -> Server {
+    pub(super) fn agree(&self, server: ServerInfo) -> ServerInfo {
         let _ = self.agreed.set(server.revision);
         server
     }

@@ -56,7 +56,7 @@ use tokio::sync::watch;
 
 pub use answers::accept;
 pub use builder::Builder;
-pub use era::Server;
+pub use era::ServerInfo;
 pub use error::ClientError;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
@@ -143,7 +143,7 @@ impl Client {
     }
 
     /// The server, as it has described itself.
-    pub fn server(&self) -> Server {
+    pub fn server_info(&self) -> ServerInfo {
         self.0.last_link().server.clone()
     }
 
@@ -157,19 +157,14 @@ impl Client {
         self.revision().era()
     }
 
-    /// The server's name and version. A modern server need not give them.
-    pub fn server_info(&self) -> Option<Implementation> {
-        self.server().info
-    }
-
     /// What the server can do.
     pub fn capabilities(&self) -> ServerCapabilities {
-        self.server().capabilities
+        self.server_info().capabilities
     }
 
     /// What a model should know about the server.
     pub fn instructions(&self) -> Option<String> {
-        self.server().instructions
+        self.server_info().instructions
     }
 
     /// What the server tells from now on. The first one begins with what came before it.
@@ -243,6 +238,6 @@ impl Shared {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("server", &self.server()).finish_non_exhaustive()
+        f.debug_struct("Client").field("server", &self.server_info()).finish_non_exhaustive()
     }
 }

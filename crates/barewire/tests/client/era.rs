@@ -24,7 +24,7 @@ async fn a_modern_server_is_discovered_and_described() {
         }})
     );
     assert_eq!((client.revision(), client.era()), (Revision::V2026_07_28, Era::Modern));
-    assert_eq!(client.server_info().expect("given").name, "scripted");
+    assert_eq!(client.server_info().implementation.expect("given").name, "scripted");
     assert_eq!(client.instructions().as_deref(), Some("be kind"));
     assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
 }

@@ -83,7 +83,7 @@ async fn in_every_revision_what_one_says_the_other_understands() {
         }
         let client = soon(builder.http(&*up.url)).await.unwrap_or_else(|error| panic!("{revision}: {error}"));
         assert_eq!(client.revision(), revision);
-        assert_eq!(client.server_info().expect("it says who it is").name, "everything");
+        assert_eq!(client.server_info().implementation.expect("it says who it is").name, "everything");
         let tools = soon(client.list_tools().into_future()).await.expect("tools");
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, ["add", "count", "greet"]);

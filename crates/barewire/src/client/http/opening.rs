@@ -8,7 +8,7 @@ use barewire_proto::rpc::Code;
 
 use super::HttpFailure;
 use super::carrier::Carrier;
-use crate::client::era::{self, DISCOVER, INITIALIZE, Opening, Probed, Server};
+use crate::client::era::{self, DISCOVER, INITIALIZE, Opening, Probed, ServerInfo};
 use crate::client::link::Raw;
 use crate::client::{ClientError, Shared};
 use crate::peer::CallError;
@@ -20,7 +20,7 @@ impl Shared {
         raw: &Raw,
         carrier: &Carrier,
         opening: Opening,
-    ) -> Result<Server, ClientError> {
+    ) -> Result<ServerInfo, ClientError> {
         let first = match opening {
             Opening::Unknown => Era::Modern,
             Opening::Known(era) => era,
@@ -63,7 +63,7 @@ impl Shared {
         raw: &Raw,
         carrier: &Carrier,
         opening: Opening,
-    ) -> Result<Option<Server>, ClientError> {
+    ) -> Result<Option<ServerInfo>, ClientError> {
         let why = match era::probe(&raw.peer, opening, &self.introduction()).await? {
             Probed::Modern(server) => return Ok(Some(raw.agree(*server))),
             Probed::Gone(closed) => return Err(ClientError::Closed(closed)),
