@@ -129,6 +129,13 @@ impl Table {
 /// An async function or closure of (context, params), or one that is [`Self::blocking`].
 ///
 /// `M` is there for the compiler, to tell one kind of function from another.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of a method",
+    label = "not a handler",
+    note = "a handler is an async function or closure that takes a `Context` and its params in this order, and returns \
+            `Result<T, Failure>` where `T` can be serialized",
+    note = "the params are one type that derives `Deserialize`; several of them are its fields, or a tuple"
+)]
 pub trait MethodHandler<M>: Send + Sync + 'static {
     /// What it takes.
     type Params: FromParams;

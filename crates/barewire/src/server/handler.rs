@@ -10,6 +10,15 @@ use crate::Failure;
 /// [`Call`], or of a [`Call`] and its arguments.
 ///
 /// `M` is there for the compiler, to tell one shape from another.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of a tool, a resource or a prompt",
+    label = "not a handler",
+    note = "a handler is an async function or closure that takes one of: nothing, its arguments, a `Call`, or a `Call` \
+            and its arguments in this order",
+    note = "the arguments are one type that derives `Deserialize` (and `JsonSchema` for a tool or a prompt); several \
+            arguments are fields of that type",
+    note = "its future and everything that it captures must be `Send` and `'static`"
+)]
 pub trait Handler<M>: Send + Sync + 'static {
     /// What it takes.
     type Arguments;

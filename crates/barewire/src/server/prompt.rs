@@ -50,6 +50,12 @@ pub struct Prompt {
 }
 
 /// What a prompt can be: text of the user's, messages, or a whole [`GetPromptResult`]; or a `Result` of any of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a prompt",
+    label = "returns a type that is not a result of a prompt",
+    note = "a prompt returns text, a `PromptMessage`, several of them or `GetPromptResult`; or a `Result` of one of \
+            these, with an error that turns into a `Failure`"
+)]
 pub trait IntoPrompt {
     /// Turns it into the result.
     fn into_prompt(self) -> Result<GetPromptResult, Failure>;

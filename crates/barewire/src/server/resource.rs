@@ -60,6 +60,12 @@ pub struct Template {
 
 /// What a resource can be read as: text, bytes, [`ResourceContents`], several of them, or a whole
 /// [`ReadResourceResult`]; or a `Result` of any of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the contents of a resource",
+    label = "returns a type that is not the contents of a resource",
+    note = "a resource returns text, bytes (`Vec<u8>`), `ResourceContents`, several of them or `ReadResourceResult`; \
+            or a `Result` of one of these, with an error that turns into a `Failure`"
+)]
 pub trait IntoContents {
     /// Turns it into the result for this URI.
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure>;

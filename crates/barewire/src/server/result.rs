@@ -20,6 +20,13 @@ use crate::{Failure, schema};
 ///
 /// An `Err` is a result too, with `isError`: the model reads it and may try again. Only an `Err` of [`ProtocolError`] is an
 /// error of the protocol, which most hosts do not show to a model.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a tool",
+    label = "returns a type that is not a result of a tool",
+    note = "a tool returns text, a number, a `bool`, `()`, `serde_json::Value`, `Content`, several `Content`s or \
+            `CallToolResult`; or a `Result` of one of these, with any error that can be displayed",
+    note = "a type that derives `Serialize` and `JsonSchema` is returned as `Structured(value)`"
+)]
 pub trait IntoToolResult {
     /// Turns it into the result.
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError>;

@@ -1,0 +1,24 @@
+// Compiles: the cases beside this one fail because of what they say, and not because of how they are compiled.
+use std::collections::BTreeMap;
+
+use barewire::Failure;
+use barewire::peer::{Context, Methods};
+use barewire::server::{Call, Prompt, Resource, Server, Structured};
+
+type Arguments = BTreeMap<String, String>;
+
+async fn tool(_: Call, arguments: Arguments) -> Structured<Arguments> {
+    Structured(arguments)
+}
+
+async fn method(_: Context, (a, b): (f64, f64)) -> Result<f64, Failure> {
+    Ok(a + b)
+}
+
+pub fn offered() -> (Server, Methods) {
+    let server = Server::new("control", "1.0")
+        .tool("tool", "A tool", tool)
+        .with(Prompt::new("prompt", "A prompt", || async { "text" }))
+        .with(Resource::new("control://resource", "resource", || async { "text" }));
+    (server, Methods::new().on("add", method))
+}
