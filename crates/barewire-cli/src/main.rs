@@ -1,42 +1,26 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
-#[cfg_attr(not(unix), allow(dead_code))]
 mod along;
-#[cfg(unix)]
 mod attach;
 mod bearer;
-#[cfg(unix)]
 mod bench;
-#[cfg(unix)]
 mod call;
 mod check;
 mod completions;
 mod demo;
 mod duration;
 mod excerpt;
-#[cfg(unix)]
-mod exchange;
 mod explain;
 mod failure;
+mod input;
 mod man;
 mod nearest;
 mod output;
-#[cfg(unix)]
 mod processes;
 mod read;
-#[cfg(unix)]
-mod record;
-#[cfg(unix)]
 mod replay;
-// Captures are written where there is a tap.
-#[cfg_attr(not(unix), allow(dead_code))]
-mod secrets;
-#[cfg(unix)]
 mod serve;
-#[cfg(unix)]
 mod tap;
-mod watch;
-mod wire;
 mod xml;
 
 use std::io::{self, Write};
@@ -59,20 +43,13 @@ struct Args {
 #[derive(Subcommand)]
 enum Verb {
     Check(Box<check::Args>),
-    #[cfg(unix)]
     Tap(tap::Args),
-    #[cfg(unix)]
     Attach(attach::AttachArgs),
-    #[cfg(unix)]
     Detach(attach::DetachArgs),
     Read(read::Args),
-    #[cfg(unix)]
     Replay(replay::Args),
-    #[cfg(unix)]
     Call(call::Args),
-    #[cfg(unix)]
     Bench(bench::Args),
-    #[cfg(unix)]
     Serve(serve::Args),
     Explain(explain::Args),
     Demo(demo::Args),
@@ -134,20 +111,13 @@ fn main() -> ExitCode {
     let mut output = Output::stdout();
     let done = match args.verb {
         Verb::Read(args) => read::run(&args, &mut output),
-        #[cfg(unix)]
         Verb::Call(args) => call::run(&args, &mut output),
         Verb::Check(args) => check::run(&args, &mut output),
-        #[cfg(unix)]
         Verb::Bench(args) => bench::run(&args, &mut output),
-        #[cfg(unix)]
         Verb::Serve(args) => serve::run(&args),
-        #[cfg(unix)]
         Verb::Tap(args) => tap::run(&args),
-        #[cfg(unix)]
         Verb::Replay(args) => replay::run(&args, &mut output),
-        #[cfg(unix)]
         Verb::Attach(args) => attach::attach(&args, &mut output),
-        #[cfg(unix)]
         Verb::Detach(args) => attach::detach(&args, &mut output),
         Verb::Explain(args) => explain::run(&args, &mut output),
         Verb::Demo(args) => demo::run(&args, &mut output),
@@ -157,9 +127,11 @@ fn main() -> ExitCode {
     let exit = match done.and_then(|exit| output.flush().map(|()| exit).map_err(Failure::from)) {
         Ok(exit) => exit,
         // Whoever reads our output has seen enough.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Clean,
+        Err(failure) if failure.output().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => {
+            Exit::Clean
+        }
         Err(failure) => {
-            failure.report();
+            failure::report(&failure);
             Exit::Failed
         }
     };

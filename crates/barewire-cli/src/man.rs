@@ -127,15 +127,15 @@ fn title(command: &Command) -> &str {
 fn cannot_write(file: &Path, error: &io::Error) -> Failure {
     let name = shown(file.as_os_str().as_encoded_bytes(), 200);
     Failure::new(format!("cannot write {name}: {error}"))
-        .hint("--to takes a folder that is there, as ~/.local/share/man/man1")
+        .with_hint("--to takes a folder that is there, as ~/.local/share/man/man1")
 }
 
 fn unknown(verb: &str, program: &Command) -> Failure {
     let names = program.get_subcommands().map(Command::get_name);
     let failure = Failure::new(format!("there is no verb {}", shown(verb.as_bytes(), 40)));
     match nearest(verb, names) {
-        Some(near) => failure.hint(format!("did you mean {near}?")),
-        None => failure.hint("barewire --help lists them"),
+        Some(near) => failure.with_hint(format!("did you mean {near}?")),
+        None => failure.with_hint("barewire --help lists them"),
     }
 }
 

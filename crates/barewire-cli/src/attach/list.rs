@@ -45,7 +45,7 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
     }
     output.flush()?;
     for failure in &lookup.failures {
-        failure.report();
+        crate::failure::report(failure);
     }
     if !any {
         let files: Vec<String> = lookup.configs.iter().map(|config| name(config.path())).collect();

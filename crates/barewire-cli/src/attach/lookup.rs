@@ -124,12 +124,12 @@ impl Lookup {
         let failure = Failure::new(format!("there is no server {called} in {}", places.join(", ")));
         if let Some(Scope::Project(folder)) = elsewhere {
             let folder = shown(folder.as_bytes(), 200);
-            return failure.hint(format!("there is one for who works in {folder}: --project {folder}"));
+            return failure.with_hint(format!("there is one for who works in {folder}: --project {folder}"));
         }
         match nearest(wanted, names.iter().map(|name| &name[..])) {
-            Some(near) => failure.hint(format!("did you mean {}?", shown(near.as_bytes(), 60))),
-            None if names.is_empty() => failure.hint("there are no servers in it at all"),
-            None => failure.hint("without a name, all that there are are listed"),
+            Some(near) => failure.with_hint(format!("did you mean {}?", shown(near.as_bytes(), 60))),
+            None if names.is_empty() => failure.with_hint("there are no servers in it at all"),
+            None => failure.with_hint("without a name, all that there are are listed"),
         }
     }
 }
@@ -145,8 +145,8 @@ fn within(server: &Server) -> String {
 fn missing(which: &Path) -> Failure {
     let failure = Failure::new(format!("there is no file {}", name(which)));
     match which.to_str().and_then(|wanted| nearest(wanted, Host::NAMES.into_iter())) {
-        Some(near) => failure.hint(format!("did you mean {near}?")),
-        None => failure.hint(format!("it is a file, or one of {}", Host::NAMES.join(", "))),
+        Some(near) => failure.with_hint(format!("did you mean {near}?")),
+        None => failure.with_hint(format!("it is a file, or one of {}", Host::NAMES.join(", "))),
     }
 }
 

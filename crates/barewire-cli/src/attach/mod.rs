@@ -136,7 +136,7 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
     // What cannot be undone is not done.
     if restored(&text, &found).as_deref() != Some(document.text()) {
         let why = format!("{called} could not be restored exactly afterwards, and is left alone");
-        return Err(Failure::new(why).hint("attach it by hand: see barewire tap --help"));
+        return Err(Failure::new(why).with_hint("attach it by hand: see barewire tap --help"));
     }
     if args.which.dry_run {
         return dry_run(&found, &edits, output);
@@ -168,9 +168,8 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     if Document::parse(&text).is_err() {
         let why =
             format!("{called} in {} has been changed so that it cannot be undone", name(found.config.path()));
-        return Err(
-            Failure::new(why).hint("what stands behind the -- of its args is the program and its arguments")
-        );
+        return Err(Failure::new(why)
+            .with_hint("what stands behind the -- of its args is the program and its arguments"));
     }
     if args.which.dry_run {
         return dry_run(&found, &edits, output);
@@ -231,7 +230,7 @@ fn said_after(found: &Match<'_>, document: &Document<'_>) {
 /// Neither ours to take off nor in need of us.
 fn by_hand(server: &str) -> Failure {
     let why = format!("{server} is started through barewire tap already, and not as attach writes it");
-    Failure::new(why).hint(
+    Failure::new(why).with_hint(
         "it is left alone: detach takes off only what attach has put there; change its args by hand, \
          as by a --record FILE for captures",
     )
@@ -243,17 +242,16 @@ fn over_http(server: &str, url: &str) -> Failure {
     let to = format!("{}{cut}", shown(plain.as_bytes(), 200));
     // The tap stands for the whole origin, so the path stays.
     let path = to.split_once("://").and_then(|(_, rest)| Some(&rest[rest.find('/')?..])).unwrap_or("");
-    Failure::new(format!("{server} is reached over HTTP, at {to}: there is no program to stand in for")).hint(
-        format!(
+    Failure::new(format!("{server} is reached over HTTP, at {to}: there is no program to stand in for"))
+        .with_hint(format!(
             "barewire tap --http 127.0.0.1:8808 --to {to} --record FILE stands in for the URL; give the host \
          http://127.0.0.1:8808{path} as the url meanwhile"
-        ),
-    )
+        ))
 }
 
 fn own_path() -> Result<String, Failure> {
     let path = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
-    path.ok_or_else(|| Failure::new("cannot tell where this program is").hint("--barewire PATH says it"))
+    path.ok_or_else(|| Failure::new("cannot tell where this program is").with_hint("--barewire PATH says it"))
 }
 
 /// What tap would refuse is refused here: in a host nobody would see it, and the server would not start.
@@ -281,7 +279,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
         }
     };
     let why = format!("barewire tap does not take these options: {}", shown(why.as_bytes(), 400));
-    Err(Failure::new(why).hint("barewire tap --help has those that there are"))
+    Err(Failure::new(why).with_hint("barewire tap --help has those that there are"))
 }
 
 /// Talk goes to stderr; if that is closed there is nobody to tell.

@@ -37,7 +37,9 @@ impl Record {
         // Tap would pass everything on without it, and what it says about that is in the log of the host, where nobody looks.
         let folder = Path::new(&path).parent().unwrap_or(Path::new("/"));
         if !folder.as_os_str().as_encoded_bytes().contains(&b'%') && !folder.is_dir() {
-            return Err(Failure::new(format!("there is no folder {}", name(folder))).hint("make it first"));
+            return Err(
+                Failure::new(format!("there is no folder {}", name(folder))).with_hint("make it first")
+            );
         }
         Ok(Self { path, folder: None })
     }
@@ -46,7 +48,7 @@ impl Record {
     fn usual(server: &str) -> Result<Self, Failure> {
         let folder = hosts::captures().ok_or_else(|| {
             Failure::new("there is no home folder to put captures into")
-                .hint("--record FILE says where they go")
+                .with_hint("--record FILE says where they go")
         })?;
         let plain = folder.to_str().ok_or_else(|| no_text(&folder))?.replace('%', "%%");
         Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })
@@ -68,7 +70,7 @@ impl Record {
         let Some(folder) = &self.folder else { return Ok(()) };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
             Failure::new(format!("cannot make the folder for captures, {}: {error}", name(folder)))
-                .hint("--record FILE says where else they go")
+                .with_hint("--record FILE says where else they go")
         })
     }
 }

@@ -92,11 +92,9 @@ impl Lane {
             At::OtherUrl(url) => Self::url(&name, Endpoint::new(url), None, wish, args, &reach).await,
         };
         // Which one it was matters if there are several.
-        opened.map_err(|failure| match failure {
-            Failure::Said { what, hint } if !args.against.is_empty() => {
-                Failure::Said { what: format!("{name}: {what}"), hint }
-            }
-            failure => failure,
+        opened.map_err(|failure| match args.against.is_empty() {
+            true => failure,
+            false => failure.about(&name),
         })
     }
 
@@ -304,15 +302,15 @@ fn unfit(unfit: &Unfit, request: &Request) -> Failure {
         Unfit::Refused(why) => {
             let why = shown(why.as_bytes(), LONGEST);
             Failure::new(format!("the server answers {method} with an error: {why}"))
-                .hint("barewire call shows the answer; only what succeeds is measured")
+                .with_hint("barewire call shows the answer; only what succeeds is measured")
         }
         Unfit::Failed(why) => {
             let why = shown(why.as_bytes(), LONGEST);
             Failure::new(format!("the tool fails: {why}"))
-                .hint("barewire call shows the answer; only what succeeds is measured")
+                .with_hint("barewire call shows the answer; only what succeeds is measured")
         }
         Unfit::AsksFirst => Failure::new("the server asks for input before it answers")
-            .hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
+            .with_hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
     }
 }
 

@@ -38,11 +38,11 @@ impl Server {
             ([], Some(url)) => Self { name: "url".to_owned(), at: At::Url(url.clone()) },
             ([], None) => {
                 return Err(Failure::new("nobody to ask: neither a program nor --url")
-                    .hint("barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…"));
+                    .with_hint("barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…"));
             }
             ([_, ..], Some(_)) => {
                 return Err(Failure::new("a program and --url are two to ask")
-                    .hint("--against NAME='PROGRAM…' measures one beside the other"));
+                    .with_hint("--against NAME='PROGRAM…' measures one beside the other"));
             }
         };
         let mut all = vec![first];
@@ -50,7 +50,7 @@ impl Server {
             let server = Self::against(text)?;
             if all.iter().any(|other| other.name == server.name) {
                 return Err(Failure::new(format!("--against: there are two servers named {}", server.name))
-                    .hint("the first is named after its program"));
+                    .with_hint("the first is named after its program"));
             }
             all.push(server);
         }
@@ -61,7 +61,7 @@ impl Server {
     fn against(text: &str) -> Result<Self, Failure> {
         let wrong = |what: &str| {
             Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), LONGEST)))
-                .hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
+                .with_hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
         };
         let (name, target) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
         if name.is_empty() {

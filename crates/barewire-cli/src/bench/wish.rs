@@ -47,7 +47,7 @@ impl Wish {
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
             Some(Ask::List { names, .. }) if !names.is_empty() => {
-                Err(Failure::new("a list is asked for as a whole").hint("leave the names out"))
+                Err(Failure::new("a list is asked for as a whole").with_hint("leave the names out"))
             }
             Some(Ask::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>
@@ -86,7 +86,7 @@ impl Wish {
             }
             _ if wanted.key.is_some() => {
                 Err(Failure::new("--payload: only tools and prompts have arguments to fill")
-                    .hint("without a name the payload is sent in _meta"))
+                    .with_hint("without a name the payload is sent in _meta"))
             }
             ask => {
                 let request = prepared(ask, client, reach).await?;
@@ -133,7 +133,7 @@ fn filled(
         Some(key) if is_given(key) => {
             let key = shown(key.as_bytes(), LONGEST);
             return Err(Failure::new(format!("{key} is given, and --payload would fill it"))
-                .hint("leave one of them out"));
+                .with_hint("leave one of them out"));
         }
         Some(key) => key.clone(),
         None => {
@@ -147,7 +147,7 @@ fn filled(
             fit.sort_by_key(|field| !field.required);
             let Some(field) = fit.first() else {
                 return Err(Failure::new(format!("--payload: {name} has no text argument to fill"))
-                    .hint("--payload KEY=BYTES names one; the schema may not say so"));
+                    .with_hint("--payload KEY=BYTES names one; the schema may not say so"));
             };
             field.name.clone()
         }
@@ -183,7 +183,7 @@ pub(super) fn missed(error: &ClientError, reach: &Reach) -> Failure {
 fn said(missed: Missed) -> Failure {
     let failure = Failure::new(missed.what);
     match missed.hint {
-        Some(hint) if !OF_CALL.iter().any(|option| hint.contains(option)) => failure.hint(hint),
+        Some(hint) if !OF_CALL.iter().any(|option| hint.contains(option)) => failure.with_hint(hint),
         _ => failure,
     }
 }

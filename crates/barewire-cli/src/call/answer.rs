@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::Args;
 use super::missed::Missed;
 use super::pretty::indented;
+use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
 
@@ -81,13 +82,14 @@ pub(super) fn print(
         Ok(Answer::Result(_)) => Ok(Exit::Clean),
         Ok(Answer::Refused(ErrorObject { code, message, .. })) => {
             let message = shown(message.as_bytes(), LONGEST_MESSAGE);
-            Failure::new(format!("the answer is an error: {message} ({code})"))
-                .hint(format!("barewire explain {code}"))
-                .report();
+            report(
+                &Failure::new(format!("the answer is an error: {message} ({code})"))
+                    .with_hint(format!("barewire explain {code}")),
+            );
             Ok(Exit::No)
         }
         Err(missed) => {
-            Failure::from(missed).report();
+            report(&Failure::from(missed));
             Ok(Exit::Failed)
         }
     }

@@ -51,7 +51,7 @@ impl Pair {
         let word = word.to_str().ok_or_else(|| Failure::new(format!("{name}: not UTF-8")))?;
         let Some((key, value)) = word.split_once('=') else {
             return Err(Failure::new(format!("{name}: key=value is expected, or one JSON object"))
-                .hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
+                .with_hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
         };
         let (key, is_json) = match key.strip_suffix(':') {
             Some(key) => (key, true),
@@ -66,7 +66,7 @@ impl Pair {
                 let hint = format!(
                     "@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'"
                 );
-                Failure::new(format!("{key}: cannot read {path}: {error}")).hint(hint)
+                Failure::new(format!("{key}: cannot read {path}: {error}")).with_hint(hint)
             })?,
             None => value.to_owned(),
         };
@@ -85,14 +85,14 @@ fn object(word: &OsStr) -> Result<Box<RawValue>, Failure> {
     let raw = params::read(word)?;
     match Json::parse(raw.get().as_bytes()).map(Json::kind) {
         Ok(Kind::Object) => Ok(raw),
-        _ => Err(Failure::new("MCP has objects for params, and no arrays").hint("--raw sends an array")),
+        _ => Err(Failure::new("MCP has objects for params, and no arrays").with_hint("--raw sends an array")),
     }
 }
 
 fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     let parsed = Json::parse(text.as_bytes()).map_err(|syntax| {
         params::pointed(key, text.as_bytes(), syntax.at, syntax.expected)
-            .hint(format!("{key}:= is followed by JSON, {key}= by text"))
+            .with_hint(format!("{key}:= is followed by JSON, {key}= by text"))
     })?;
     Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
 }

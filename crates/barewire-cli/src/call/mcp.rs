@@ -68,7 +68,7 @@ impl Wishes {
         let ask = Ask::read(&args.what, &args.arguments, args.naming())?;
         if !meta.is_empty() && is_listen(&ask) {
             let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
-            return Err(Failure::new(what).hint("--raw sends any params"));
+            return Err(Failure::new(what).with_hint("--raw sends any params"));
         }
         Ok(Self {
             ask,

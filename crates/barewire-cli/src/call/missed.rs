@@ -253,7 +253,7 @@ impl From<Missed> for Failure {
     fn from(missed: Missed) -> Self {
         let failure = Self::new(missed.what);
         match missed.hint {
-            Some(hint) => failure.hint(hint),
+            Some(hint) => failure.with_hint(hint),
             None => failure,
         }
     }

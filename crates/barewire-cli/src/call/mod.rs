@@ -181,7 +181,7 @@ fn raw_params(args: &Args) -> Result<Option<Box<RawValue>>, Failure> {
         [] => Ok(None),
         [params] => params::read(params).map(Some),
         _ => Err(Failure::new("--raw sends one JSON object or array as params")
-            .hint("without --raw, key=value is read")),
+            .with_hint("without --raw, key=value is read")),
     }
 }
 

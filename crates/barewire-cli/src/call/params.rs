@@ -22,7 +22,7 @@ pub(super) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
             let name = shown(path, LONGEST_NAME);
             let text = fs::read(Path::new(OsStr::from_bytes(path))).map_err(|error| {
                 Failure::new(format!("cannot read {name}: {error}"))
-                    .hint("@ is followed by the path of a file")
+                    .with_hint("@ is followed by the path of a file")
             })?;
             check(&name, &text)
         }
@@ -45,7 +45,7 @@ fn stdin() -> Result<Vec<u8>, Failure> {
 fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
     let json = Json::parse(text).map_err(|syntax| {
         pointed(name, text, syntax.at, syntax.expected)
-            .hint(r#"params are JSON; in a shell, quoted: '{"name":"value"}'"#)
+            .with_hint(r#"params are JSON; in a shell, quoted: '{"name":"value"}'"#)
     })?;
     match json.kind() {
         Kind::Object | Kind::Array => {
@@ -54,7 +54,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
         kind => {
             let at = text.len() - text.trim_ascii_start().len();
             Err(pointed(name, text, at, format_args!("expected an object or an array, not {kind},"))
-                .hint("leave them out if there are none"))
+                .with_hint("leave them out if there are none"))
         }
     }
 }

@@ -268,7 +268,7 @@ fn wrong(Wrong { what, hint }: Wrong) -> Missed {
 
 fn usage(word: &str, rest: &str) -> Failure {
     Failure::new(format!("{word} is followed by {rest}"))
-        .hint(format!("barewire call {word} {rest} -- PROGRAM; --tool if a tool has this name"))
+        .with_hint(format!("barewire call {word} {rest} -- PROGRAM; --tool if a tool has this name"))
 }
 
 fn text(word: &OsString) -> Result<String, Failure> {

@@ -37,14 +37,15 @@ pub(super) enum Address {
 impl<'a> Target<'a> {
     /// Exactly one of them.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
-        let two = |both| Err(Failure::new(format!("{both} are two to ask")).hint("leave one of them out"));
+        let two =
+            |both| Err(Failure::new(format!("{both} are two to ask")).with_hint("leave one of them out"));
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
             ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
             ([], Some(address), None) => Ok(Self::Listener(address)),
             ([], None, Some(url)) => args.along.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
             ([], None, None) => {
                 let what = "nobody to ask: neither a program nor --connect nor --url";
-                Err(Failure::new(what).hint(if args.raw {
+                Err(Failure::new(what).with_hint(if args.raw {
                     "barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…"
                 } else {
                     "barewire call WHAT [ARGUMENT]… -- PROGRAM ARGS…"

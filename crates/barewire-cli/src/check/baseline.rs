@@ -39,14 +39,14 @@ impl Baseline {
         let cannot =
             |why: String| Failure::new(format!("cannot read the baseline {}: {why}", path.display()));
         let text = std::fs::read(path)
-            .map_err(|error| cannot(error.to_string()).hint("--write-baseline writes one"))?;
+            .map_err(|error| cannot(error.to_string()).with_hint("--write-baseline writes one"))?;
         let read: Self = serde_json::from_slice(&text).map_err(|error| cannot(error.to_string()))?;
         if read.version != 1 {
             return Err(cannot(format!("its version is {}, and only 1 is known", read.version)));
         }
         if let Some(known) = read.findings.iter().find(|known| find(&known.check).is_none()) {
             return Err(cannot(format!("there is no check {:?}", known.check))
-                .hint("barewire check --list shows all"));
+                .with_hint("barewire check --list shows all"));
         }
         Ok(read)
     }

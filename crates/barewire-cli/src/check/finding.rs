@@ -5,8 +5,8 @@ use barewire_proto::transcript::Stream;
 
 use super::catalogue::Check;
 use crate::output::shown;
-use crate::secrets::{EXCERPT, Redactor};
-use crate::wire::Seen;
+use barewire_workbench::frames::Seen;
+use barewire_workbench::secrets::{EXCERPT, Redactor};
 
 /// One violation.
 #[derive(Clone)]

@@ -72,19 +72,16 @@ pub(crate) struct Outcome {
 
 impl Ledger {
     /// One that tells what is new.
-    #[cfg(unix)]
     pub(crate) fn telling() -> Self {
         Self { news: Some(Vec::new()), ..Self::default() }
     }
 
     /// What was found since this was asked last. Of one check only the first are told; then they are counted.
-    #[cfg(unix)]
     pub(crate) fn news(&mut self) -> Vec<Finding> {
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// How many findings were not told, by check.
-    #[cfg(unix)]
     pub(crate) fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.accounts.iter().filter(|(_, account)| account.more > 0).map(|(id, account)| (*id, account.more))
     }
@@ -136,7 +133,6 @@ impl Ledger {
     }
 
     /// What was seen of it means nothing.
-    #[cfg(unix)]
     pub(crate) fn withdraw(&mut self, check: &'static Check) {
         self.accounts.remove(check.id);
     }

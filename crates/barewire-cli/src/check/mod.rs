@@ -4,7 +4,6 @@ mod baseline;
 pub(crate) mod catalogue;
 pub(crate) mod finding;
 pub(crate) mod ledger;
-#[cfg(unix)]
 mod live;
 pub(crate) mod passive;
 mod report;
@@ -20,11 +19,13 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 
 use crate::along::Along;
 use crate::duration;
+use crate::failure::report;
+use crate::input;
 use crate::output::Output;
-use crate::secrets::Redactor;
-use crate::watch::Watch;
-use crate::wire::{Format, Limits, Reading, Sight, Sink};
 use crate::{Exit, Failure};
+use barewire_workbench::frames::{Format, Limits, Reading, Sight, Sink};
+use barewire_workbench::operations::Watch;
+use barewire_workbench::secrets::Redactor;
 use baseline::Baseline;
 use catalogue::{Place, Severity};
 use ledger::Ledger;
@@ -167,7 +168,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let printed = [&args.json, &args.junit, &args.sarif].into_iter().flatten();
     if printed.filter(|path| *path == Path::new("-")).count() > 1 {
         return Err(Failure::new("only one of --json, --junit and --sarif can be printed")
-            .hint("give the others a file: --sarif=FILE"));
+            .with_hint("give the others a file: --sarif=FILE"));
     }
     let selection = Selection::new(&args.only, &args.skip)?;
     let known = args.baseline.as_deref().map(Baseline::read).transpose()?;
@@ -253,26 +254,23 @@ fn gather(
             let (ledger, frames) = capture(file)?;
             Ok((Subject::capture(file, frames), ledger, Place::Capture))
         }
-        #[cfg(unix)]
         (None, [], Some(url)) => {
             let headers = args.along.headers()?;
             let whom = live::Whom::Url(live::http::At { url, hostile: args.hostile, headers });
             let live::Live { ledger, about } = live::run(whom, terms(args, selection)?)?;
             Ok((Subject::url(url, &about, redactor), ledger, Place::Http))
         }
-        #[cfg(unix)]
         (None, [program, arguments @ ..], None) => {
             let whom = live::Whom::Program { program, args: arguments };
             let live::Live { ledger, about } = live::run(whom, terms(args, selection)?)?;
             Ok((Subject::program(&args.program, &about, redactor), ledger, Place::Stdio))
         }
         _ => Err(Failure::new("nothing to check: neither a capture nor a program nor --url")
-            .hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
+            .with_hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
     }
 }
 
 /// What a live server may be asked.
-#[cfg(unix)]
 fn terms<'a>(args: &'a Args, selection: &Selection) -> Result<live::Terms<'a>, Failure> {
     Ok(live::Terms {
         calls: args.call.clone(),
@@ -292,9 +290,10 @@ fn capture(file: &Path) -> Result<(Ledger, u64), Failure> {
         Reader { watch: Watch::new(), judge: Judge::new(), ledger: Ledger::default(), frames: 0 };
     let limits = Limits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     // Other formats do not say who has sent what.
-    let reading = Reading { file: Some(file), format: Format::Wire, limits, follow: false };
+    let reading =
+        Reading { file: input::file(Some(file)), format: Format::Wire, limits, follow: false, warn: &report };
     reading.each(&mut reader).map_err(|failure| match file.is_file() {
-        true => failure.hint("check reads .wire files, as barewire tap --record writes them"),
+        true => failure.with_hint("check reads .wire files, as barewire tap --record writes them"),
         false => failure,
     })?;
     let Reader { watch, mut judge, mut ledger, frames } = reader;

@@ -3,7 +3,7 @@
 use jsonschema::{Draft, PatternOptions};
 use serde_json::Value;
 
-use crate::secrets::is_secret_name;
+use barewire_workbench::secrets::is_secret_name;
 
 /// A schema, ready to be used.
 pub(super) struct Schema {

@@ -29,7 +29,7 @@ impl Selection {
         match all().any(|check| self.has(check) && check.places.contains(&place)) {
             true => Ok(()),
             false => Err(Failure::new("no check is left to make: none of these can be made here")
-                .hint("barewire check --explain ID says where it runs")),
+                .with_hint("barewire check --explain ID says where it runs")),
         }
     }
 
@@ -42,7 +42,6 @@ impl Selection {
         self.left_out.contains(&id)
     }
 
-    #[cfg(unix)]
     pub(super) fn ids(&self) -> Vec<&'static str> {
         self.ids.clone()
     }

@@ -75,8 +75,8 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
     }
     let failure = Failure::new(format!("nothing is known of {}", shown(wanted.as_bytes(), 60)));
     Err(match near(wanted) {
-        Some(near) => failure.hint(format!("did you mean {near}? barewire explain --list shows all")),
-        None => failure.hint("barewire explain --list shows all that can be explained"),
+        Some(near) => failure.with_hint(format!("did you mean {near}? barewire explain --list shows all")),
+        None => failure.with_hint("barewire explain --list shows all that can be explained"),
     })
 }
 

@@ -9,7 +9,7 @@ use super::link::Link;
 use super::text;
 use crate::explain;
 use crate::output::{Output, Tone, shown, size};
-use crate::wire::{Facts, Seen};
+use barewire_workbench::frames::{Facts, Seen};
 
 pub(super) fn show(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();

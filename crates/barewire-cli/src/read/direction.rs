@@ -7,7 +7,7 @@ use barewire_proto::mcp::{Method, Side};
 use barewire_proto::rpc::{Id, Message, Parsed};
 use barewire_proto::transcript::Stream;
 
-use crate::wire::{Seen, Where};
+use barewire_workbench::frames::{Seen, Where};
 
 /// Takes what only servers send as sent by the server, and answers as sent by whoever was asked.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::filter::Filter;
 use super::text::Ways;
 use crate::output::{Output, Tone, safe_json, shown};
-use crate::wire::Sight;
+use barewire_workbench::frames::Sight;
 
 /// Something that is no frame.
 pub(super) struct Happening<'a> {

@@ -8,8 +8,8 @@ use barewire_proto::rpc::{Id, Message};
 use barewire_proto::transcript::Stream;
 
 use crate::duration;
-use crate::watch::{Operation, Outcome, Tie, Watched};
-use crate::wire::Facts;
+use barewire_workbench::frames::Facts;
+use barewire_workbench::operations::{Operation, Outcome, Tie, Watched};
 
 /// All of them must hold. Of a batch, all of them must hold for one element.
 #[derive(clap::Args)]

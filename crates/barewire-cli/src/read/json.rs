@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::apart::{self, Part};
 use super::link::{About, Answer, How, Link};
 use crate::output::{Output, safe_json};
-use crate::wire::{Facts, Seen};
+use barewire_workbench::frames::{Facts, Seen};
 
 /// The object of a frame.
 pub(super) fn line(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::output::{shown, took};
-use crate::watch::{Operation, Outcome, Round, Tie, Watched};
+use barewire_workbench::operations::{Operation, Outcome, Round, Tie, Watched};
 
 /// A [`Tie`] that can be kept until its line is written.
 pub(super) struct Link {

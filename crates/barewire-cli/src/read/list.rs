@@ -8,9 +8,9 @@ use super::event::Happening;
 use super::link::{How, Link, title};
 use super::{Args, apart, json, plural, text};
 use crate::output::Output;
-use crate::watch::Watch;
-use crate::wire::{Seen, Sight, Sink};
 use crate::{Exit, Failure};
+use barewire_workbench::frames::{Seen, Sight, Sink};
+use barewire_workbench::operations::Watch;
 
 /// Prints every frame that is wanted.
 pub(super) struct Listing<'a> {
@@ -111,7 +111,7 @@ impl<'a> Listing<'a> {
         links.clear();
         let filter = &args.filter;
         let mut wanted = !filter.is_set();
-        let mut each = |watched: &crate::watch::Watched<'_>| {
+        let mut each = |watched: &barewire_workbench::operations::Watched<'_>| {
             wanted = wanted || filter.wants(watched);
             if links.len() < MOST_LINKS {
                 links.push(Link::of(watched));
@@ -178,7 +178,7 @@ impl<'a> Listing<'a> {
         if let (Some(wanted), 0) = (args.frame, count.shown) {
             let have = plural(count.frames, "frame");
             return Err(Failure::new(format!("there is no frame {wanted}: the input has {have}"))
-                .hint("barewire read without --frame lists them"));
+                .with_hint("barewire read without --frame lists them"));
         }
         if args.frame.is_none() && !args.json {
             // Talk goes to stderr; if that is closed there is nobody to tell.

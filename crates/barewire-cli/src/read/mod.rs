@@ -16,9 +16,11 @@ use std::path::PathBuf;
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 
+use crate::failure::report;
+use crate::input::{self, InputFormat};
 use crate::output::Output;
-use crate::wire::{Format, Limits, Reading};
 use crate::{Exit, Failure};
+use barewire_workbench::frames::{Limits, Reading};
 use filter::Filter;
 use list::Listing;
 
@@ -39,8 +41,8 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// What the input is: auto takes .wire files and what begins with their header as transcripts, else lines
-    #[arg(long, value_enum, default_value_t = Format::Auto)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
+    format: InputFormat,
     /// Skip frames of more than this many bytes
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_LIMIT)]
     max_frame: usize,
@@ -104,10 +106,11 @@ Exit codes: 0 every frame that is shown is well formed, 1 some are not, 2 the in
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let reading = Reading {
-        file: args.file.as_deref(),
-        format: args.format,
+        file: input::file(args.file.as_deref()),
+        format: args.format.into(),
         limits: Limits { frame: args.max_frame, depth: args.max_depth },
         follow: args.follow,
+        warn: &report,
     };
     if args.summary {
         return summary::run(args, &reading, output);
@@ -126,7 +129,7 @@ fn refuse_without_places(filter: &Filter) -> Result<(), Failure> {
     Err(Failure::new(format!(
         "{option} needs a transcript: this input says neither who has sent what nor when"
     ))
-    .hint("docs/wire-format.md describes what a transcript is"))
+    .with_hint("docs/wire-format.md describes what a transcript is"))
 }
 
 fn plural(count: u64, what: &str) -> String {

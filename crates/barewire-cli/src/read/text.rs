@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::link::{About, Answer, How, Link};
 use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
-use crate::wire::{Facts, Seen};
+use barewire_workbench::frames::{Facts, Seen};
 
 /// The column with the direction and the channel: as wide as the widest so far, for nobody knows what comes.
 #[derive(Default)]

@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::replay::script::Wanted;
-    use crate::wire::Limits;
+    use barewire_workbench::frames::Limits;
 
     /// The parts of each cue: `a` for an answer, `t`, `q` and `w`, with the frame.
     fn cues(text: &str) -> Vec<String> {

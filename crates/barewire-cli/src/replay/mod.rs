@@ -32,8 +32,8 @@ use tokio::runtime::Builder;
 use crate::along::Along;
 use crate::duration;
 use crate::output::Output;
-use crate::wire::Limits;
 use crate::{Exit, Failure};
+use barewire_workbench::frames::Limits;
 use clock::Pace;
 use path::Pattern;
 use player::{Played, Player, Rules};
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let script = Script::load(&args.file, wanted)?;
     if args.program.is_empty() && args.url.is_none() && !args.serve {
         return Err(Failure::new("nobody to replay it to: neither a program nor --url")
-            .hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
+            .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
     let site = args.url.as_deref().map(|url| args.site(url)).transpose()?;
     let runtime = Builder::new_current_thread().enable_all().build();

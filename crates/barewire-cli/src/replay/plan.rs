@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
     use crate::replay::script::Wanted;
-    use crate::wire::Limits;
+    use barewire_workbench::frames::Limits;
 
     fn plan(text: &str) -> Plan {
         let wanted = Wanted { channel: None, redacted: false, limits: Limits { frame: 1000, depth: 100 } };

@@ -11,7 +11,7 @@ use barewire_proto::transcript::{Entry, Framing, Note, Stream};
 use super::channels::Channels;
 use super::message::Said;
 use crate::Failure;
-use crate::wire::{Limits, Seen, Sight, Sink, Streams, entries};
+use barewire_workbench::frames::{Limits, Seen, Sight, Sink, Streams, entries};
 
 /// One conversation of a capture.
 #[derive(Debug)]
@@ -63,17 +63,19 @@ impl Script {
         let name = file.display();
         let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot read {name}: {why}"));
         let mut text = Vec::new();
-        let opened = File::open(file).map_err(|error| cannot(&error).hint("give the path of a capture"))?;
+        let opened =
+            File::open(file).map_err(|error| cannot(&error).with_hint("give the path of a capture"))?;
         opened.take(MOST + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
         if text.len() as u64 > MOST {
             return Err(cannot(&format_args!("it is longer than {MOST} bytes"))
-                .hint("a capture is replayed from memory: cut it to what matters"));
+                .with_hint("a capture is replayed from memory: cut it to what matters"));
         }
-        let entries = entries(&name.to_string(), &text).map_err(|error| {
-            cannot(&error).hint("a .wire capture is expected; docs/wire-format.md describes the format")
+        let entries = entries(&name.to_string(), &text, &crate::failure::report).map_err(|error| {
+            cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
-        Self::of(&entries, wanted)
-            .map_err(|Unfit { what, hint }| Failure::new(format!("cannot replay {name}: {what}")).hint(hint))
+        Self::of(&entries, wanted).map_err(|Unfit { what, hint }| {
+            Failure::new(format!("cannot replay {name}: {what}")).with_hint(hint)
+        })
     }
 
     /// The conversation of one channel.

@@ -12,8 +12,8 @@ use super::clock::{Clock, MOST_MISSED, Pace, wait_until};
 use super::player::{Next, Played, Player};
 use super::script::Script;
 use crate::Failure;
-use crate::exchange::News;
 use crate::output::shown;
+use barewire_workbench::http::News;
 use line::{About, Line};
 
 /// A server at a URL.

@@ -102,7 +102,7 @@ fn say(listener: &HttpListener, args: &HttpArgs) -> io::Result<()> {
 fn unbound(addr: &str, error: &HttpError) -> Failure {
     let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
     match error {
-        HttpError::NoHosts(_) => failure.hint("--host NAME says by which name clients reach it"),
+        HttpError::NoHosts(_) => failure.with_hint("--host NAME says by which name clients reach it"),
         _ => failure,
     }
 }

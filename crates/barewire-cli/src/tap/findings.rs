@@ -3,9 +3,9 @@
 use crate::check::finding::Finding;
 use crate::check::ledger::Ledger;
 use crate::check::passive::Judge;
-use crate::record::Redactor;
-use crate::watch::{Watch, Watched};
-use crate::wire::Sight;
+use barewire_workbench::capture::Redactor;
+use barewire_workbench::frames::Sight;
+use barewire_workbench::operations::{Watch, Watched};
 
 /// The passive checks, looking on.
 pub(super) struct Findings {

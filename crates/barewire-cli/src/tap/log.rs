@@ -11,10 +11,10 @@ use super::findings::Findings;
 use super::observer::Onlooker;
 use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
-use crate::record::Redactor;
-use crate::secrets::EXCERPT;
-use crate::watch::{Operation, Outcome, Tie, Watch, Watched, member};
-use crate::wire::{Facts, Sight};
+use barewire_workbench::capture::Redactor;
+use barewire_workbench::frames::{Facts, Sight};
+use barewire_workbench::operations::{Operation, Outcome, Tie, Watch, Watched, member};
+use barewire_workbench::secrets::EXCERPT;
 
 /// Writes the log.
 pub(super) struct Log {

@@ -33,8 +33,9 @@ use std::time::{Duration, Instant};
 use barewire_proto::transcript::{Channel, Note, Stream};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
-use crate::record::{Capture, Clock, Redactor, event};
+use crate::failure::report;
 use crate::{Exit, Failure};
+use barewire_workbench::capture::{Capture, Clock, Redactor, event};
 use child::Running;
 use fault::{Faults, Spec};
 use log::Log;
@@ -208,7 +209,7 @@ fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
 
 /// What cannot be written down is still passed on: a host that gets no server is worse off than one that is not looked at.
 fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
-    opened.map_err(|failure| failure.and(STILL).report()).ok()
+    opened.map_err(|failure| report(&failure.and(STILL))).ok()
 }
 
 fn tap(
@@ -247,7 +248,7 @@ fn tap(
                 outlet.line(&format!("# {what}"));
                 outlet.finish();
             }
-            Failure::new(what).report();
+            report(&Failure::new(what));
             std::process::exit(code);
         }
     };
@@ -298,8 +299,9 @@ fn finish(tape: Option<&Tape>, observer: Option<mpsc::Receiver<()>>) {
     while let Err(RecvTimeoutError::Timeout) = observer.recv_timeout(STUCK) {
         let before = std::mem::replace(&mut seen, tape.seen());
         if before == seen || Instant::now() >= until {
-            Failure::new("what was seen last cannot be written down in time: the end of it is missing")
-                .report();
+            report(&Failure::new(
+                "what was seen last cannot be written down in time: the end of it is missing",
+            ));
             return;
         }
     }

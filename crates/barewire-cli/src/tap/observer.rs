@@ -11,9 +11,10 @@ use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream};
 
 use super::tape::{Batch, Line, Moment, ONLY, Tape};
 use crate::Failure;
-use crate::record::{Capture, PIECE, event};
-use crate::watch::{Watch, Watched};
-use crate::wire::{Limits, Sight, Sink, Streams, ended};
+use crate::failure::report;
+use barewire_workbench::capture::{Capture, PIECE, event};
+use barewire_workbench::frames::{Limits, Sight, Sink, Streams, ended};
+use barewire_workbench::operations::{Watch, Watched};
 
 /// Somebody who is told what goes over the wire, as it happens.
 pub(super) trait Onlooker: Send {
@@ -100,7 +101,7 @@ impl Observer {
                 if !std::mem::replace(&mut self.said_behind, true) {
                     let what = "what goes over the wire comes faster than it can be written down: \
                         there are gaps in the capture";
-                    Failure::new(what).report();
+                    report(&Failure::new(what));
                 }
                 entries.push(event(Note::Gap(*stream, *bytes)));
             }
@@ -119,7 +120,7 @@ impl Observer {
                 && let Err(failure) = self.streams.entry(&entry, &mut self.told)
             {
                 // Too much at once: whoever looks on sees no more of it.
-                failure.report();
+                report(&failure);
                 self.told.onlookers.clear();
             }
             if let Some(capture) = &mut self.capture {
@@ -148,7 +149,7 @@ impl Observer {
 pub(super) fn flush(capture: &mut Capture) {
     if let Err(error) = capture.flush() {
         let what = format!("cannot write {}: {error}", capture.path().display());
-        Failure::new(what).and(STILL).report();
+        report(&Failure::new(what).and(STILL));
     }
 }
 

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
+use crate::failure::report;
 
 /// Where the log goes.
 #[derive(Clone, Debug)]
@@ -104,7 +105,7 @@ impl Lines {
 fn open(path: &Path) -> Result<File, Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::new(format!("cannot write the log to {}: {why}", path.display()))
-            .hint("--log takes stderr, a file, or unix:PATH")
+            .with_hint("--log takes stderr, a file, or unix:PATH")
     };
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600);
@@ -121,7 +122,7 @@ fn open(path: &Path) -> Result<File, Failure> {
         let is_log = begin.starts_with(BEGIN) && memchr::memmem::find(&begin, b" tap, ").is_some();
         if !is_log {
             return Err(cannot(&"it is there already, and is no log")
-                .hint("give another name, or remove the file; only to logs is it appended"));
+                .with_hint("give another name, or remove the file; only to logs is it appended"));
         }
     }
     Ok(file)
@@ -189,7 +190,7 @@ impl Writer {
             Ok(()) => Self::Open(open),
             Err(error) => {
                 let what = format!("cannot write the log: {error}; everything is still passed on");
-                Failure::new(what).report();
+                report(&Failure::new(what));
                 Self::Gone
             }
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::{Note, Stream};
 
-use crate::wire::ended;
+use barewire_workbench::frames::ended;
 
 /// What waits for the observer.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, Re
 use super::super::pretty::indented;
 use super::super::save::{decoded, save};
 use crate::Failure;
+use crate::failure::report;
 use crate::output::{Output, Tone, safe_json, shown, size, text_for};
 
 /// What a tool gives back: its content, or what is structured if there is no text.
@@ -77,9 +78,10 @@ pub(super) fn contents(
             }
             if parts.iter().any(|part| matches!(part, ResourceContents::Blob(_))) {
                 output.flush()?;
-                Failure::new("bytes are not shown")
-                    .hint("--save DIR writes them to files, and one alone goes into a pipe")
-                    .report();
+                report(
+                    &Failure::new("bytes are not shown")
+                        .with_hint("--save DIR writes them to files, and one alone goes into a pipe"),
+                );
             }
         }
     }

@@ -20,6 +20,7 @@ use super::mcp::Answer;
 use super::missed::Missed;
 use super::pretty::indented;
 use super::request::{Request, no_such};
+use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
 
@@ -109,7 +110,7 @@ pub(super) fn print(
                 answer::said(output, form, "error", &answer::json_of(&error), elapsed, agreed)?;
             }
             output.flush()?;
-            refused(&error, hint).report();
+            report(&refused(&error, hint));
             Ok(Exit::No)
         }
         Ok(Answer::Sent) => {
@@ -138,7 +139,7 @@ fn good(
     }
     output.flush()?;
     if let Read::Called(CallToolResult { is_error: true, .. }) = read {
-        Failure::new("the tool says that it failed (isError)").report();
+        report(&Failure::new("the tool says that it failed (isError)"));
         return Ok(Exit::No);
     }
     Ok(Exit::Clean)
@@ -194,7 +195,7 @@ fn miss(
     let result = result.map(ToString::to_string);
     answer::failed(output, form, &missed, elapsed, agreed, result.as_deref())?;
     output.flush()?;
-    Failure::from(missed).report();
+    report(&Failure::from(missed));
     Ok(Exit::Failed)
 }
 
@@ -208,7 +209,7 @@ fn refused(error: &ErrorObject, hint: Option<String>) -> Failure {
     if let Some(data) = data {
         what = format!("{what}\n  data: {}", shown(safe_json(data.get()).as_bytes(), LONGEST));
     }
-    Failure::new(what).hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
+    Failure::new(what).with_hint(hint.unwrap_or_else(|| format!("barewire explain {code}")))
 }
 
 /// A line that is at least there.

@@ -69,8 +69,8 @@ pub(in crate::check) fn known(id: &str) -> Result<&'static Check, Failure> {
     find(id).ok_or_else(|| {
         let failure = Failure::new(format!("there is no check {}", shown(id.as_bytes(), 60)));
         match nearest(id, all().map(|check| check.id)) {
-            Some(near) => failure.hint(format!("did you mean {near}? barewire check --list shows all")),
-            None => failure.hint("barewire check --list shows all"),
+            Some(near) => failure.with_hint(format!("did you mean {near}? barewire check --list shows all")),
+            None => failure.with_hint("barewire check --list shows all"),
         }
     })
 }

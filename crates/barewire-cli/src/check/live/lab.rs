@@ -83,14 +83,17 @@ impl Lab {
         let mut talk = talk.map_err(|error| {
             let failure = Failure::new(error.to_string());
             match error {
-                SpawnError::NotFound { program } if program.contains('/') => failure.hint("check the path"),
-                SpawnError::NotFound { .. } => {
-                    failure.hint("is it installed? a program of this directory is named ./PROGRAM")
+                SpawnError::NotFound { program } if program.contains('/') => {
+                    failure.with_hint("check the path")
                 }
-                SpawnError::NotExecutable { .. } => failure
-                    .hint("chmod +x makes a script a program; or name what runs it: -- python3 server.py"),
+                SpawnError::NotFound { .. } => {
+                    failure.with_hint("is it installed? a program of this directory is named ./PROGRAM")
+                }
+                SpawnError::NotExecutable { .. } => failure.with_hint(
+                    "chmod +x makes a script a program; or name what runs it: -- python3 server.py",
+                ),
                 SpawnError::NoInterpreter { .. } => {
-                    failure.hint("install it, or name another: -- python3 server.py")
+                    failure.with_hint("install it, or name another: -- python3 server.py")
                 }
                 _ => failure,
             }

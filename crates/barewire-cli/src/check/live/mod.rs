@@ -30,7 +30,7 @@ use tokio::runtime::Builder;
 use super::catalogue::{Place, all};
 use super::ledger::{Ledger, Skip};
 use crate::Failure;
-use crate::record::{Capture, Clock, Redactor};
+use barewire_workbench::capture::{Capture, Clock, Redactor};
 use lab::{Lab, Target, Wishes};
 use progress::Progress;
 use tape::Shared;

@@ -15,9 +15,9 @@ use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Spot};
 use crate::check::ledger::{Ledger, Skip};
 use crate::check::passive::Judge;
-use crate::record::{Capture, Clock, PIECE, Redactor, event};
-use crate::watch::Watch;
-use crate::wire::{Limits, Sight, Sink, Streams};
+use barewire_workbench::capture::{Capture, Clock, PIECE, Redactor, event};
+use barewire_workbench::frames::{Limits, Sight, Sink, Streams};
+use barewire_workbench::operations::Watch;
 
 /// Everything that went over all connections of a run.
 pub(super) struct Tape {

@@ -19,9 +19,9 @@ use tokio::time::timeout_at;
 use super::answer::Refusal;
 use super::tape::{Line, Shared};
 use crate::check::finding::Spot;
-use crate::exchange::{News, Tools, exchange};
+use barewire_workbench::http::{News, Tools, exchange};
 
-pub(super) use crate::exchange::Asking;
+pub(super) use barewire_workbench::http::Asking;
 
 /// A server at a URL, for all conversations with it.
 pub(super) struct Site {

@@ -8,7 +8,7 @@ use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ANSWERED_ONCE, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE};
 use crate::check::catalogue::framing::STDOUT_PURITY;
 use crate::output::shown;
-use crate::watch::Tie;
+use barewire_workbench::operations::Tie;
 
 /// What is wrong with a message, and under which check that is told.
 pub(super) struct Blame {

@@ -17,7 +17,7 @@ use crate::check::catalogue::envelope::{
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
 use crate::check::finding::{Finding, Party, Spot};
 use crate::check::ledger::Ledger;
-use crate::watch::{Operation, Round, Tie, Watch};
+use barewire_workbench::operations::{Operation, Round, Tie, Watch};
 
 #[derive(Default)]
 pub(super) struct Envelope {

@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::Case;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
 use crate::check::ledger::Ledger;
-use crate::watch::{Outcome, Tie, member};
+use barewire_workbench::operations::{Outcome, Tie, member};
 
 #[derive(Default)]
 pub(super) struct Flow {
@@ -101,7 +101,11 @@ impl Flow {
     }
 }
 
-fn answered_late(case: &Case<'_>, operation: &crate::watch::Operation, ledger: &mut Ledger) {
+fn answered_late(
+    case: &Case<'_>,
+    operation: &barewire_workbench::operations::Operation,
+    ledger: &mut Ledger,
+) {
     let is_error = operation.answer().is_some_and(|answer| matches!(answer.outcome, Outcome::Error { .. }));
     let cancelled = operation.cancelled.and_then(|at| at.time);
     if !is_error && is_late(case, cancelled) {

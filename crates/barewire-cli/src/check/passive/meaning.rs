@@ -13,7 +13,7 @@ use crate::check::catalogue::methods::{
 };
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Handshake, Tie};
+use barewire_workbench::operations::{Handshake, Tie};
 
 /// `is_modern` if the server has shown that it is.
 pub(super) fn message(case: &Case<'_>, tools: &Tools, is_modern: bool, ledger: &mut Ledger) {

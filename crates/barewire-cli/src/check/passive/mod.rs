@@ -27,8 +27,8 @@ use barewire_proto::transcript::{Note, Stream};
 use super::catalogue::Check;
 use super::finding::{Finding, Party, Spot};
 use super::ledger::Ledger;
-use crate::watch::{Handshake, Tie, Watch, Watched, member};
-use crate::wire::Sight;
+use barewire_workbench::frames::Sight;
+use barewire_workbench::operations::{Handshake, Tie, Watch, Watched, member};
 
 /// All passive checks, and what they remember.
 pub(crate) struct Judge {

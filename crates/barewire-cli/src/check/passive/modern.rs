@@ -15,7 +15,7 @@ use crate::check::catalogue::modern::{
 };
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Conversation, Handshake, Tie, member};
+use barewire_workbench::operations::{Conversation, Handshake, Tie, member};
 
 #[derive(Default)]
 pub(super) struct Modern {

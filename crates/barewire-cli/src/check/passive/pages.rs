@@ -6,7 +6,7 @@ use barewire_proto::json::{Json, Text};
 use barewire_proto::rpc::{Message, Params};
 
 use super::Case;
-use crate::watch::{Tie, member};
+use barewire_workbench::operations::{Tie, member};
 
 /// What is remembered of lists until their next page comes. Several clients may go through the same list at once.
 pub(super) struct Pages<T> {

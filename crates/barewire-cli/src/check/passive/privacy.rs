@@ -14,7 +14,7 @@ use super::Case;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
 use crate::check::finding::{Finding, Party, Spot, stream_spot};
 use crate::check::ledger::Ledger;
-use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
+use barewire_workbench::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
 /// Looks at everything that is not too long.
 pub(super) struct Privacy {

@@ -13,7 +13,7 @@ use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_
 use crate::check::finding::{Finding, Party, Spot, stream_spot};
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Operation, Watched};
+use barewire_workbench::operations::{Operation, Watched};
 
 #[derive(Default)]
 pub(super) struct Process {

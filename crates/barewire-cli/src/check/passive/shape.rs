@@ -14,7 +14,7 @@ use super::{Case, is_complete};
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Tie, member};
+use barewire_workbench::operations::{Tie, member};
 
 pub(super) fn message(case: &Case<'_>, ledger: &mut Ledger) {
     let (Ok(Message::Response(response)), Tie::Answers { operation, .. }) =

@@ -6,8 +6,8 @@ use super::Judge;
 use crate::Failure;
 use crate::check::catalogue::Place;
 use crate::check::ledger::{Ledger, Status};
-use crate::watch::Watch;
-use crate::wire::{Limits, Sight, Sink, Streams};
+use barewire_workbench::frames::{Limits, Sight, Sink, Streams};
+use barewire_workbench::operations::Watch;
 
 struct Looks {
     watch: Watch,

@@ -14,7 +14,7 @@ use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
 use crate::check::ledger::Ledger;
 use crate::check::schema::Schema;
 use crate::output::shown;
-use crate::watch::{Operation, Tie, member};
+use barewire_workbench::operations::{Operation, Tie, member};
 
 /// What was said of tools.
 #[derive(Default)]

@@ -6,7 +6,6 @@ mod sarif;
 mod text;
 
 use std::collections::BTreeMap;
-#[cfg(unix)]
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -14,12 +13,11 @@ use super::baseline::{Baseline, Known};
 use super::catalogue::Severity;
 use super::finding::Finding;
 use super::ledger::{Outcome, Skip, Status};
-#[cfg(unix)]
 use super::live::About;
 use super::selection::Selection;
 use crate::Exit;
 use crate::output::shown;
-use crate::secrets::Redactor;
+use barewire_workbench::secrets::Redactor;
 
 pub(super) use json::json;
 pub(super) use junit::junit;
@@ -62,7 +60,6 @@ impl Subject {
         Self { what, about, kind: "capture", is_seen: frames > 0 }
     }
 
-    #[cfg(unix)]
     pub(super) fn program(words: &[OsString], about: &About, redactor: &mut Redactor) -> Self {
         let (line, _) = redactor.argv(words.iter().map(OsString::as_os_str));
         let what = shown(&line, 200);
@@ -70,7 +67,6 @@ impl Subject {
         Self { what, about: about.line(&started), kind: "stdio", is_seen: about.answers }
     }
 
-    #[cfg(unix)]
     pub(super) fn url(url: &str, about: &About, redactor: &mut Redactor) -> Self {
         let exchanges = format!("; {} exchanges", about.processes);
         let what = redactor.shown(url.as_bytes(), 200);
@@ -78,7 +74,6 @@ impl Subject {
     }
 }
 
-#[cfg(unix)]
 impl About {
     /// All of it in a line.
     fn line(&self, more: &str) -> String {

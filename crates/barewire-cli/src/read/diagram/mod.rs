@@ -13,8 +13,8 @@ use std::io::Write;
 
 use super::{Args, plural};
 use crate::output::Output;
-use crate::wire::Reading;
 use crate::{Exit, Failure};
+use barewire_workbench::frames::Reading;
 use bars::Bars;
 use rows::Rows;
 use story::{Story, Teller};

@@ -13,8 +13,8 @@ use crate::read::direction::Directions;
 use crate::read::event::status;
 use crate::read::filter::Filter;
 use crate::read::link::title;
-use crate::watch::{Operation, Outcome, Tie, Watch, Watched};
-use crate::wire::{Sight, Sink};
+use barewire_workbench::frames::{Sight, Sink};
+use barewire_workbench::operations::{Operation, Outcome, Tie, Watch, Watched};
 
 /// All that is drawn. Everything in it is safe to look at.
 #[derive(Default)]

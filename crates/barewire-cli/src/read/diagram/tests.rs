@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::story::Teller;
 use super::{Form, Picture, draw};
 use crate::read::filter::Filter;
-use crate::wire::{Limits, Streams};
+use barewire_workbench::frames::{Limits, Streams};
 
 #[derive(Parser)]
 struct Line {

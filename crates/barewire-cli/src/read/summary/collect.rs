@@ -11,8 +11,8 @@ use crate::Failure;
 use crate::read::direction::Directions;
 use crate::read::event::status;
 use crate::read::link::waited;
-use crate::watch::{Conversation, Operation, Outcome, Tie, Watch, Watched, Who};
-use crate::wire::{Facts, Seen, Sight, Sink};
+use barewire_workbench::frames::{Facts, Seen, Sight, Sink};
+use barewire_workbench::operations::{Conversation, Operation, Outcome, Tie, Watch, Watched, Who};
 
 #[derive(Default)]
 pub(super) struct Collect {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::output::as_told;
-use crate::watch::Who;
+use barewire_workbench::operations::Who;
 
 /// All of them.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::figures::{HowFailed, Summary, Way};
 use crate::output::{Output, safe_json};
-use crate::watch::Who;
+use barewire_workbench::operations::Who;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let text = value(summary).to_string();

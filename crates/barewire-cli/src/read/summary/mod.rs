@@ -7,8 +7,8 @@ mod text;
 
 use super::Args;
 use crate::output::Output;
-use crate::wire::Reading;
 use crate::{Exit, Failure};
+use barewire_workbench::frames::Reading;
 use collect::Collect;
 
 pub(super) fn run(args: &Args, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {

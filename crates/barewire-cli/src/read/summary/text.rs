@@ -9,7 +9,7 @@ use super::figures::{HowFailed, Summary};
 use crate::output::{Output, Tone, shown, size, took};
 use crate::read::link::title;
 use crate::read::plural;
-use crate::watch::Who;
+use barewire_workbench::operations::Who;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     who(output, summary)?;

@@ -2,7 +2,7 @@ use barewire_proto::transcript::read;
 
 use super::*;
 use crate::replay::script::Wanted;
-use crate::wire::Limits;
+use barewire_workbench::frames::Limits;
 
 fn script(text: &str) -> Script {
     let wanted = Wanted { channel: None, redacted: true, limits: Limits { frame: 10_000, depth: 100 } };

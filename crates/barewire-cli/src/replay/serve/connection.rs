@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::tap::http::messages::{Follows, Messages, Part};
+use barewire_workbench::http::messages::{Follows, Messages, Part};
 
 /// A request of HTTP.
 pub(super) struct Request {

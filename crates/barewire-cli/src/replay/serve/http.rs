@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, sleep_until};
 
 use super::connection::{News, PATH, Reply, Request, serve as serve_connection};
-use crate::exchange::is_modern;
 use crate::replay::message::{Kind, Said};
 use crate::replay::script::Script;
 use crate::replay::stage::{Came, Manner, Out, Stage};
 use crate::{Exit, Failure};
+use barewire_workbench::http::is_modern;
 
 pub(in crate::replay) async fn serve(
     script: &Script,
@@ -64,7 +64,7 @@ async fn bind(addr: &str) -> Result<TcpListener, Failure> {
     let addrs: Vec<SocketAddr> = addr.to_socket_addrs().map_err(|error| cannot(&error))?.collect();
     if addrs.iter().any(|addr| !addr.ip().to_canonical().is_loopback()) {
         return Err(
-            cannot(&"other machines can connect there").hint("127.0.0.1:PORT is for this machine only")
+            cannot(&"other machines can connect there").with_hint("127.0.0.1:PORT is for this machine only")
         );
     }
     TcpListener::bind(&addrs[..]).await.map_err(|error| cannot(&error))

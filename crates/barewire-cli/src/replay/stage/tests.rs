@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::replay::script::Wanted;
-use crate::wire::Limits;
+use barewire_workbench::frames::Limits;
 
 fn script(text: &str) -> Script {
     let wanted = Wanted { channel: None, redacted: false, limits: Limits { frame: 10_000, depth: 100 } };

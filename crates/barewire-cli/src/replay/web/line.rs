@@ -14,10 +14,10 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Site;
-use crate::exchange::{Asking, News, Tools, exchange, is_modern};
 use crate::output::shown;
 use crate::replay::message::{Kind, Said};
 use crate::replay::player::Player;
+use barewire_workbench::http::{Asking, News, Tools, exchange, is_modern};
 
 /// One client of a server.
 pub(super) struct Line {

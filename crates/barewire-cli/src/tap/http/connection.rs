@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::exchanges::{End, Exchanges, Eyes, Numbers};
-use super::head::{Asks, Passage, Refusal, response};
-use super::messages::{Messages, Part};
+use barewire_workbench::http::head::{Asks, Passage, Refusal, response};
+use barewire_workbench::http::messages::{Messages, Part};
 
 /// What all connections share.
 pub(super) struct Shared {

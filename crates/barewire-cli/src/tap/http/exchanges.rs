@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barewire_proto::transcript::{Framing, Note, Stream};
 
-use super::head::{Answers, Asks, Body, Kind, Refusal};
+use barewire_workbench::http::head::{Answers, Asks, Body, Kind, Refusal};
 
 /// Whoever looks on. It never waits.
 pub(super) trait Eyes: Send + Sync {

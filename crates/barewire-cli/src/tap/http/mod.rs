@@ -2,9 +2,7 @@
 
 mod connection;
 mod exchanges;
-pub(crate) mod head;
 mod listen;
-pub(crate) mod messages;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,9 +15,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
+use barewire_workbench::http::head::{Passage, Proxy};
 use connection::Shared;
 use exchanges::{Eyes, Numbers};
-use head::{Passage, Proxy};
 
 use super::log::Log;
 use super::observer::{Observer, Onlooker};
@@ -27,8 +25,8 @@ use super::outlet::{Outlet, Target, first_line};
 use super::tape::{ONLY, Tape};
 use super::{Args, finish, observe, talk};
 use crate::output::shown;
-use crate::record::{Capture, Clock, Redactor};
 use crate::{Exit, Failure};
+use barewire_workbench::capture::{Capture, Clock, Redactor};
 
 /// What there is to say about HTTP.
 #[derive(clap::Args)]
@@ -64,7 +62,7 @@ impl HttpArgs {
                 return Err(Failure::new(format!(
                     "cannot listen at {open}: other machines can connect there"
                 ))
-                .hint(
+                .with_hint(
                     "127.0.0.1 is for this machine only; or --host NAME says by which name clients reach it",
                 ));
             }
@@ -91,7 +89,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         return Err(Failure::new(
             "--fault does nothing over HTTP yet: it is for the lines of stdin and stdout",
         )
-        .hint("leave out --fault, or tap a server on stdio"));
+        .with_hint("leave out --fault, or tap a server on stdio"));
     }
     Ok(())
 }
@@ -148,7 +146,7 @@ async fn begin(args: &HttpArgs) -> Result<(TcpListener, Dial, Passage), Failure>
     let dial = args.dial()?;
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr)
         .await
-        .map_err(|error| cannot(error).hint("an address and a port are expected, as 127.0.0.1:8900"))?
+        .map_err(|error| cannot(error).with_hint("an address and a port are expected, as 127.0.0.1:8900"))?
         .collect();
     let passage = args.passage(&addrs, &dial)?;
     let tcp = TcpListener::bind(&addrs[..]).await.map_err(cannot)?;

@@ -14,7 +14,7 @@ use crate::check::ledger::Ledger;
 use crate::check::passive::Case;
 use crate::check::passive::tools::Tools;
 use crate::output::shown;
-use crate::watch::{Exchange, member};
+use barewire_workbench::operations::{Exchange, member};
 
 impl View<'_> {
     /// What a client has to send with a message.
@@ -125,5 +125,5 @@ pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &To
 }
 
 fn is_redacted(value: &str) -> bool {
-    value.contains(crate::secrets::BEGIN)
+    value.contains(barewire_workbench::secrets::BEGIN)
 }

@@ -17,7 +17,7 @@ use crate::check::catalogue::Check;
 use crate::check::finding::{Finding, Party, Spot};
 use crate::check::ledger::Ledger;
 use crate::output::shown;
-use crate::watch::{Exchange, Handshake, member};
+use barewire_workbench::operations::{Exchange, Handshake, member};
 
 #[derive(Default)]
 pub(super) struct Http {

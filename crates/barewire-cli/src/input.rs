@@ -1,0 +1,37 @@
+//! `FILE`, `-` or nothing on the command line -> what is read.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use barewire_workbench::frames::Format;
+
+/// How the input is cut into frames.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+pub(crate) enum InputFormat {
+    Auto,
+    Lines,
+    Wire,
+    Sse,
+    ContentLength,
+}
+
+impl From<InputFormat> for Format {
+    fn from(format: InputFormat) -> Self {
+        match format {
+            InputFormat::Auto => Self::Auto,
+            InputFormat::Lines => Self::Lines,
+            InputFormat::Wire => Self::Wire,
+            InputFormat::Sse => Self::Sse,
+            InputFormat::ContentLength => Self::ContentLength,
+        }
+    }
+}
+
+/// The file that is named; `None` is stdin. Tells a user at a terminal that the program waits for what is typed.
+pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
+    let file = named.filter(|path| path.as_os_str() != "-");
+    if file.is_none() && io::stdin().is_terminal() {
+        let _ = writeln!(io::stderr(), "reading from the terminal: end with Ctrl-D, or name a file");
+    }
+    file
+}

@@ -1,0 +1,77 @@
+//! When a capture began -> the times in it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The beginning of a capture, on the clock that only goes forward and on the one on the wall.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+    wall: SystemTime,
+}
+
+impl Clock {
+    /// One that begins now.
+    pub fn start() -> Self {
+        Self { start: Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// How long ago it began.
+    pub fn now(self) -> Duration {
+        // Nobody can read more than microseconds, and they are shorter to write.
+        let now = self.start.elapsed();
+        Duration::new(now.as_secs(), now.subsec_micros() * 1000)
+    }
+
+    /// When it began, as RFC 3339 has it.
+    pub fn started(self) -> String {
+        self.wall_at(Duration::ZERO)
+    }
+
+    /// What the clock on the wall says so long after the beginning, as RFC 3339 has it.
+    pub fn wall_at(self, time: Duration) -> String {
+        let since = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default() + time;
+        let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+        let (year, month, day) = civil(days);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let micros = since.subsec_micros();
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+    }
+}
+
+/// Year, month and day so many days after 1970-01-01. Counted in years that begin in March, so that the day that is there every
+/// four years is the last; 400 years have 146097 days.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_rfc_3339_has_them() {
+        let start = Instant::now();
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000000Z"),
+            (1_785_231_000, "2026-07-28T09:30:00.000000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
+        ] {
+            let wall = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(Clock { start, wall }.started(), text);
+        }
+        let wall = UNIX_EPOCH;
+        assert_eq!(
+            Clock { start, wall }.wall_at(Duration::from_micros(61_000_001)),
+            "1970-01-01T00:01:01.000001Z"
+        );
+    }
+}

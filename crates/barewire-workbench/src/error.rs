@@ -1,0 +1,133 @@
+//! The reason why something could not be done, and what the caller can do about it.
+
+use std::{fmt, io};
+
+/// The reason why something could not be done.
+///
+/// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) is a sentence about what to do.
+#[derive(Debug)]
+pub struct Error(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// The output of the caller could not be written.
+    Output(io::Error),
+    /// Anything else.
+    Other { what: String, help: Option<Help> },
+}
+
+#[derive(Debug)]
+enum Help {
+    Hint(String),
+    Advice(Advice),
+}
+
+/// A setting that would help. A library calls it one name and a command line another, so the caller finds the words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Name a file that can be read.
+    NameFile,
+    /// Allow longer frames.
+    RaiseFrameLimit,
+    /// Read it as newline-delimited JSON.
+    ReadAsLines,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NameFile => "give the path of a file",
+            Self::RaiseFrameLimit => "a higher limit for frames takes it",
+            Self::ReadAsLines => "it may be newline-delimited JSON, which is another format",
+        })
+    }
+}
+
+impl Error {
+    /// Makes an error of a sentence without a full stop.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(Kind::Other { what: what.into(), help: None })
+    }
+
+    /// Sets the hint: a sentence about what to do.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        self.with_help(Help::Hint(hint.into()))
+    }
+
+    /// Sets the setting that would help.
+    #[must_use]
+    pub fn with_advice(self, advice: Advice) -> Self {
+        self.with_help(Help::Advice(advice))
+    }
+
+    fn with_help(self, help: Help) -> Self {
+        match self.0 {
+            Kind::Other { what, .. } => Self(Kind::Other { what, help: Some(help) }),
+            output @ Kind::Output(_) => Self(output),
+        }
+    }
+
+    /// Adds a clause to the text.
+    #[must_use]
+    pub fn and(self, more: &str) -> Self {
+        match self.0 {
+            Kind::Other { what, help } => Self(Kind::Other { what: format!("{what}; {more}"), help }),
+            output @ Kind::Output(_) => Self(output),
+        }
+    }
+
+    /// Puts what it is about before the text: `name: text`.
+    #[must_use]
+    pub fn about(self, name: &str) -> Self {
+        match self.0 {
+            Kind::Other { what, help } => Self(Kind::Other { what: format!("{name}: {what}"), help }),
+            output @ Kind::Output(_) => Self(output),
+        }
+    }
+
+    /// What the caller can do about it, if that is known.
+    pub fn hint(&self) -> Option<String> {
+        self.hint_in(Advice::to_string)
+    }
+
+    /// The same, in the caller's own words for a setting that would help.
+    pub fn hint_in(&self, words: impl FnOnce(&Advice) -> String) -> Option<String> {
+        match &self.0 {
+            Kind::Other { help: Some(Help::Hint(hint)), .. } => Some(hint.clone()),
+            Kind::Other { help: Some(Help::Advice(advice)), .. } => Some(words(advice)),
+            Kind::Other { help: None, .. } | Kind::Output(_) => None,
+        }
+    }
+
+    /// The error of the caller's own output, if that is what failed.
+    pub fn output(&self) -> Option<&io::Error> {
+        match &self.0 {
+            Kind::Output(error) => Some(error),
+            Kind::Other { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Output(error) => write!(f, "cannot write the output: {error}"),
+            Kind::Other { what, .. } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.output().map(|error| error as _)
+    }
+}
+
+/// The error of a bare `?` is that of the caller's own output; all others are made with a sentence that says what they are about.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self(Kind::Output(error))
+    }
+}

@@ -1,0 +1,201 @@
+//! A frame -> what is to be said of it.
+
+use std::time::Duration;
+
+use barewire_proto::frame::{Frame, FrameError};
+use barewire_proto::json::{Json, Kind};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, Shape, parse};
+use barewire_proto::transcript::Stream;
+
+/// A frame of the input, judged.
+pub struct Seen<'a> {
+    /// From 1.
+    pub number: u64,
+    /// Where it begins in its stream.
+    pub offset: u64,
+    pub length: u64,
+    /// Its bytes, unless it was too long to keep.
+    pub bytes: Option<&'a [u8]>,
+    pub parsed: Parsed<'a>,
+    /// Where it is nested deeper than the limit. That is well formed, and noted.
+    pub too_deep: Option<TooDeep>,
+    /// Where it stands in a transcript.
+    pub place: Option<Where<'a>>,
+}
+
+#[derive(Clone, Copy)]
+pub struct TooDeep {
+    pub limit: usize,
+    pub at: usize,
+}
+
+/// Which stream of a transcript, and when.
+#[derive(Clone, Copy)]
+pub struct Where<'a> {
+    pub stream: Stream,
+    pub channel: &'a str,
+    pub time: Option<Duration>,
+    /// Bytes of the stream before those that the offset of a frame counts from.
+    pub before: u64,
+    /// Something in it was replaced to keep a secret.
+    pub redacted: bool,
+}
+
+impl<'a> Seen<'a> {
+    pub fn judge(
+        number: u64,
+        frame: &'a Result<Frame<'a>, FrameError>,
+        place: Option<Where<'a>>,
+        max_depth: usize,
+    ) -> Self {
+        let before = place.map_or(0, |place| place.before);
+        match frame {
+            Ok(Frame { offset, bytes, .. }) => {
+                let (parsed, too_deep) = judge(bytes, max_depth);
+                let (offset, length) = (before.saturating_add(*offset), bytes.len() as u64);
+                Self { number, offset, length, bytes: Some(bytes), parsed, too_deep, place }
+            }
+            Err(error) => {
+                let length = match error {
+                    FrameError::TooLong(long) => long.length,
+                    _ => 0,
+                };
+                let parsed = Parsed::Invalid(Invalid::from_frame(error));
+                let offset = before.saturating_add(error.offset());
+                Self { number, offset, length, bytes: None, parsed, too_deep: None, place }
+            }
+        }
+    }
+
+    /// A frame of which a transcript holds only the beginning.
+    pub fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
+        let invalid = Invalid {
+            rule: Rule::Truncated,
+            at: begins.len(),
+            id: None,
+            method: None,
+            shape: Shape::Unknown,
+        };
+        let parsed = Parsed::Invalid(invalid);
+        Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
+    }
+
+    pub fn is_well_formed(&self) -> bool {
+        match &self.parsed {
+            Parsed::Message(_) => true,
+            Parsed::Invalid(_) => false,
+            Parsed::Batch(batch) => batch.elements().all(|element| element.is_ok()),
+        }
+    }
+
+    pub fn facts(&self) -> Facts<'_> {
+        match &self.parsed {
+            Parsed::Message(message) => Facts::message(message, self.bytes),
+            Parsed::Batch(_) => Facts { kind: "batch", ..Facts::default() },
+            Parsed::Invalid(invalid) => Facts::invalid(invalid, self.bytes),
+        }
+    }
+
+    /// The elements of a batch, each with its text. Nothing if the frame is no batch.
+    pub fn elements(&self) -> impl Iterator<Item = (Element<'a>, &'a [u8])> {
+        let batch = match self.parsed {
+            Parsed::Batch(batch) => Some(batch),
+            _ => None,
+        };
+        batch.into_iter().flat_map(|batch| batch.elements().zip(batch.texts()))
+    }
+}
+
+pub type Element<'a> = Result<Message<'a>, Invalid<'a>>;
+
+/// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
+fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
+    let too_deep = |invalid: &Invalid<'_>| match invalid.rule {
+        Rule::TooDeep { limit } => Some(TooDeep { limit, at: invalid.at }),
+        _ => None,
+    };
+    let parsed = parse(bytes, max_depth);
+    let found = match &parsed {
+        Parsed::Message(_) => None,
+        Parsed::Invalid(invalid) => too_deep(invalid),
+        Parsed::Batch(batch) => {
+            batch.elements().filter_map(Result::err).find_map(|invalid| too_deep(&invalid))
+        }
+    };
+    match found {
+        None => (parsed, None),
+        found => (parse(bytes, usize::MAX), found),
+    }
+}
+
+/// What is said of a frame or of an element of a batch, in any form of output.
+#[derive(Default)]
+pub struct Facts<'a> {
+    pub kind: &'static str,
+    /// The id as it was written, valid or not.
+    pub id: Option<String>,
+    /// The method as it was written, with its quotes.
+    pub method: Option<&'a str>,
+    /// An error's code, or the one that a bad frame is refused with.
+    pub code: Option<i64>,
+    pub invalid: Option<&'a Invalid<'a>>,
+    pub error: Option<ErrorRef<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn element(element: &'a Element<'a>, text: &[u8]) -> Self {
+        match element {
+            Ok(message) => Self::message(message, Some(text)),
+            Err(invalid) => Self::invalid(invalid, Some(text)),
+        }
+    }
+
+    fn message(message: &'a Message<'a>, text: Option<&[u8]>) -> Self {
+        let id = |id: &Id<'_>| Some(id.to_string());
+        let error = |id, error: ErrorRef<'a>| Self {
+            kind: "error",
+            id,
+            code: Some(error.code.get()),
+            error: Some(error),
+            ..Self::default()
+        };
+        match message {
+            Message::Request(r) => {
+                Self { kind: "request", id: id(&r.id), method: Some(r.method.raw()), ..Self::default() }
+            }
+            Message::Notification(n) => {
+                Self { kind: "notification", method: Some(n.method.raw()), ..Self::default() }
+            }
+            Message::Response(r) => match r.outcome {
+                Ok(_) => Self { kind: "result", id: id(&r.id), ..Self::default() },
+                Err(e) => error(id(&r.id), e),
+            },
+            // Null or left out: both are seen.
+            Message::OrphanError(e) => error(text.and_then(written_id), *e),
+        }
+    }
+
+    fn invalid(invalid: &'a Invalid<'a>, text: Option<&[u8]>) -> Self {
+        let readable = invalid.id.as_ref().map(ToString::to_string);
+        Self {
+            kind: "invalid",
+            id: readable.or_else(|| text.and_then(written_id)),
+            method: invalid.method.map(|method| method.raw()),
+            code: Some(invalid.rule.code().get()),
+            invalid: Some(invalid),
+            ..Self::default()
+        }
+    }
+}
+
+/// The `id` of an object as it was written, whatever it is; `None` if it stands there twice.
+fn written_id(text: &[u8]) -> Option<String> {
+    // Bad UTF-8 elsewhere does not make the id less readable.
+    let text = String::from_utf8_lossy(text);
+    let object = Json::parse(text.as_bytes()).ok().filter(|json| json.kind() == Kind::Object)?;
+    let mut ids = object.members().filter(|member| Name::of(member.name) == Some(Name::Id));
+    match (ids.next(), ids.next()) {
+        (Some(id), None) => Some(id.value.as_str().to_owned()),
+        _ => None,
+    }
+}

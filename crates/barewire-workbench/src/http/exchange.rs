@@ -1,0 +1,107 @@
+//! One exchange on a connection of its own: bytes to the server, and what comes back, as it comes.
+
+use barewire::client::http::Dial;
+use barewire_proto::transcript::Framing;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::head::{Body, Kind, response};
+use super::messages::{Messages, Part};
+
+/// What a task has to tell.
+pub enum News {
+    Head(Vec<u8>, Option<Framing>, u16),
+    /// The body that follows is encoded, in this way.
+    Encoded(String),
+    Body(Vec<u8>),
+    End,
+    Broken(String),
+}
+
+/// Sends the bytes of a request, and tells what comes of it.
+pub async fn exchange(
+    dial: Dial,
+    bytes: Vec<u8>,
+    kind: Kind,
+    number: u64,
+    sender: UnboundedSender<(u64, News)>,
+) {
+    let news = match carry(&dial, &bytes, kind, number, &sender).await {
+        Ok(()) => News::End,
+        Err(why) => News::Broken(why),
+    };
+    // Nobody listens any more when the run is over.
+    let _ = sender.send((number, news));
+}
+
+async fn carry(
+    dial: &Dial,
+    bytes: &[u8],
+    kind: Kind,
+    number: u64,
+    sender: &UnboundedSender<(u64, News)>,
+) -> Result<(), String> {
+    let wire = dial.connect().await.map_err(|error| error.to_string())?;
+    let (mut from, mut to) = tokio::io::split(wire);
+    // A server may refuse a request before it has read all of it: then what it says is still there.
+    let written = async {
+        let _ = to.write_all(bytes).await;
+        let _ = to.flush().await;
+        std::future::pending::<()>().await;
+    };
+    let read = async {
+        let mut messages = Messages::new();
+        let mut buffer = vec![0; CHUNK];
+        let mut is_informational = false;
+        let mut length = 0_usize;
+        loop {
+            let count = match from.read(&mut buffer).await {
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => 0,
+                Err(error) => return Err(format!("the connection broke: {error}")),
+            };
+            if count == 0 {
+                let is_whole = messages.may_end() && !messages.is_between();
+                return if is_whole { Ok(()) } else { Err("the server closed the connection".to_owned()) };
+            }
+            let mut input = &buffer[..count];
+            while let Some(part) = messages.next(&mut input).map_err(|broken| broken.why().to_owned())? {
+                match part {
+                    Part::Head(head) => {
+                        let answers = response(&head, kind).map_err(ToOwned::to_owned)?;
+                        is_informational = (100..=199).contains(&answers.status);
+                        messages.follows(answers.follows);
+                        let (framing, coding) = match answers.body {
+                            Body::Read(framing) if answers.follows.is_body() => (Some(framing), None),
+                            Body::Read(_) => (None, None),
+                            Body::Encoded(coding) => (None, Some(coding)),
+                        };
+                        if !is_informational {
+                            let _ = sender.send((number, News::Head(head, framing, answers.status)));
+                            if let Some(coding) = coding {
+                                let _ = sender.send((number, News::Encoded(coding)));
+                            }
+                        }
+                    }
+                    Part::Body(bytes) => {
+                        length += bytes.len();
+                        if length > MOST_BYTES {
+                            return Err("the response is too long".to_owned());
+                        }
+                        let _ = sender.send((number, News::Body(bytes.to_vec())));
+                    }
+                    Part::End if !is_informational => return Ok(()),
+                    Part::End | Part::Framing(_) => {}
+                }
+            }
+        }
+    };
+    tokio::select! {
+        read = read => read,
+        () = written => Ok(()),
+    }
+}
+
+const CHUNK: usize = 32 * 1024;
+/// More than any answer that is looked at here.
+const MOST_BYTES: usize = 64 * 1024 * 1024;

@@ -1,0 +1,191 @@
+//! A message -> the request that a client of its era makes of it, with the headers that repeat what it says.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use barewire::client::http::Dial;
+use barewire_proto::http::mirror::encode;
+use barewire_proto::http::{HeaderParams, about};
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{RequestParams, Revision};
+use barewire_proto::rpc::{self, Message, Parsed};
+use serde_json::Value;
+
+use super::Kind;
+
+/// A request that is to be sent.
+pub struct Asking {
+    pub verb: &'static str,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+}
+
+impl Asking {
+    fn post(body: &[u8]) -> Self {
+        Self { verb: "POST", headers: Vec::new(), body: Some(body.to_vec()) }
+            .with("content-type", Some("application/json"))
+            .with("accept", Some("application/json, text/event-stream"))
+    }
+
+    /// As a client of a session sends it.
+    pub fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
+        let post = Self::post(body);
+        if method(body).as_deref() == Some("initialize") {
+            return post;
+        }
+        let has_header = revision >= Revision::V2025_06_18;
+        post.with("mcp-session-id", session)
+            .with("mcp-protocol-version", has_header.then_some(revision.as_str()))
+    }
+
+    /// What a client of a session wants besides: its stream, or its end.
+    pub fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
+        let version = revision.filter(|revision| *revision >= Revision::V2025_06_18);
+        Self { verb, headers: Vec::new(), body: None }
+            .with("accept", (verb == "GET").then_some("text/event-stream"))
+            .with("mcp-session-id", session)
+            .with("mcp-protocol-version", version.map(Revision::as_str))
+    }
+
+    /// As a modern client sends it.
+    pub fn modern(body: &[u8], tools: &Tools) -> Self {
+        let (method, params) = (method(body), params(body));
+        let text =
+            |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
+        let version = text(params.meta.protocol_version);
+        let name =
+            method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
+        // What is no version is no header either.
+        let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
+        let mut post = Self::post(body)
+            .with("mcp-protocol-version", Some(version.as_deref().unwrap_or(Revision::LATEST.as_str())))
+            .with("mcp-method", method.as_deref().map(encode).as_deref())
+            .with("mcp-name", name.as_deref().map(encode).as_deref());
+        if let (Some("tools/call"), Some(name)) = (method.as_deref(), name) {
+            for (header, value) in tools.headers(&name, params.arguments) {
+                post = post.with(&header.to_ascii_lowercase(), Some(&value));
+            }
+        }
+        post
+    }
+
+    /// The lines of its head as they are sent to this server, but for what the user wants to be sent along.
+    pub fn head(&self, dial: &Dial, agent: &str) -> Vec<String> {
+        let mut lines = vec![format!("{} {} HTTP/1.1", self.verb, dial.path_and_query())];
+        if !self.headers.iter().any(|(name, _)| name == "host") {
+            lines.push(format!("host: {}", dial.host()));
+        }
+        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.push(format!("user-agent: {agent}/{}", env!("CARGO_PKG_VERSION")));
+        lines.push("connection: close".to_owned());
+        if let Some(body) = &self.body {
+            lines.push(format!("content-length: {}", body.len()));
+        }
+        lines
+    }
+
+    /// All of it, with that head, and what else is sent along.
+    pub fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dial) -> Vec<u8> {
+        head.extend(along.iter().map(|(name, value)| format!("{name}: {value}")));
+        if dial.to_proxy() {
+            head[0] = format!("{} {}{} HTTP/1.1", self.verb, dial.origin(), dial.path_and_query());
+            if let Some(value) = dial.proxy_authorization() {
+                head.push(format!("proxy-authorization: {}", value.to_str().unwrap_or_default()));
+            }
+        }
+        let mut bytes = head.join("\r\n").into_bytes();
+        bytes.extend_from_slice(b"\r\n\r\n");
+        bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
+        bytes
+    }
+
+    /// What an answer to it is read as.
+    pub fn kind(&self) -> Kind {
+        if self.verb == "POST" { Kind::Message } else { Kind::Other }
+    }
+
+    /// Sets a header, or takes it away.
+    pub fn with(mut self, name: &str, value: Option<&str>) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        if let Some(value) = value {
+            self.headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+}
+
+/// What tools want to have repeated in headers, by their names.
+#[derive(Default)]
+pub struct Tools(HashMap<String, HeaderParams>);
+
+impl Tools {
+    /// Remembers what the tools of a list say.
+    pub fn learn(&mut self, bytes: &[u8]) {
+        // Only few servers do that.
+        if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {
+            return;
+        }
+        let message: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        for tool in message["result"]["tools"].as_array().into_iter().flatten() {
+            let schema = tool["inputSchema"].to_string();
+            let wanted = Json::parse(schema.as_bytes()).ok().and_then(|schema| HeaderParams::of(schema).ok());
+            if let (Some(name), Some(wanted)) = (tool["name"].as_str(), wanted) {
+                self.0.insert(name.to_owned(), wanted);
+            }
+        }
+    }
+
+    fn headers(&self, tool: &str, arguments: Option<Json<'_>>) -> Vec<(String, String)> {
+        self.0.get(tool).and_then(|wanted| wanted.headers(arguments).ok()).unwrap_or_default()
+    }
+}
+
+/// Whether a message says of itself that it is of the modern era.
+pub fn is_modern(body: &[u8]) -> bool {
+    params(body).meta.protocol_version.is_some()
+}
+
+/// The method of a request or a notification.
+fn method(body: &[u8]) -> Option<Cow<'_, str>> {
+    match rpc::parse(body, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => Some(request.method.to_name()),
+        Parsed::Message(Message::Notification(notification)) => Some(notification.method.to_name()),
+        Parsed::Invalid(invalid) => invalid.method.map(Text::to_name),
+        _ => None,
+    }
+}
+
+fn params(body: &[u8]) -> RequestParams<'_> {
+    match rpc::parse(body, usize::MAX) {
+        Parsed::Message(Message::Request(request)) => RequestParams::read(request.params),
+        Parsed::Message(Message::Notification(notification)) => RequestParams::read(notification.params),
+        _ => RequestParams::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a capture says is a version becomes a header only if it can be one.
+    #[test]
+    fn a_message_adds_no_headers_of_its_own() {
+        let body = |version: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}"}}}}}}"#
+            )
+        };
+        let version = |asking: &Asking| {
+            asking
+                .headers
+                .iter()
+                .find(|(name, _)| name == "mcp-protocol-version")
+                .map(|(_, value)| value.clone())
+        };
+        let said = |text: &str| version(&Asking::modern(body(text).as_bytes(), &Tools::default()));
+        assert_eq!(said("2030-01-01").as_deref(), Some("2030-01-01"));
+        for text in [r"2026-07-28\r\nX-Evil: 1", r"a\nb", "", "ä"] {
+            assert_eq!(said(text).as_deref(), Some(Revision::LATEST.as_str()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The wire of the Model Context Protocol, to look at.
+#![allow(missing_docs, unreachable_pub)]
+
+pub mod capture;
+mod error;
+pub mod frames;
+pub mod http;
+pub mod operations;
+pub mod secrets;
+pub mod text;
+
+pub use error::{Advice, Error};

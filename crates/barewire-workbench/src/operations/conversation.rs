@@ -1,0 +1,132 @@
+//! A client and a server that talk with each other: what they have said of themselves, and what is agreed.
+
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::{Era, RequestMeta, Revision, Side, key};
+use barewire_proto::rpc::{Params, Request, Response};
+
+/// Over a byte stream, the connection; over HTTP, the session, or a single exchange where there is none.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    /// The channel of the transcript, or the session as it stands there. Empty where there is only one.
+    pub name: String,
+    pub over_http: bool,
+    /// The revision that the client asked for in `initialize`.
+    pub proposed: Option<String>,
+    /// The revision that is agreed, or that the last modern request was written in; known here or not.
+    pub version: Option<String>,
+    pub handshake: Handshake,
+    pub client: Option<Who>,
+    pub server: Option<Who>,
+    /// What each side has declared, as JSON text.
+    pub client_capabilities: Option<String>,
+    pub server_capabilities: Option<String>,
+}
+
+/// How far the handshake of the legacy revisions has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Handshake {
+    /// Nobody has sent `initialize`.
+    #[default]
+    None,
+    Asked,
+    Answered,
+    /// `notifications/initialized` was sent.
+    Done,
+}
+
+/// The name and version of an implementation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    pub name: String,
+    pub version: String,
+}
+
+impl Conversation {
+    /// The revision, if it is one that is known here.
+    pub fn revision(&self) -> Option<Revision> {
+        self.version.as_deref().and_then(Revision::parse)
+    }
+
+    pub fn era(&self) -> Option<Era> {
+        match self.handshake {
+            Handshake::None => self.revision().map(Revision::era),
+            _ => Some(Era::Legacy),
+        }
+    }
+
+    pub(super) fn asked(&mut self, asker: Side, request: &Request<'_>, meta: &RequestMeta<'_>) {
+        if asker != Side::Client {
+            return;
+        }
+        // With the metadata of the modern era it is no handshake, but a method that is gone.
+        if request.method == "initialize" && meta.protocol_version.is_none() {
+            let version = member(request.params.map(Params::json), "protocolVersion").and_then(text);
+            self.proposed = version;
+            self.handshake = self.handshake.max(Handshake::Asked);
+            let params = request.params.map(Params::json);
+            self.client = member(params, "clientInfo").and_then(who).or(self.client.take());
+            self.client_capabilities = member(params, "capabilities").and_then(short);
+            return;
+        }
+        // What a modern request says of itself holds for it alone; the last one is the best that is known.
+        if let Some(version) = meta.protocol_version.and_then(text) {
+            self.version = Some(version);
+            self.client = meta.client_info.and_then(who).or(self.client.take());
+            self.client_capabilities = meta.client_capabilities.and_then(short);
+        }
+    }
+
+    pub(super) fn answered(&mut self, method: &str, response: &Response<'_>) {
+        let Ok(result) = response.outcome else { return };
+        let result = Some(result);
+        match method {
+            "initialize" => {
+                self.handshake = self.handshake.max(Handshake::Answered);
+                self.version = member(result, "protocolVersion").and_then(text);
+                self.server = member(result, "serverInfo").and_then(who);
+                self.server_capabilities = member(result, "capabilities").and_then(short);
+            }
+            "server/discover" => {
+                self.server_capabilities = member(result, "capabilities").and_then(short);
+                self.server = member(result, "serverInfo").and_then(who).or(self.server.take());
+            }
+            _ => {}
+        }
+        // A modern server says who it is with every result.
+        let info =
+            member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(who));
+        self.server = info.or(self.server.take());
+    }
+
+    pub(super) fn noted(&mut self, sender: Side, method: &str) {
+        if sender == Side::Client && method == "notifications/initialized" {
+            self.handshake = self.handshake.max(Handshake::Done);
+        }
+    }
+}
+
+/// A member of an object by its name; of several, the last.
+pub fn member<'a>(object: Option<Json<'a>>, name: &str) -> Option<Json<'a>> {
+    object?.members().filter(|member| member.name == name).last().map(|member| member.value)
+}
+
+fn text(json: Json<'_>) -> Option<String> {
+    let text = Text::from_json(json)?.to_name();
+    (text.len() <= LONGEST_NAME).then(|| text.into_owned())
+}
+
+fn who(info: Json<'_>) -> Option<Who> {
+    let name = member(Some(info), "name").and_then(text)?;
+    let version = member(Some(info), "version").and_then(text).unwrap_or_default();
+    Some(Who { name, version })
+}
+
+/// Kept only if it is not unreasonably long.
+fn short(json: Json<'_>) -> Option<String> {
+    (json.as_str().len() <= LONGEST_CAPABILITIES).then(|| json.as_str().to_owned())
+}
+
+/// What names are shorter than.
+pub(super) const LONGEST_NAME: usize = 1024;
+/// What is declared takes a few hundred bytes.
+const LONGEST_CAPABILITIES: usize = 64 * 1024;

@@ -1,0 +1,143 @@
+//! The heads of HTTP messages in a transcript -> which exchanges are of one conversation.
+
+use std::collections::HashMap;
+
+use barewire_proto::transcript::Stream;
+
+/// A request over HTTP and its response.
+#[derive(Debug, Default, Clone)]
+pub struct Exchange {
+    /// As in `POST /mcp HTTP/1.1`; empty if it was not recorded.
+    pub request: String,
+    /// As in `HTTP/1.1 200 OK`; empty as long as there is none.
+    pub status: String,
+    /// The headers of both, names in lower case.
+    pub request_headers: Vec<(String, String)>,
+    pub response_headers: Vec<(String, String)>,
+    /// The session that it is part of, as far as is known. Over HTTP+SSE the channel of the stream in which answers come.
+    pub session: Option<String>,
+    /// It is of HTTP+SSE, the transport that 2024-11-05 has: a stream that has named its `endpoint`, or a POST to one.
+    pub is_sse_transport: bool,
+}
+
+impl Exchange {
+    /// The value of a request's header.
+    pub fn request_header(&self, name: &str) -> Option<&str> {
+        find(&self.request_headers, name)
+    }
+
+    pub fn response_header(&self, name: &str) -> Option<&str> {
+        find(&self.response_headers, name)
+    }
+
+    /// As in `POST`.
+    pub fn method(&self) -> Option<&str> {
+        self.request.split(' ').next().filter(|method| !method.is_empty())
+    }
+
+    /// The path and the query that it asks for.
+    pub fn target(&self) -> Option<&str> {
+        self.request.split(' ').nth(1).map(without_origin)
+    }
+
+    /// Whether this may be a message that is posted over HTTP+SSE. Where no `endpoint` was seen, the 202 says so that a client gets who
+    /// asks neither for events nor for a session: what else comes with it is nothing.
+    pub fn may_be_sse_post(&self) -> bool {
+        let has = |name: &str| self.request_header(name).is_some();
+        let wants_events = self.request_header("accept").is_some_and(|it| it.contains("text/event-stream"));
+        let looks_like_it =
+            self.code() == Some(202) && !wants_events && !has("mcp-session-id") && !has("mcp-method");
+        self.method() == Some("POST") && (self.is_sse_transport || looks_like_it)
+    }
+
+    /// The number in the status line.
+    pub fn code(&self) -> Option<u16> {
+        self.status.split(' ').nth(1)?.parse().ok()
+    }
+}
+
+/// What stands behind `http://host`, if that is there.
+fn without_origin(target: &str) -> &str {
+    let Some((_, rest)) = target.split_once("://") else { return target };
+    rest.find('/').map_or("/", |at| &rest[at..])
+}
+
+fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// The exchanges that are under way, by their channels.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    open: HashMap<String, Exchange>,
+    /// Where messages for the streams of HTTP+SSE are posted to, and the channels of these.
+    endpoints: HashMap<String, String>,
+}
+
+impl Exchanges {
+    pub(super) fn get(&self, channel: &str) -> Option<&Exchange> {
+        self.open.get(channel)
+    }
+
+    /// Takes one line of a head; `true` if it says for the first time which session this is.
+    pub(super) fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) -> bool {
+        if self.open.len() >= MOST && !self.open.contains_key(channel) {
+            return false;
+        }
+        let exchange = self.open.entry(channel.to_owned()).or_default();
+        let line = String::from_utf8_lossy(line);
+        let (first, headers) = match stream {
+            Stream::ToServer => (&mut exchange.request, &mut exchange.request_headers),
+            _ => (&mut exchange.status, &mut exchange.response_headers),
+        };
+        if first.is_empty() {
+            *first = line.into_owned();
+            if let Some(stream) = exchange.target().and_then(|target| self.endpoints.get(target)) {
+                exchange.session = Some(stream.clone());
+                exchange.is_sse_transport = true;
+            }
+            return false;
+        }
+        let Some((name, value)) = line.split_once(':') else { return false };
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
+        let is_news = name == "mcp-session-id" && exchange.session.is_none();
+        if is_news {
+            exchange.session = Some(value.clone());
+        }
+        if headers.len() < MOST_HEADERS {
+            headers.push((name, value));
+        }
+        is_news
+    }
+
+    /// A stream says where messages for it are to be posted.
+    pub(super) fn endpoint(&mut self, channel: &str, uri: &str) {
+        let Some(exchange) = self.open.get_mut(channel) else { return };
+        exchange.is_sse_transport = true;
+        let uri = without_origin(uri.trim());
+        let target = match uri.starts_with('/') {
+            true => uri.to_owned(),
+            false => {
+                let path = exchange.target().and_then(|target| target.split('?').next()).unwrap_or("/");
+                let folder = path.rfind('/').map_or("/", |at| &path[..=at]);
+                format!("{folder}{uri}")
+            }
+        };
+        if self.endpoints.len() < MOST {
+            self.endpoints.insert(target, channel.to_owned());
+        }
+    }
+
+    pub(super) fn close(&mut self, channel: &str) -> Option<Exchange> {
+        let exchange = self.open.remove(channel)?;
+        if exchange.is_sse_transport && exchange.session.is_none() {
+            self.endpoints.retain(|_, stream| stream != channel);
+        }
+        Some(exchange)
+    }
+}
+
+/// More than any host has under way.
+const MOST: usize = 65_536;
+/// More than any client or server sends.
+const MOST_HEADERS: usize = 256;

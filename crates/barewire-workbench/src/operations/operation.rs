@@ -1,0 +1,164 @@
+//! A request and all that belongs to it: its rounds, its answer, its progress, its end.
+
+use std::time::Duration;
+
+use barewire_proto::json::{Json, Text};
+use barewire_proto::mcp::Side;
+use barewire_proto::rpc::{ErrorRef, Id, Response};
+
+/// One thing that one side wants of the other. A modern server that asks for input and is asked again is still the same.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// From 1, in the order in which they began.
+    pub number: u64,
+    /// The conversation it belongs to.
+    pub conversation: String,
+    /// The channel of the transcript in which it was asked last.
+    pub channel: String,
+    pub asker: Side,
+    /// As it is meant, escapes resolved. Empty if the request has none that can be read.
+    pub method: String,
+    /// The tool, prompt or resource that it is about.
+    pub name: Option<String>,
+    /// At least one; more if the server asked for input.
+    pub rounds: Vec<Round>,
+    /// How often progress was reported.
+    pub progress: u64,
+    /// When its asker gave it up.
+    pub cancelled: Option<At>,
+    pub(super) token: Option<Id<'static>>,
+    /// What a server that asks for input wants to have back, as it was written.
+    pub(super) state: Option<Box<str>>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone)]
+pub struct Round {
+    pub id: Id<'static>,
+    pub asked: At,
+    pub answered: Option<Answered>,
+}
+
+/// A place on the wire.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct At {
+    /// The number of its frame.
+    pub frame: u64,
+    pub time: Option<Duration>,
+    /// The bytes of the message.
+    pub length: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// As the answer has it.
+    pub id: Id<'static>,
+    pub at: At,
+    pub outcome: Outcome,
+}
+
+/// How a request went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Result,
+    /// A result that says `isError`: the tool ran, and failed.
+    ToolFailed,
+    /// A result that asks for input; the same is then asked again.
+    InputRequired,
+    Error {
+        code: i64,
+        message: String,
+    },
+    /// Under the right id, but not readable as an answer.
+    Bad,
+}
+
+impl Operation {
+    /// A `subscriptions/listen` stays open as long as somebody listens: that it is not answered is no fault.
+    pub fn is_listen(&self) -> bool {
+        self.method == "subscriptions/listen"
+    }
+
+    /// The token under which its progress is reported.
+    pub fn token(&self) -> Option<&Id<'static>> {
+        self.token.as_ref()
+    }
+
+    /// The answer that ended it.
+    pub fn answer(&self) -> Option<&Answered> {
+        self.rounds.last().and_then(|round| round.answered.as_ref())
+    }
+
+    pub fn asked(&self) -> At {
+        self.rounds[0].asked
+    }
+
+    /// From its first request to its last answer.
+    pub fn latency(&self) -> Option<Duration> {
+        Some(self.answer()?.at.time?.saturating_sub(self.asked().time?))
+    }
+
+    /// Nobody has answered, and nobody has given up waiting.
+    pub fn is_unanswered(&self) -> bool {
+        self.answer().is_none() && self.cancelled.is_none() && !self.is_listen()
+    }
+
+    /// The method, and whom it is about.
+    pub fn title(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} {name}", self.method),
+            None => self.method.clone(),
+        }
+    }
+}
+
+impl Round {
+    /// The id of the answer, if it is not that of the request: of another type, or an integer that is written otherwise.
+    pub fn other_id(&self) -> Option<&Id<'static>> {
+        let (asked, answered) = (&self.id, &self.answered.as_ref()?.id);
+        let is_integer = |id: &Id<'_>| id.as_str().bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        let is_rewritten = is_integer(asked) && asked.as_str() != answered.as_str();
+        (asked != answered || is_rewritten).then_some(answered)
+    }
+
+    pub fn latency(&self) -> Option<Duration> {
+        Some(self.answered.as_ref()?.at.time?.saturating_sub(self.asked.time?))
+    }
+}
+
+impl Outcome {
+    pub fn of(response: &Response<'_>) -> Self {
+        match response.outcome {
+            Err(error) => Self::error(&error),
+            Ok(result) => Self::result(result),
+        }
+    }
+
+    fn error(error: &ErrorRef<'_>) -> Self {
+        let message = error.message.to_name();
+        // A sentence: what is longer is data in the wrong place.
+        let message = message.chars().take(200).collect();
+        Self::Error { code: error.code.get(), message }
+    }
+
+    fn result(result: Json<'_>) -> Self {
+        for member in result.members() {
+            if member.name == "isError" && member.value.as_str() == "true" {
+                return Self::ToolFailed;
+            }
+            let is = |kind| Text::from_json(member.value).is_some_and(|text| text == kind);
+            if member.name == "resultType" && is("input_required") {
+                return Self::InputRequired;
+            }
+        }
+        Self::Result
+    }
+
+    pub fn is_result(&self) -> bool {
+        matches!(self, Self::Result | Self::ToolFailed | Self::InputRequired)
+    }
+
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Bad)
+    }
+}

@@ -1,0 +1,342 @@
+//! Transcripts -> who asked whom.
+
+use barewire_proto::mcp::Side;
+use barewire_proto::transcript::read;
+
+use super::{Outcome, Tie, Watch};
+use crate::Error;
+use crate::frames::{Limits, Sight, Sink, Streams};
+
+/// What each message of a transcript is to the others, a line a message.
+#[derive(Default)]
+struct Told {
+    watch: Watch,
+    lines: Vec<String>,
+}
+
+impl Sink for Told {
+    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error> {
+        let Self { watch, lines } = self;
+        watch.take(sight, &mut |watched| {
+            lines.push(match watched.tie {
+                Tie::None => "-".to_owned(),
+                Tie::Asks { operation, id_in_use } => {
+                    let by = if operation.asker == Side::Client { "client" } else { "server" };
+                    let again = if id_in_use { ", id in use" } else { "" };
+                    let round = operation.rounds.len();
+                    format!("{} {by} asks {} (round {round}{again})", operation.number, operation.title())
+                }
+                Tie::Answers { operation, latency, late } => {
+                    let how = operation.answer().map(|answer| &answer.outcome);
+                    let how = match how {
+                        Some(Outcome::Error { code, .. }) => format!("error {code}"),
+                        how => format!("{how:?}"),
+                    };
+                    let late = if late { ", late" } else { "" };
+                    let time =
+                        latency.map_or(String::new(), |time| format!(" after {} ms", time.as_millis()));
+                    format!("{} {how}{time}{late}", operation.number)
+                }
+                Tie::Progress { operation } => {
+                    format!("{} progress {}", operation.number, operation.progress)
+                }
+                Tie::Cancels { operation } => format!("{} cancelled", operation.number),
+                Tie::Refuses => "refuses".to_owned(),
+                Tie::Again => "again".to_owned(),
+                Tie::Nobody => "nobody".to_owned(),
+            });
+        });
+        Ok(true)
+    }
+}
+
+fn told(transcript: &str) -> Told {
+    let mut told = Told::default();
+    let mut streams = Streams::new(Limits { frame: 1 << 20, depth: 64 });
+    for entry in read(transcript.as_bytes()).expect("a transcript") {
+        assert!(matches!(streams.entry(&entry, &mut told), Ok(true)));
+    }
+    assert!(streams.finish(&mut told).is_ok());
+    told
+}
+
+#[test]
+fn ids_are_of_whoever_asks() {
+    let told = told(
+        r#"
+>(+0.001) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1}}}
+<(+0.002) {"jsonrpc":"2.0","id":1,"method":"roots/list"}
+<(+0.003) {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+>(+0.004) {"jsonrpc":"2.0","id":1,"result":{"roots":[]}}
+<(+0.007) {"jsonrpc":"2.0","id":1.0,"result":{"content":[],"isError":true}}
+<(+0.008) {"jsonrpc":"2.0","id":1,"result":{}}
+<(+0.009) {"jsonrpc":"2.0","id":"1","result":{}}"#,
+    );
+    let lines = [
+        "1 client asks tools/call a (round 1)",
+        "2 server asks roots/list (round 1)",
+        "1 progress 1",
+        "2 Some(Result) after 2 ms",
+        "1 Some(ToolFailed) after 6 ms",
+        "again",
+        "nobody",
+    ];
+    assert_eq!(told.lines, lines);
+    assert_eq!(told.watch.open().count(), 0);
+}
+
+#[test]
+fn what_is_cancelled_may_be_answered_late_and_what_is_malformed_is_answered_all_the_same() {
+    let told = told(
+        r#"
+> {"jsonrpc":"2.0","id":"a","method":"slow"}
+> {"jsonrpc":"2.0","id":"a","method":"slow"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0061"}}
+< {"jsonrpc":"2.0","id":"a","result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"x","params":3}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"no"}}
+> {"jsonrpc":
+< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}
+< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}
+> [{"jsonrpc":"2.0","id":3,"method":"m"},{"jsonrpc":"2.0","id":4,"method":"m"}]
+< {"id":4,"result":{}}"#,
+    );
+    let lines = [
+        "1 client asks slow (round 1)",
+        "2 client asks slow (round 1, id in use)",
+        "1 cancelled",
+        "1 Some(Result), late",
+        "3 client asks x (round 1)",
+        "3 error -32600",
+        "-",
+        "refuses",
+        "nobody",
+        "4 client asks m (round 1)",
+        "5 client asks m (round 1)",
+        "5 Some(Bad)",
+    ];
+    assert_eq!(told.lines, lines);
+    let open: Vec<u64> = told.watch.open().map(|operation| operation.number).collect();
+    assert_eq!(open, [2, 4]);
+}
+
+#[test]
+fn rounds_are_one_operation_also_over_http() {
+    let told = told(
+        r#"
+@x1 head > POST /mcp HTTP/1.1
+@x1 framing body
+>x1(noeol +1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+@x1 eof >
+@x1 head < HTTP/1.1 200 OK
+@x1 framing sse
+<x1(+2) data: {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s","inputRequests":{}}}
+<x1
+@x1 eof <
+@x2 head > POST /mcp HTTP/1.1
+@x2 framing body
+>x2(noeol +5) {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","requestState":"s","inputResponses":{}}}
+@x2 eof >
+@x2 head < HTTP/1.1 200 OK
+<x2(noeol +6) {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete"}}
+@x2 eof <"#,
+    );
+    let lines = [
+        "1 client asks tools/call ask (round 1)",
+        "1 Some(InputRequired) after 1000 ms",
+        "1 client asks tools/call ask (round 2)",
+        "1 Some(Result) after 1000 ms",
+    ];
+    assert_eq!(told.lines, lines);
+    assert_eq!(told.watch.open().count(), 0);
+}
+
+#[test]
+fn exchanges_of_a_session_are_one_conversation() {
+    let told = told(
+        r#"
+@x1 head > POST /mcp HTTP/1.1
+>x1(noeol) {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
+@x1 eof >
+@x1 head < HTTP/1.1 200 OK
+@x1 head < Mcp-Session-Id: <redacted-1>
+<x1(noeol) {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","serverInfo":{"name":"s","version":"1"}}}
+@x1 eof <
+@x2 head > GET /mcp HTTP/1.1
+@x2 head > mcp-session-id: <redacted-1>
+@x2 eof >
+@x2 head < HTTP/1.1 200 OK
+@x2 framing sse
+<x2 data: {"jsonrpc":"2.0","id":7,"method":"roots/list"}
+<x2
+@x3 head > POST /mcp HTTP/1.1
+@x3 head > mcp-session-id: <redacted-1>
+>x3(noeol) {"jsonrpc":"2.0","id":7,"result":{"roots":[]}}
+@x3 eof >
+@x3 head < HTTP/1.1 202 Accepted
+@x3 eof <"#,
+    );
+    let lines = [
+        "1 client asks initialize (round 1)",
+        "1 Some(Result)",
+        "2 server asks roots/list (round 1)",
+        "2 Some(Result)",
+    ];
+    assert_eq!(told.lines, lines);
+    let talk = &told.watch.conversations["<redacted-1>"].about;
+    assert_eq!(talk.version.as_deref(), Some("2025-06-18"));
+    assert_eq!(talk.server.as_ref().map(|who| who.name.as_str()), Some("s"));
+}
+
+#[test]
+fn an_id_of_another_type_is_meant_for_whoever_waits() {
+    let told = told(
+        r#"
+> {"jsonrpc":"2.0","id":1,"method":"a"}
+> {"jsonrpc":"2.0","id":"2","method":"b"}
+> {"jsonrpc":"2.0","id":"3","method":"c"}
+> {"jsonrpc":"2.0","id":3,"method":"d"}
+< {"jsonrpc":"2.0","id":"1","result":{}}
+< {"jsonrpc":"2.0","id":2.0,"result":{}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+< {"jsonrpc":"2.0","id":"\u0033","result":{}}
+< {"jsonrpc":"2.0","id":"1","result":{}}
+< {"jsonrpc":"2.0","id":"x","result":{}}"#,
+    );
+    let answers = ["1 Some(Result)", "2 Some(Result)", "4 Some(Result)", "3 Some(Result)", "again", "nobody"];
+    assert_eq!(told.lines[4..], answers);
+}
+
+/// A request of this exchange, and the headers of it.
+fn post(channel: &str, target: &str, headers: &[&str], body: &str) -> String {
+    let heads: String = headers.iter().map(|header| format!("@{channel} head > {header}\n")).collect();
+    format!(
+        "@{channel} head > POST {target} HTTP/1.1\n{heads}@{channel} framing body\n>{channel}(noeol) {body}\n@{channel} eof >\n"
+    )
+}
+
+const ASK: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"slow"}}"#;
+const ANSWER: &str = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
+
+#[test]
+fn an_answer_too_many_is_not_that_of_another_session() {
+    let transcript = [
+        post("x1", "/mcp", &["mcp-session-id: A"], ASK),
+        post("x2", "/mcp", &["mcp-session-id: B"], ASK),
+        format!(
+            "@x2 head < HTTP/1.1 200 OK\n@x2 framing sse\n<x2 data: {ANSWER}\n<x2\n<x2 data: {ANSWER}\n<x2\n@x2 eof <\n"
+        ),
+        format!("@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
+        // Neither is what comes in an exchange of its own.
+        post("x3", "/mcp", &[], ASK),
+        post("x4", "/mcp", &[], &ASK.replace("\"id\":5", "\"id\":6")),
+        format!("@x4 head < HTTP/1.1 200 OK\n<x4(noeol) {ANSWER}\n@x4 eof <\n"),
+    ];
+    let told = told(&transcript.concat());
+    let lines = [
+        "1 client asks tools/call slow (round 1)",
+        "2 client asks tools/call slow (round 1)",
+        "2 Some(Result)",
+        "again",
+        "1 Some(Result)",
+        "3 client asks tools/call slow (round 1)",
+        "4 client asks tools/call slow (round 1)",
+        "nobody",
+    ];
+    assert_eq!(told.lines, lines);
+}
+
+#[test]
+fn what_is_refused_by_its_status_is_not_unanswered() {
+    let transcript = [
+        post("x1", "/mcp", &["mcp-session-id: A"], ASK),
+        "@x1 head < HTTP/1.1 404 Not Found\n@x1 eof <\n".to_owned(),
+        post("x2", "/mcp", &["mcp-session-id: B"], ASK),
+        "@x2 head < HTTP/1.1 200 OK\n@x2 eof <\n".to_owned(),
+    ];
+    let told = told(&transcript.concat());
+    let open: Vec<_> = told.watch.open().map(|it| it.conversation.as_str()).collect();
+    assert_eq!(open, ["B"]);
+}
+
+#[test]
+fn a_client_that_goes_gives_up_what_it_has_asked_in_the_modern_era() {
+    let cut = |channel| format!("@{channel} cut < the client closed the connection\n@{channel} eof <\n");
+    let said = [
+        post("x1", "/mcp", &["mcp-method: ping"], ASK),
+        cut("x1"),
+        post("x2", "/mcp", &[], ASK),
+        cut("x2"),
+        post("x3", "/mcp", &["mcp-method: ping"], ASK),
+        "@x3 cut < the server closed the connection\n@x3 eof <\n".to_owned(),
+    ];
+    let told = told(&format!("wire 1\n{}", said.concat()));
+    let unanswered = told.watch.open().filter(|it| it.is_unanswered()).map(|it| it.channel.as_str());
+    assert_eq!(unanswered.collect::<Vec<_>>(), ["x2", "x3"]);
+}
+
+#[test]
+fn the_id_of_what_was_refused_is_free_again() {
+    let transcript = [
+        post("x1", "/mcp", &["mcp-session-id: A"], ASK),
+        "@x1 head < HTTP/1.1 401 Unauthorized\n@x1 eof <\n".to_owned(),
+        post("x2", "/mcp", &["mcp-session-id: A"], ASK),
+        format!("@x2 head < HTTP/1.1 200 OK\n<x2(noeol) {ANSWER}\n@x2 eof <\n"),
+    ];
+    let told = told(&transcript.concat());
+    assert_eq!(told.watch.open().count(), 0);
+    assert_eq!(told.lines.last().map(String::as_str), Some("2 Some(Result)"));
+}
+
+#[test]
+fn a_session_that_is_named_late_keeps_what_waits_in_it() {
+    let transcript = [
+        post("x1", "/mcp", &["mcp-session-id: A"], ASK),
+        post("x2", "/mcp", &[], ASK),
+        "@x2 head < HTTP/1.1 200 OK\n@x2 head < mcp-session-id: A\n".to_owned(),
+        format!(
+            "<x2(noeol) {ANSWER}\n@x2 eof <\n@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"
+        ),
+    ];
+    let told = told(&transcript.concat());
+    assert_eq!(told.lines[2..], ["1 Some(Result)", "2 Some(Result)"]);
+    assert_eq!(told.watch.open().count(), 0);
+}
+
+/// A stream of HTTP+SSE that says where to post.
+fn stream(channel: &str, endpoint: Option<&str>) -> String {
+    let named =
+        endpoint.map(|uri| format!("<{channel} event: endpoint\n<{channel} data: {uri}\n<{channel}\n"));
+    format!(
+        "@{channel} head > GET /sse HTTP/1.1\n@{channel} eof >\n@{channel} head < HTTP/1.1 200 OK\n@{channel} framing sse\n{}",
+        named.unwrap_or_default()
+    )
+}
+
+fn accepted(channel: &str) -> String {
+    format!("@{channel} head < HTTP/1.1 202 Accepted\n@{channel} eof <\n")
+}
+
+#[test]
+fn what_is_posted_over_http_sse_is_answered_in_its_stream() {
+    let answer = |channel: &str| format!("<{channel} data: {ANSWER}\n<{channel}\n");
+    let asked =
+        [post("x3", "/messages?sessionId=b", &[], ASK), post("x4", "/messages?sessionId=a", &[], ASK)];
+    let named = [
+        stream("x1", Some("/messages?sessionId=a")),
+        stream("x2", Some("http://localhost:3000/messages?sessionId=b")),
+        asked.concat(),
+        answer("x1"),
+        accepted("x3"),
+        accepted("x4"),
+        answer("x2"),
+    ];
+    let told_of = told(&named.concat());
+    assert_eq!(told_of.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
+    // Without an endpoint the id says which it is, as long as only one waits under it.
+    let unnamed =
+        [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
+    assert_eq!(told(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
+    let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();
+    assert_eq!(told(&one).lines[1..], ["1 Some(Result)", "again"]);
+}

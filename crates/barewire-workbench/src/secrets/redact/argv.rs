@@ -1,0 +1,82 @@
+//! A program and its arguments -> a line as it would be typed, without the secrets in it.
+
+use std::ffi::OsStr;
+
+use super::{Redactor, Secrets};
+use crate::secrets::names::{self, Place};
+use crate::secrets::view::is_name;
+
+impl Redactor {
+    /// A program and its arguments as they would be typed, and whether something in it was replaced.
+    pub fn argv<'a>(&mut self, argv: impl IntoIterator<Item = &'a OsStr>) -> (Vec<u8>, bool) {
+        let (mut line, mut redacted, mut option) = (Vec::new(), false, None);
+        for (index, arg) in argv.into_iter().enumerate() {
+            let arg = arg.as_encoded_bytes();
+            if index > 0 {
+                line.push(b' ');
+            }
+            let (shown, replaced) = match (&mut self.0, option) {
+                (None, _) => (arg.to_vec(), false),
+                (Some(secrets), Some(name)) if !arg.starts_with(b"-") => {
+                    secrets.named(name, arg).unwrap_or_else(|| secrets.argument(arg))
+                }
+                (Some(secrets), _) => secrets.argument(arg),
+            };
+            redacted |= replaced;
+            // `--api-key KEY`
+            option = arg.strip_prefix(b"-").filter(|name| index > 0 && name.iter().all(|b| is_name(*b)));
+            quote(&shown, replaced, &mut line);
+        }
+        (line, redacted)
+    }
+}
+
+impl Secrets {
+    fn argument(&mut self, arg: &[u8]) -> (Vec<u8>, bool) {
+        // `--token=…`, `NAME=…`, `--env=NAME=…`: all that follows is the value, whatever it is made of.
+        let mut from = 0;
+        while let Some(equals) = memchr::memchr(b'=', &arg[from..]).map(|at| from + at) {
+            let (name, value) = (&arg[from..equals], &arg[equals + 1..]);
+            if name.is_empty() || !name.iter().all(|b| is_name(*b)) {
+                break;
+            }
+            if let Some((shown, replaced)) = self.named(name, value) {
+                return ([&arg[..=equals], &shown].concat(), replaced);
+            }
+            from = equals + 1;
+        }
+        // `-H 'Name: value'`, `--header='Name: value'`; and JSON, which is none.
+        match memchr::memchr(b':', arg) {
+            Some(colon)
+                if arg[..colon].iter().all(|b| is_name(*b) || *b == b'=')
+                    && arg[colon..].starts_with(b": ") =>
+            {
+                self.head(arg)
+            }
+            _ => self.text(arg),
+        }
+    }
+
+    /// What stands for a value, if its name says that it is a secret.
+    fn named(&mut self, name: &[u8], value: &[u8]) -> Option<(Vec<u8>, bool)> {
+        let secret = names::secret(name, Place::Assigned)?;
+        secret.fits(value, Place::Assigned).then(|| self.value(value))
+    }
+}
+
+/// As a shell takes it: in apostrophes, unless nothing in it needs them. What stands for a secret does not.
+fn quote(arg: &[u8], replaced: bool, line: &mut Vec<u8>) {
+    let sign = |b: &u8| b"-_./:=@%+,".contains(b) || (replaced && b"<>".contains(b));
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || sign(b) || !b.is_ascii();
+    if !arg.is_empty() && arg.iter().all(plain) {
+        return line.extend_from_slice(arg);
+    }
+    line.push(b'\'');
+    for (index, part) in arg.split(|b| *b == b'\'').enumerate() {
+        if index > 0 {
+            line.extend_from_slice(b"'\\''");
+        }
+        line.extend_from_slice(part);
+    }
+    line.push(b'\'');
+}

@@ -1,0 +1,201 @@
+//! Text of a peer, times and sizes -> text for people: escaped, cut to its place, in three digits.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use barewire_proto::transcript::{escape, is_clean};
+use unicode_width::UnicodeWidthStr;
+
+/// Text of a peer for one line of a terminal: escaped, and no wider than `most` columns.
+pub fn shown(bytes: &[u8], most: usize) -> String {
+    // Four columns a byte is the most that escaping makes of it.
+    let text = escape(bytes.get(..most * 4).map_or(bytes, |start| start));
+    if text.width() <= most && bytes.len() <= most * 4 {
+        return text.into_owned();
+    }
+    let mut cut = String::new();
+    for c in text.chars() {
+        if cut.width() + 2 > most {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
+}
+
+/// JSON text of a peer for one line of JSON output: the same value, with what must not reach a terminal written as
+/// `\uNNNN`. Such a character can only stand inside a string, where the escape means the same; but for tabs and line
+/// breaks, which can only stand outside of strings, where a space means the same.
+pub fn safe_json(text: &str) -> Cow<'_, str> {
+    if is_clean(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if let '\t' | '\n' | '\r' = c {
+            out.push(' ');
+        } else if is_clean(c.encode_utf8(&mut [0; 4]).as_bytes()) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}").expect("a String takes everything");
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Text of a peer over several lines: as it is in a pipe, and with every line escaped where somebody looks.
+pub fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
+    let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
+    if !is_terminal || text.split('\n').all(clean) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let parts: Vec<_> = line.split('\t').map(|part| escape(part.as_bytes())).collect();
+        parts.join("\t")
+    };
+    let lines: Vec<_> = text.split('\n').map(|it| line(it.strip_suffix('\r').unwrap_or(it))).collect();
+    Cow::Owned(lines.join("\n"))
+}
+
+/// A paragraph in lines of at most `room` columns, as far as its words allow.
+pub fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        if !line.is_empty() && line.width() + 1 + word.width() > room {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Text in a column of at least this width.
+pub fn pad(text: &str, width: usize) -> String {
+    format!("{text}{:1$}", "", width.saturating_sub(text.width()))
+}
+
+/// How long something took, in three digits.
+pub fn took(time: Duration) -> String {
+    let &(step, unit, name, _) = scale(time);
+    let steps = (time.as_nanos() + step / 2) / step;
+    match unit / step {
+        1 => format!("{steps} {name}"),
+        parts => {
+            let digits = parts.ilog10() as usize;
+            format!("{}.{:0digits$} {name}", steps / parts, steps % parts)
+        }
+    }
+}
+
+/// The same, also of times that are so short that it matters.
+pub fn precisely(time: Duration) -> String {
+    let us = time.as_secs_f64() * 1e6;
+    match us {
+        us if us < 9.995 => format!("{us:.2} us"),
+        us if us < 99.95 => format!("{us:.1} us"),
+        _ => took(time),
+    }
+}
+
+/// The time that [`took`] tells.
+pub fn as_told(time: Duration) -> Duration {
+    let &(step, ..) = scale(time);
+    let nanos = (time.as_nanos() + step / 2) / step * step;
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// The step in which a time is told, its unit and the name of that, and up to where. What would be rounded up to 1000 is one of
+/// the next unit.
+fn scale(time: Duration) -> &'static (u128, u128, &'static str, u128) {
+    const US: u128 = 1_000;
+    const MS: u128 = 1_000 * US;
+    const S: u128 = 1_000 * MS;
+    const MIN: u128 = 60 * S;
+    const H: u128 = 60 * MIN;
+    const D: u128 = 24 * H;
+    const SCALES: [(u128, u128, &str, u128); 14] = [
+        (US, US, "us", 999_500),
+        (MS / 100, MS, "ms", 9_995 * US),
+        (MS / 10, MS, "ms", 99_950 * US),
+        (MS, MS, "ms", 999_500 * US),
+        (S / 100, S, "s", 9_995 * MS),
+        (S / 10, S, "s", 99_950 * MS),
+        (S, S, "s", 999_500 * MS),
+        (MIN / 10, MIN, "min", 5_997 * S),
+        (H / 100, H, "h", 35_982 * S),
+        (H / 10, H, "h", 359_820 * S),
+        (D / 100, D, "d", 863_568 * S),
+        (D / 10, D, "d", 8_635_680 * S),
+        (D, D, "d", 86_356_800 * S),
+        (D, D, "d", u128::MAX),
+    ];
+    let nanos = time.as_nanos();
+    SCALES.iter().find(|scale| nanos < scale.3).expect("the last has no end")
+}
+
+/// A number of bytes as people say it.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut unit, mut divisor) = (0, 1024u64);
+    while bytes / divisor >= 1024 && unit + 1 < UNITS.len() {
+        divisor *= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", bytes / divisor, bytes % divisor * 10 / divisor, UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{as_told, took};
+
+    #[test]
+    fn times_are_told_in_three_digits() {
+        let cases =
+            [(0, "0 us"), (499, "0 us"), (999_499, "999 us"), (999_500, "1.00 ms"), (1_234_567, "1.23 ms")];
+        for (nanos, told) in cases {
+            assert_eq!(took(Duration::from_nanos(nanos)), told);
+        }
+        let cases = [
+            (12, "12.0 ms"),
+            (456, "456 ms"),
+            (1_000, "1.00 s"),
+            (59_960, "60.0 s"),
+            (3_600_000, "60.0 min"),
+        ];
+        for (millis, told) in cases {
+            assert_eq!(took(Duration::from_millis(millis)), told);
+        }
+        let cases = [(999, "999 s"), (1_000, "16.7 min"), (6_000, "1.67 h"), (90_000, "25.0 h")];
+        for (seconds, told) in cases {
+            assert_eq!(took(Duration::from_secs(seconds)), told);
+        }
+        let cases = [(400_000, "4.63 d"), (999_999_999, "11574 d"), (u64::MAX, "213503982334601 d")];
+        for (seconds, told) in cases {
+            assert_eq!(took(Duration::from_secs(seconds)), told);
+        }
+    }
+
+    #[test]
+    fn a_time_as_it_is_told_is_told_the_same() {
+        let mut nanos = 1_u64;
+        while nanos < u64::MAX / 200 {
+            let time = Duration::from_nanos(nanos);
+            assert_eq!(took(time), took(as_told(time)), "{time:?}");
+            nanos = nanos * 101 / 99 + 1;
+        }
+    }
+}
