@@ -43,6 +43,8 @@ mod headers;
 mod log;
 mod params;
 #[cfg(feature = "tokio")]
+mod platform;
+#[cfg(feature = "tokio")]
 mod schema;
 mod trace;
 #[cfg(feature = "tokio")]

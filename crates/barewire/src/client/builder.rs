@@ -20,9 +20,7 @@ use super::restart::Restart;
 use super::{Client, ClientError};
 use crate::Failure;
 use crate::peer::ConnectionLimits;
-#[cfg(unix)]
-use crate::transport::Child;
-use crate::transport::Transport;
+use crate::transport::{Child, Transport};
 
 /// A client that is about to be connected.
 ///
@@ -207,7 +205,6 @@ impl Builder {
     }
 
     /// Starts a server and connects to it: a [`Child`], or the name of a program.
-    #[cfg(unix)]
     pub async fn spawn(self, server: impl Into<Child>) -> Result<Client, ClientError> {
         let source = Source::Program(server.into());
         self.connect(source).await

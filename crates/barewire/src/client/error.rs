@@ -1,7 +1,6 @@
 //! Why something did not come about, by whose fault it is, and what can be done.
 
 use std::fmt;
-#[cfg(unix)]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use barewire_proto::rpc::{Code, ErrorObject};
 #[cfg(feature = "http")]
 use super::http::{FetchError, HttpFailure};
 use crate::peer::{CallError, Closed, shown};
-#[cfg(unix)]
 use crate::transport::SpawnError;
 
 /// Why a client could not connect, or a call has no result.
@@ -22,7 +20,6 @@ use crate::transport::SpawnError;
 #[non_exhaustive]
 pub enum ClientError {
     /// The program could not be started.
-    #[cfg(unix)]
     Spawn(Arc<SpawnError>),
     /// A server at a URL could not be asked, or did not answer.
     #[cfg(feature = "http")]
@@ -169,7 +166,6 @@ impl ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            #[cfg(unix)]
             Self::Spawn(error) => fmt::Display::fmt(error, f),
             #[cfg(feature = "http")]
             Self::Http { method, failure } => match failure {
@@ -244,7 +240,6 @@ impl From<FetchError> for ClientError {
     }
 }
 
-#[cfg(unix)]
 impl From<SpawnError> for ClientError {
     fn from(error: SpawnError) -> Self {
         Self::Spawn(Arc::new(error))

@@ -28,9 +28,7 @@ use crate::log::Log;
 #[cfg(feature = "http")]
 use crate::peer::Settings;
 use crate::peer::{Connection, ConnectionLimits, Peer, Reason};
-#[cfg(unix)]
-use crate::transport::Child;
-use crate::transport::Transport;
+use crate::transport::{Child, Transport};
 
 /// A connection on which everything is agreed.
 pub(super) struct Link {
@@ -85,7 +83,6 @@ impl Link {
 /// Where connections come from.
 pub(super) enum Source {
     /// A program that can be started as often as it is needed.
-    #[cfg(unix)]
     Program(Child),
     /// A URL that can be asked as often as it is needed.
     #[cfg(feature = "http")]
@@ -121,7 +118,6 @@ impl Source {
         match self {
             #[cfg(feature = "http")]
             Self::Http(fetch) => Ok(setup.carry(fetch.clone())),
-            #[cfg(unix)]
             Self::Program(child) => Ok(setup.connect(child.spawn()?)),
             Self::Once(connect) => {
                 let connect = connect.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -132,7 +128,6 @@ impl Source {
 
     pub(super) fn can_start_again(&self) -> bool {
         match self {
-            #[cfg(unix)]
             Self::Program(_) => true,
             #[cfg(feature = "http")]
             Self::Http(_) => true,

@@ -68,9 +68,7 @@ pub use restart::Restart;
 use crate::Failure;
 use crate::log::Log;
 use crate::peer::Closed;
-#[cfg(unix)]
-use crate::transport::Child;
-use crate::transport::Transport;
+use crate::transport::{Child, Transport};
 use builder::Settings;
 use link::{Link, Source};
 use listen::Listening;
@@ -104,7 +102,6 @@ impl Client {
     }
 
     /// Starts a server and connects to it: a [`Child`], or the name of a program.
-    #[cfg(unix)]
     pub async fn spawn(server: impl Into<Child>) -> Result<Self, ClientError> {
         Self::ours().spawn(server).await
     }

@@ -189,7 +189,6 @@ impl Server {
     }
 
     /// Serves stdin and stdout until the client closes them.
-    #[cfg(unix)]
     pub async fn serve_stdio(self) -> Result<(), Closed> {
         match crate::transport::stdio() {
             Ok(stdio) => self.serve(stdio).await,

@@ -3,16 +3,12 @@
 //! A transport is two halves, one to read and one to write, and a few facts about the stream between them. Anything
 //! that tokio can read and write is one: `(reader, writer)`.
 
-#[cfg(unix)]
 mod child;
 mod exit;
 mod memory;
 mod socket;
-#[cfg(unix)]
 mod stdio;
 pub mod tcp;
-#[cfg(unix)]
-pub mod unix;
 
 use std::fmt;
 use std::future::Future;
@@ -20,14 +16,12 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-#[cfg(unix)]
+pub use crate::platform::transports::*;
 pub use child::{Child, Process, ProcessReader, SpawnError, Stderr};
 pub use exit::Exit;
 pub use memory::{Memory, memory};
 pub use socket::Socket;
-#[cfg(feature = "http")]
 pub(crate) use socket::accept;
-#[cfg(unix)]
 pub use stdio::{Stdio, StdioReader, StdioWriter, stdio};
 
 /// Two halves of a connection, ready to be driven.

@@ -15,11 +15,11 @@ pub struct Socket<S> {
 }
 
 impl<S> Socket<S> {
-    pub(super) fn accepted(stream: S) -> Self {
+    pub(crate) fn accepted(stream: S) -> Self {
         Self { stream, framing: Framing::Lines, opened_by_us: false }
     }
 
-    pub(super) fn connected(stream: S) -> Self {
+    pub(crate) fn connected(stream: S) -> Self {
         Self { opened_by_us: true, ..Self::accepted(stream) }
     }
 
@@ -32,7 +32,7 @@ impl<S> Socket<S> {
 
 impl<S> Socket<S> {
     /// Takes it apart, with its stream split in two.
-    pub(super) fn parts<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> Parts<R, W> {
+    pub(crate) fn parts<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> Parts<R, W> {
         let Self { stream, framing, opened_by_us } = self;
         let (reader, writer) = split(stream);
         Parts { framing, open_to_all: !opened_by_us, opened_by_us, ..Parts::new(reader, writer) }

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 
-use super::socket::accept;
-use super::{Framing, Parts, Socket, Transport};
+use super::{Framing, Parts, Socket, Transport, accept};
 
 /// Listens on an address of this machine that only this machine can reach.
 ///

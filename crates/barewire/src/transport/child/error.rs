@@ -6,10 +6,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use rustix::fs::{Access, access};
-use rustix::io::Errno;
-
 use super::Child;
+use crate::platform::{StartFault, can_enter, start_fault};
 use crate::transport::exit::show;
 
 /// Why a program was not started.
@@ -49,15 +47,15 @@ impl SpawnError {
     pub(super) fn of(child: &Child, source: io::Error) -> Self {
         let program = show(child.program.as_encoded_bytes());
         if let Some(dir) = &child.dir
-            && !(dir.is_dir() && access(dir, Access::EXEC_OK).is_ok())
+            && !can_enter(dir)
         {
             return Self::Directory { dir: dir.clone() };
         }
-        match Errno::from_io_error(&source) {
-            Some(Errno::NOENT | Errno::NOTDIR) if exists(child) => Self::NoInterpreter { program },
-            Some(Errno::NOENT | Errno::NOTDIR) => Self::NotFound { program },
-            Some(Errno::ACCESS | Errno::ISDIR | Errno::NOEXEC) => Self::NotExecutable { program },
-            _ => Self::Io { program, source },
+        match start_fault(&source) {
+            Some(StartFault::NoSuchFile) if exists(child) => Self::NoInterpreter { program },
+            Some(StartFault::NoSuchFile) => Self::NotFound { program },
+            Some(StartFault::NotExecutable) => Self::NotExecutable { program },
+            None => Self::Io { program, source },
         }
     }
 }

@@ -1,16 +1,13 @@
 //! A program to start -> a process whose stdin and stdout are a transport, and which does not outlive it.
 
 mod error;
-mod group;
 mod stderr;
 mod supervisor;
-mod watcher;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{self, Command};
@@ -19,14 +16,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::exit::show;
 use super::{Exit, Framing, Parts, Transport};
+use crate::platform::{PipeReader, PipeWriter, ProcessGroup, pipe_reader, pipe_writer};
 pub use error::SpawnError;
-use group::Group;
 pub use stderr::Stderr;
 use supervisor::{Leash, Supervisor};
 
@@ -159,8 +155,8 @@ impl Child {
         let program = show(self.program.as_encoded_bytes());
         let failed = |source| SpawnError::Io { program: program.clone(), source };
         Handle::try_current().map_err(|error| failed(io::Error::other(error)))?;
-        let group =
-            Group::spawn(&mut self.command(), self.watched).map_err(|error| SpawnError::of(self, error))?;
+        let group = ProcessGroup::spawn(&mut self.command(), self.watched);
+        let group = group.map_err(|error| SpawnError::of(self, error))?;
         // From here on, giving up drops the group, which ends it.
         self.connect(group, program.clone()).map_err(failed)
     }
@@ -185,12 +181,10 @@ impl Child {
         command
     }
 
-    fn connect(&self, mut group: Group, program: String) -> io::Result<Process> {
-        let pid = group.id().as_raw_pid().cast_unsigned();
+    fn connect(&self, mut group: ProcessGroup, program: String) -> io::Result<Process> {
+        let pid = group.id().number();
         let (stdin, stdout, stderr) = group.pipes().ok_or(io::ErrorKind::NotConnected)?;
-        // Ours are other ends than the child's, so making them non-blocking changes nothing for it.
-        let writer = pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?;
-        let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
+        let (writer, pipe) = (pipe_writer(stdin)?, pipe_reader(stdout)?);
         let (cut, is_cut) = oneshot::channel();
         let (told, exit) = oneshot::channel();
         let supervisor = Supervisor { group, program, grace: self.grace, cut, told };
@@ -245,7 +239,7 @@ impl fmt::Debug for Child {
 #[derive(Debug)]
 pub struct Process {
     reader: ProcessReader,
-    writer: pipe::Sender,
+    writer: PipeWriter,
     leash: Arc<Leash>,
     exit: oneshot::Receiver<Exit>,
     pid: u32,
@@ -261,9 +255,9 @@ impl Process {
 
 impl Transport for Process {
     type Reader = ProcessReader;
-    type Writer = pipe::Sender;
+    type Writer = PipeWriter;
 
-    fn into_parts(self) -> Parts<ProcessReader, pipe::Sender> {
+    fn into_parts(self) -> Parts<ProcessReader, PipeWriter> {
         let (leash, exit) = (self.leash, self.exit);
         let ending = Box::pin(async move {
             leash.let_go();
@@ -281,7 +275,7 @@ impl Transport for Process {
 /// Stdout of a process. It ends when the process has: what the process left behind may hold the pipe open for ever.
 #[derive(Debug)]
 pub struct ProcessReader {
-    pipe: pipe::Receiver,
+    pipe: PipeReader,
     /// Done when nothing more is waited for; `None` after that.
     cut: Option<oneshot::Receiver<()>>,
     /// Whoever reads wants the process to be there, also if nobody wants to know how it ends.

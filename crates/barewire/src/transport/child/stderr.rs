@@ -7,8 +7,7 @@ use std::process::ChildStderr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rustix::event::{PollFd, PollFlags, poll};
-
+use crate::platform::wait_for_bytes;
 use crate::transport::exit::show;
 
 /// Where the stderr of a process goes. Its last four kilobytes are kept for error messages in any case.
@@ -114,14 +113,8 @@ fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(
     let mut buf = vec![0; LINE];
     let mut left_after_stop = AFTER_STOP;
     while left_after_stop > 0 {
-        let mut fds = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(&stop, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return,
-        }
-        let [has_bytes, is_stopped] = [!fds[0].revents().is_empty(), !fds[1].revents().is_empty()];
-        if !has_bytes {
+        let Ok(state) = wait_for_bytes(&pipe, &stop) else { return };
+        if !state.is_readable {
             return;
         }
         match pipe.read(&mut buf) {
@@ -130,7 +123,7 @@ fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
-        if is_stopped {
+        if state.is_stopped {
             left_after_stop -= 1;
         }
     }

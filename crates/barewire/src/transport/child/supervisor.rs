@@ -3,22 +3,20 @@
 //! On threads, not on the runtime: it works as well when the runtime is gone, busy, or has its time paused.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ChildStderr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use tokio::sync::oneshot;
 
-use super::group::{Group, wait_for_exit};
 use super::stderr::{Stderr, Tail, follow};
+use crate::platform::{ProcessGroup, exit_signal, wait_for_exit};
 use crate::transport::Exit;
 
 /// What is needed to end a group and to tell how it went.
 pub(super) struct Supervisor {
-    pub(super) group: Group,
+    pub(super) group: ProcessGroup,
     pub(super) program: String,
     pub(super) grace: Duration,
     /// Dropped when nothing more is to be waited for on stdout.
@@ -81,10 +79,10 @@ impl Supervisor {
         let mut by_us = false;
         if !watch.is_gone_within(self.grace) {
             by_us = !watch.leader_exited;
-            self.group.signal(Signal::TERM);
+            self.group.terminate();
             if !watch.is_gone_within(self.grace) {
                 by_us |= !watch.leader_exited;
-                self.group.signal(Signal::KILL);
+                self.group.kill();
                 // Not by itself: a process that the kernel holds up does not even die of a SIGKILL.
                 watch.waits_within(self.grace, |watch| watch.leader_exited);
             }
@@ -95,7 +93,7 @@ impl Supervisor {
         let exit = Exit {
             program: self.program,
             code: status.and_then(|status| status.code()),
-            signal: status.and_then(|status| status.signal()),
+            signal: status.and_then(exit_signal),
             by_us,
             stderr: tail.text(),
         };

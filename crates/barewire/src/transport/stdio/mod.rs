@@ -1,24 +1,17 @@
-//! File descriptors 0 and 1 -> a transport that nothing else in the process can write to.
+//! Stdin and stdout -> a transport that nothing else in the process can write to.
 
-mod socket;
 mod thread;
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use rustix::fs::{FileType, OFlags};
-use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 
 use super::{Framing, Parts, Transport};
-use socket::{SocketReader, SocketWriter};
+use crate::platform::{self, PolledReader, PolledWriter, Stdin, Stdout};
 use thread::{ThreadReader, ThreadWriter};
 
 /// Takes stdin and stdout for a connection, once in a process.
@@ -44,19 +37,15 @@ pub fn stdio() -> io::Result<Stdio> {
 fn take() -> io::Result<Stdio> {
     // What was printed so far was meant for stdout.
     io::stdout().flush()?;
-    let input = stdin().try_clone_to_owned()?;
-    let output = stdout().try_clone_to_owned()?;
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    let is_one_socket = same_stream(&input, &output);
-    let stderr_is_the_wire = same_stream(stderr(), &output);
-
-    let reader = StdioReader(Input::new(input)?);
-    let writer = StdioWriter(Output::new(output, is_one_socket)?);
-
-    dup2_stdin(&null)?;
-    if stderr_is_the_wire || dup2_stdout(stderr()).is_err() {
-        dup2_stdout(&null)?;
-    }
+    let reader = StdioReader(match platform::open_stdin()? {
+        Stdin::Polled(reader) => Input::Polled(reader),
+        Stdin::Blocking(file) => Input::Thread(ThreadReader::start(file)?),
+    });
+    let writer = StdioWriter(match platform::open_stdout()? {
+        Stdout::Polled(writer) => Output::Polled(writer),
+        Stdout::Blocking(file) => Output::Thread(ThreadWriter::start(file)?),
+    });
+    platform::redirect_stdio()?;
     Ok(Stdio { reader, writer, framing: Framing::Lines })
 }
 
@@ -95,42 +84,14 @@ pub struct StdioWriter(Output);
 
 #[derive(Debug)]
 enum Input {
-    Pipe(pipe::Receiver),
-    Socket(SocketReader),
+    Polled(PolledReader),
     Thread(ThreadReader),
 }
 
 #[derive(Debug)]
 enum Output {
-    Pipe(pipe::Sender),
-    Socket(SocketWriter),
+    Polled(PolledWriter),
     Thread(ThreadWriter),
-}
-
-impl Input {
-    fn new(fd: OwnedFd) -> io::Result<Self> {
-        match file_type(&fd)? {
-            FileType::Fifo => match reopen(&fd, OFlags::RDONLY).and_then(pipe::Receiver::from_file) {
-                Ok(pipe) => Ok(Self::Pipe(pipe)),
-                Err(_) => Ok(Self::Thread(ThreadReader::start(fd)?)),
-            },
-            FileType::Socket => Ok(Self::Socket(SocketReader::new(fd)?)),
-            _ => Ok(Self::Thread(ThreadReader::start(fd)?)),
-        }
-    }
-}
-
-impl Output {
-    fn new(fd: OwnedFd, is_stdin_too: bool) -> io::Result<Self> {
-        match file_type(&fd)? {
-            FileType::Fifo => match reopen(&fd, OFlags::WRONLY).and_then(pipe::Sender::from_file) {
-                Ok(pipe) => Ok(Self::Pipe(pipe)),
-                Err(_) => Ok(Self::Thread(ThreadWriter::start(fd)?)),
-            },
-            FileType::Socket => Ok(Self::Socket(SocketWriter::new(fd, is_stdin_too)?)),
-            _ => Ok(Self::Thread(ThreadWriter::start(fd)?)),
-        }
-    }
 }
 
 impl AsyncRead for StdioReader {
@@ -140,8 +101,7 @@ impl AsyncRead for StdioReader {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Input::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buf),
-            Input::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
+            Input::Polled(reader) => Pin::new(reader).poll_read(cx, buf),
             Input::Thread(thread) => Pin::new(thread).poll_read(cx, buf),
         }
     }
@@ -164,42 +124,8 @@ impl AsyncWrite for StdioWriter {
 impl StdioWriter {
     fn half(&mut self) -> Pin<&mut (dyn AsyncWrite + Unpin)> {
         match &mut self.0 {
-            Output::Pipe(pipe) => Pin::new(pipe),
-            Output::Socket(socket) => Pin::new(socket),
+            Output::Polled(writer) => Pin::new(writer),
             Output::Thread(thread) => Pin::new(thread),
         }
     }
-}
-
-fn file_type(fd: impl AsFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
-}
-
-/// Whether both lead to the same place, unless that is a terminal or another device, where nothing is mixed up by it.
-fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
-    match (rustix::fs::fstat(one), rustix::fs::fstat(other)) {
-        (Ok(one), Ok(other)) => {
-            FileType::from_raw_mode(one.st_mode) != FileType::CharacterDevice
-                && (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
-        }
-        _ => false,
-    }
-}
-
-/// The same pipe as an open file of our own, which may be made non-blocking: the one that was inherited may be shared,
-/// and the others do not expect it.
-fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
-    let inherited = rustix::fs::fcntl_getfl(pipe)? & OFlags::RWMODE;
-    // Reopened, the wrong end of a pipe would turn into the right one.
-    if !(inherited == access || inherited == OFlags::RDWR)
-        || !cfg!(any(target_os = "linux", target_os = "android"))
-    {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    OpenOptions::new()
-        .read(access == OFlags::RDONLY)
-        .write(access == OFlags::WRONLY)
-        // Without it, a pipe without anybody at its other end would be waited for.
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(format!("/proc/self/fd/{}", pipe.as_raw_fd()))
 }

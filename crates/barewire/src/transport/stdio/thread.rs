@@ -5,15 +5,15 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::thread;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
+
+use crate::platform::{wait_readable, wait_writable};
 
 /// Reads ahead by two chunks at most.
 #[derive(Debug)]
@@ -25,9 +25,8 @@ pub(super) struct ThreadReader {
 }
 
 impl ThreadReader {
-    pub(super) fn start(fd: OwnedFd) -> io::Result<Self> {
+    pub(super) fn start(file: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(1);
-        let file = File::from(fd);
         thread::Builder::new()
             .name("barewire-stdin".to_owned())
             .spawn(move || read_chunks(&file, &sender))?;
@@ -56,10 +55,10 @@ impl AsyncRead for ThreadReader {
 }
 
 /// Ends when the file does, or when nobody wants the next chunk.
-fn read_chunks(mut file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
+fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     let mut buf = vec![0; CHUNK];
     loop {
-        let chunk = match patiently(file, PollFlags::IN, || file.read(&mut buf)) {
+        let chunk = match retry(|| Read::read(&mut &*file, &mut buf), || wait_readable(file)) {
             Ok(0) => return,
             Ok(n) => Ok(buf[..n].to_vec()),
             Err(error) => Err(error),
@@ -100,10 +99,10 @@ enum Progress {
 }
 
 impl ThreadWriter {
-    pub(super) fn start(fd: OwnedFd) -> io::Result<Self> {
+    pub(super) fn start(file: File) -> io::Result<Self> {
         let state = State { waiting: Vec::new(), thread: Progress::Idle, waker: None, dropped: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let (ours, file) = (Arc::clone(&shared), File::from(fd));
+        let ours = Arc::clone(&shared);
         thread::Builder::new().name("barewire-stdout".to_owned()).spawn(move || ours.write_chunks(&file))?;
         Ok(Self(shared))
     }
@@ -201,9 +200,9 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
+fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        match patiently(file, PollFlags::OUT, || file.write(bytes))? {
+        match retry(|| Write::write(&mut &*file, bytes), || wait_writable(file))? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
             n => bytes = &bytes[n..],
         }
@@ -211,20 +210,15 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Does it until it is done: whoever shares the file may have made it non-blocking.
-fn patiently(
-    file: &File,
-    until: PollFlags,
+/// Repeats a read or a write until it is done. The file may be non-blocking, if a process that shares it has made it so; then
+/// `wait` is called in between.
+fn retry(
     mut once: impl FnMut() -> io::Result<usize>,
+    wait: impl Fn() -> io::Result<()>,
 ) -> io::Result<usize> {
     loop {
         match once() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                match poll(&mut [PollFd::new(file, until)], None) {
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait()?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }
@@ -241,6 +235,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::platform;
 
     #[tokio::test]
     async fn what_goes_through_pipes_comes_out_whole_and_ends() {
@@ -254,8 +249,8 @@ mod tests {
             far_reader.read_to_end(&mut taken).unwrap();
             taken
         });
-        let mut reader = ThreadReader::start(near.into()).unwrap();
-        let mut writer = ThreadWriter::start(far.into()).unwrap();
+        let mut reader = ThreadReader::start(platform::file_of(near)).unwrap();
+        let mut writer = ThreadWriter::start(platform::file_of(far)).unwrap();
         tokio::io::copy(&mut reader, &mut writer).await.unwrap();
         assert_eq!(reader.read(&mut [0]).await.unwrap(), 0);
         drop(writer);
@@ -266,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn flushed_means_written_and_no_more_than_two_chunks_wait() {
         let (mut far, near) = io::pipe().unwrap();
-        let mut writer = ThreadWriter::start(near.into()).unwrap();
+        let mut writer = ThreadWriter::start(platform::file_of(near)).unwrap();
         writer.write_all(b"x").await.unwrap();
         writer.flush().await.unwrap();
         assert_eq!(far.read(&mut [0; 8]).unwrap(), 1);

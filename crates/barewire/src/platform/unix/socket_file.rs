@@ -13,8 +13,7 @@ use rustix::io::Errno;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::socket::accept;
-use super::{Framing, Parts, Socket, Transport};
+use crate::transport::{Framing, Parts, Socket, Transport, accept};
 
 /// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
 ///

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::Pid;
+use super::process::ProcessId;
 
 /// A shell that waits for the end of its stdin, which only this process holds. Ended when dropped.
 #[derive(Debug)]
@@ -30,10 +30,10 @@ impl Watcher {
     }
 
     /// Says which group to end.
-    pub(super) fn watch(&mut self, group: Pid) {
+    pub(super) fn watch(&mut self, group: ProcessId) {
         if let Some(stdin) = &mut self.0.stdin {
             // A watcher that is gone cannot be told, and the child does without.
-            let _ = writeln!(stdin, "{}", group.as_raw_pid());
+            let _ = writeln!(stdin, "{}", group.number());
         }
     }
 }

@@ -11,11 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 /// Where bytes come from.
 #[derive(Debug)]
-pub(super) struct SocketReader(AsyncFd<OwnedFd>);
+pub(crate) struct SocketReader(AsyncFd<OwnedFd>);
 
 /// Where bytes go.
 #[derive(Debug)]
-pub(super) struct SocketWriter {
+pub(crate) struct SocketWriter {
     socket: AsyncFd<OwnedFd>,
     /// The reader holds the same socket open, so closing this half alone would tell the peer nothing.
     is_shared: bool,

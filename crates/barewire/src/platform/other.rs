@@ -1,0 +1,139 @@
+//! The platform layer of a system that nobody has written one for: no child processes and no stdio, and everything else.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+
+use super::{StartFault, StderrState, Stdin, Stdout};
+
+/// Transports that only this system has: none.
+pub(crate) mod transports {}
+
+/// Our end of the stdout of a process.
+pub(crate) type PipeReader = tokio::io::Empty;
+
+/// Our end of the stdin of a process.
+pub(crate) type PipeWriter = tokio::io::Sink;
+
+/// A stdin that the runtime can wait for.
+pub(crate) type PolledReader = tokio::io::Empty;
+
+/// A stdout that the runtime can wait for.
+pub(crate) type PolledWriter = tokio::io::Sink;
+
+/// The number of a process. There is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessId(Infallible);
+
+impl ProcessId {
+    /// Returns the number itself.
+    pub(crate) fn number(self) -> u32 {
+        match self.0 {}
+    }
+}
+
+/// A process and what it starts. There is none.
+#[derive(Debug)]
+pub(crate) struct ProcessGroup(Infallible);
+
+impl ProcessGroup {
+    /// Refuses.
+    pub(crate) fn spawn(_: &mut Command, _: bool) -> io::Result<Self> {
+        Err(unsupported())
+    }
+
+    /// The number of the leader.
+    pub(crate) fn id(&self) -> ProcessId {
+        match self.0 {}
+    }
+
+    /// The leader's stdin, stdout and stderr.
+    pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
+        match self.0 {}
+    }
+
+    /// Asks all processes of the group to end.
+    pub(crate) fn terminate(&self) {
+        match self.0 {}
+    }
+
+    /// Ends all processes of the group.
+    pub(crate) fn kill(&self) {
+        match self.0 {}
+    }
+
+    /// Kills what is left, and says how the leader ended.
+    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+        match self.0 {}
+    }
+}
+
+/// Waits until the process has exited.
+pub(crate) fn wait_for_exit(id: ProcessId) {
+    match id.0 {}
+}
+
+/// Refuses.
+pub(crate) fn pipe_reader(_: ChildStdout) -> io::Result<PipeReader> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<PipeWriter> {
+    Err(unsupported())
+}
+
+/// The signal that ended a process: none is known here.
+pub(crate) fn exit_signal(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// Whether a process may have this directory as its working directory, as far as can be seen.
+pub(crate) fn can_enter(dir: &Path) -> bool {
+    dir.is_dir()
+}
+
+/// The reason why a program was not started, if it is one of those that a user can do something about.
+pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Some(StartFault::NoSuchFile),
+        io::ErrorKind::PermissionDenied => Some(StartFault::NotExecutable),
+        _ => None,
+    }
+}
+
+/// Refuses.
+pub(crate) fn open_stdin() -> io::Result<Stdin> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn open_stdout() -> io::Result<Stdout> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn redirect_stdio() -> io::Result<()> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn wait_readable(_: &File) -> io::Result<()> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn wait_writable(_: &File) -> io::Result<()> {
+    Err(unsupported())
+}
+
+/// Refuses.
+pub(crate) fn wait_for_bytes(_: &ChildStderr, _: &io::PipeReader) -> io::Result<StderrState> {
+    Err(unsupported())
+}
+
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this system has no platform layer in barewire yet")
+}

@@ -1,0 +1,26 @@
+//! The platform layer on Unix, with rustix: no unsafe code of ours.
+
+mod inherited_socket;
+mod process;
+pub mod socket_file;
+mod stdio;
+mod wait;
+mod watcher;
+
+pub(crate) use process::{
+    PipeReader, PipeWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault,
+    wait_for_exit,
+};
+pub(crate) use stdio::{PolledReader, PolledWriter, open_stdin, open_stdout, redirect_stdio};
+pub(crate) use wait::{wait_for_bytes, wait_readable, wait_writable};
+
+/// Transports that only Unix has.
+pub(crate) mod transports {
+    pub use super::socket_file as unix;
+}
+
+/// One end of a pipe as a file.
+#[cfg(test)]
+pub(crate) fn file_of(pipe: impl Into<std::os::fd::OwnedFd>) -> std::fs::File {
+    pipe.into().into()
+}
