@@ -26,18 +26,18 @@ pub trait Handler<M>: Send + Sync + 'static {
     type Output;
     /// What it is while it runs.
     type Future: Future<Output = Self::Output> + Send + 'static;
-    /// What it is told of the call.
-    type Told: Told;
+    /// The [`Call`], or `()` if it does not take one.
+    type Context: HandlerContext;
 
     /// Starts it.
-    fn start(&self, told: Self::Told, arguments: Self::Arguments) -> Self::Future;
+    fn start(&self, context: Self::Context, arguments: Self::Arguments) -> Self::Future;
 }
 
-/// What a handler is told of the call: all of it, or nothing.
-pub trait Told: sealed::FromCalling + Send + 'static {}
+/// What a handler is given besides its arguments: a [`Call`], or nothing.
+pub trait HandlerContext: sealed::FromCalling + Send + 'static {}
 
-impl Told for Call {}
-impl Told for () {}
+impl HandlerContext for Call {}
+impl HandlerContext for () {}
 
 pub(super) mod sealed {
     use super::*;
@@ -75,23 +75,23 @@ pub(super) mod sealed {
     }
 }
 
-/// Takes nothing.
+/// The shape of a handler that takes nothing: `|| async { … }`.
 #[derive(Debug)]
-pub struct OfNothing;
+pub struct TakesNothing;
 
-/// Takes its arguments.
+/// The shape of a handler that takes its arguments: `|arguments| async { … }`.
 #[derive(Debug)]
-pub struct OfArguments<A>(PhantomData<A>);
+pub struct TakesArguments<A>(PhantomData<A>);
 
-/// Takes the call.
+/// The shape of a handler that takes the call: `|call: Call| async { … }`.
 #[derive(Debug)]
-pub struct OfCall;
+pub struct TakesCall;
 
-/// Takes the call and its arguments.
+/// The shape of a handler that takes both: `|call: Call, arguments| async { … }`.
 #[derive(Debug)]
-pub struct OfBoth<A>(PhantomData<A>);
+pub struct TakesCallAndArguments<A>(PhantomData<A>);
 
-impl<H, F> Handler<OfNothing> for H
+impl<H, F> Handler<TakesNothing> for H
 where
     H: Fn() -> F + Send + Sync + 'static,
     F: Future + Send + 'static,
@@ -99,14 +99,14 @@ where
     type Arguments = ();
     type Output = F::Output;
     type Future = F;
-    type Told = ();
+    type Context = ();
 
     fn start(&self, (): (), (): ()) -> F {
         self()
     }
 }
 
-impl<H, A, F> Handler<OfArguments<A>> for H
+impl<H, A, F> Handler<TakesArguments<A>> for H
 where
     H: Fn(A) -> F + Send + Sync + 'static,
     F: Future + Send + 'static,
@@ -115,7 +115,7 @@ where
     type Arguments = A;
     type Output = F::Output;
     type Future = F;
-    type Told = ();
+    type Context = ();
 
     #[inline]
     fn start(&self, (): (), arguments: A) -> F {
@@ -123,7 +123,7 @@ where
     }
 }
 
-impl<H, F> Handler<OfCall> for H
+impl<H, F> Handler<TakesCall> for H
 where
     H: Fn(Call) -> F + Send + Sync + 'static,
     F: Future + Send + 'static,
@@ -131,14 +131,14 @@ where
     type Arguments = ();
     type Output = F::Output;
     type Future = F;
-    type Told = Call;
+    type Context = Call;
 
     fn start(&self, call: Call, (): ()) -> F {
         self(call)
     }
 }
 
-impl<H, A, F> Handler<OfBoth<A>> for H
+impl<H, A, F> Handler<TakesCallAndArguments<A>> for H
 where
     H: Fn(Call, A) -> F + Send + Sync + 'static,
     F: Future + Send + 'static,
@@ -147,7 +147,7 @@ where
     type Arguments = A;
     type Output = F::Output;
     type Future = F;
-    type Told = Call;
+    type Context = Call;
 
     #[inline]
     fn start(&self, call: Call, arguments: A) -> F {

@@ -80,9 +80,9 @@ where
     fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
         let arguments = texts(calling.arguments()?)?;
         let arguments = words::read(arguments).map_err(|error| Failure::invalid_params(error.to_string()))?;
-        let told = H::Told::from_calling(calling)?;
-        let call = told.call();
-        let future = self.handler.start(told, arguments);
+        let context = H::Context::from_calling(calling)?;
+        let call = context.call();
+        let future = self.handler.start(context, arguments);
         let description = description.map(str::to_owned);
         let outcome = async move {
             let mut prompt = future.await.into_prompt()?;

@@ -109,9 +109,9 @@ where
 {
     fn start(&self, reading: Reading<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
         let Reading { calling, uri, mime_type, cache } = reading;
-        let told = H::Told::from_calling(calling)?;
-        let call = told.call();
-        let future = self.handler.start(told, arguments);
+        let context = H::Context::from_calling(calling)?;
+        let call = context.call();
+        let future = self.handler.start(context, arguments);
         let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
         let outcome = async move { future.await.into_contents(&uri, mime_type.as_deref()) };
         let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));

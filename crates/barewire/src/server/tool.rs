@@ -228,9 +228,9 @@ where
             Ok(arguments) => arguments,
             Err(bad) => return refused(&bad, calling),
         };
-        let told = H::Told::from_calling(calling)?;
-        let call = told.call();
-        run(self.handler.start(told, arguments), call, calling.style(None), on_thread)
+        let context = H::Context::from_calling(calling)?;
+        let call = context.call();
+        run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
     }
 }
 
@@ -258,10 +258,10 @@ where
         {
             return refused(&bad, calling);
         }
-        let told = H::Told::from_calling(calling)?;
+        let context = H::Context::from_calling(calling)?;
         let arguments = RawValue::from_string(given.as_str().to_owned()).expect("a Json is JSON");
-        let call = told.call();
-        run(self.handler.start(told, arguments), call, calling.style(None), on_thread)
+        let call = context.call();
+        run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
     }
 }
 
