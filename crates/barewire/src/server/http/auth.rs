@@ -15,15 +15,15 @@ use subtle::{Choice, ConstantTimeEq};
 /// above all, goes no further: handlers are given the [`Principal`], and nothing is passed on to anybody else.
 ///
 /// ```
-/// use barewire::server::http::{Asked, Authenticate, Authenticating, Denied, Principal};
+/// use barewire::server::http::{RequestHead, Authenticate, Authenticating, Denied, Principal};
 ///
 /// /// Everybody who has come through the company's proxy, which says who they are.
 /// struct BehindProxy;
 ///
 /// impl Authenticate for BehindProxy {
-///     fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a> {
+///     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a> {
 ///         Box::pin(async move {
-///             let user = asked.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
+///             let user = head.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
 ///             user.map(Principal::new).ok_or_else(Denied::unauthorized)
 ///         })
 ///     }
@@ -31,7 +31,7 @@ use subtle::{Choice, ConstantTimeEq};
 /// ```
 pub trait Authenticate: Send + Sync + 'static {
     /// Who it is; or why it is nobody that may ask.
-    fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a>;
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a>;
 }
 
 /// A check under way.
@@ -40,7 +40,7 @@ pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Principal, Deni
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Asked<'a> {
+pub struct RequestHead<'a> {
     /// `POST`, `GET` or `DELETE`.
     pub method: &'a Method,
     /// Where it was sent to, with scheme and host: those of the request line, or of `Host` and the scheme that the server
@@ -219,8 +219,8 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
 }
 
 impl Authenticate for BearerTokens {
-    fn authenticate<'a>(&'a self, asked: &'a Asked<'a>) -> Authenticating<'a> {
-        Box::pin(std::future::ready(self.check(asked.headers)))
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a> {
+        Box::pin(std::future::ready(self.check(head.headers)))
     }
 }
 

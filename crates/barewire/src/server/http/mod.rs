@@ -46,7 +46,7 @@ use std::sync::Arc;
 use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
-pub use auth::{Asked, Authenticate, Authenticating, BearerTokens, Denied, Principal};
+pub use auth::{Authenticate, Authenticating, BearerTokens, Denied, Principal, RequestHead};
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
 pub use error::HttpError;

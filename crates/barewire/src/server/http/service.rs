@@ -23,7 +23,7 @@ use super::endpoint::Endpoint;
 use super::mailbox::{First, Letter};
 use super::response::{Refused, event_stream, json, refused, status};
 use super::session::{self, Session, SessionEvents};
-use super::{Asked, Denied, Principal, receive};
+use super::{Denied, Principal, RequestHead, receive};
 use crate::headers::Of;
 use crate::peer::{AnyCaller, Sent};
 
@@ -125,7 +125,7 @@ async fn authenticate(
 ) -> Result<Option<Arc<Principal>>, Refused> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
     let uri = whole(&head.uri, &head.headers, endpoint.scheme);
-    let asked = Asked { method: &head.method, uri: &uri, headers: &head.headers };
+    let asked = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
     match authenticate.authenticate(&asked).await {
         Ok(principal) => Ok(Some(Arc::new(principal))),
         Err(denied) => Err(denial(endpoint, &denied)),
