@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use barewire::transport::{Ending, Parts, Process, ProcessReader, Transport};
+use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
@@ -22,7 +22,7 @@ type Shared = Arc<Mutex<Pipes>>;
 pub(super) struct Pipes {
     pub(super) reader: Option<ProcessReader>,
     pub(super) writer: Option<pipe::Sender>,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<ExitFuture>,
     /// So many lines were written: the ids of the requests among them are not larger.
     pub(super) lines: u64,
     /// The last that was read ended in the middle of a line.

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use barewire::transport::{Ending, Exit, ProcessReader};
+use barewire::transport::{Exit, ExitFuture, ProcessReader};
 use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
@@ -27,7 +27,7 @@ use super::template::Template;
 pub(super) struct Stdio {
     reader: ProcessReader,
     writer: Option<pipe::Sender>,
-    ending: Option<Ending>,
+    ending: Option<ExitFuture>,
     codec: Lines,
     out: Output,
     chunk: Vec<u8>,

@@ -16,7 +16,7 @@ use super::output::Output;
 use super::sniff::{self, Verdict};
 use super::turn::{Turn, Wants, later};
 use super::{Closed, Reason};
-use crate::transport::{Ending, Exit, Parts};
+use crate::transport::{Exit, ExitFuture, Parts};
 
 /// Drives a connection.
 pub(super) struct Driver<C, R, W> {
@@ -45,7 +45,7 @@ pub(super) struct Driver<C, R, W> {
     /// Since when there has been nothing to do, if there is memory to be given back.
     quiet: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
-    ending: Option<Ending>,
+    ending: Option<ExitFuture>,
 }
 
 /// The connection is about to end.
@@ -105,7 +105,7 @@ where
 
     /// Waits for the end of a process. What it says until then goes nowhere, but it can be said: a program that is told to
     /// end may have something to write first, and must not die of that.
-    fn linger(&mut self, context: &mut Context<'_>, ending: &mut Ending) -> Poll<Option<Exit>> {
+    fn linger(&mut self, context: &mut Context<'_>, ending: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
             match Pin::new(reader).poll_read(context, &mut buffer) {

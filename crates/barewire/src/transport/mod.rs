@@ -49,8 +49,8 @@ pub struct Parts<R, W> {
     pub open_to_all: bool,
     /// Whether we opened it to them, and not they to us. If so, what they send that names nobody to answer is only reported.
     pub opened_by_us: bool,
-    /// What is to be done when the writer is dropped. See [`Ending`].
-    pub ending: Option<Ending>,
+    /// What is to be done when the writer is dropped. See [`ExitFuture`].
+    pub ending: Option<ExitFuture>,
 }
 
 impl<R, W> Parts<R, W> {
@@ -72,7 +72,7 @@ impl<R, W> Parts<R, W> {
 ///
 /// Dropped without being run, it leaves the end to the transport: a process is ended all the same, once nobody reads
 /// from it.
-pub type Ending = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
+pub type ExitFuture = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// How messages are told apart on a byte stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

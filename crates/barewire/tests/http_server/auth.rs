@@ -1,7 +1,7 @@
 //! Who asks, and what those are told who may not.
 
 use barewire::server::http::{
-    Authenticate, Authenticating, BearerTokens, Denied, Principal, ProtectedResource, RequestHead,
+    Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, ProtectedResource, RequestHead,
 };
 use serde_json::json;
 
@@ -120,7 +120,7 @@ async fn what_was_asked_of_one_is_not_answered_by_another() {
 struct Proof;
 
 impl Authenticate for Proof {
-    fn authenticate<'a>(&'a self, asked: &'a RequestHead<'a>) -> Authenticating<'a> {
+    fn authenticate<'a>(&'a self, asked: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let proof = asked.headers.get("dpop").and_then(|proof| proof.to_str().ok());

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use barewire::transport::{Child, Ending, Stderr, Transport};
+use barewire::transport::{Child, ExitFuture, Stderr, Transport};
 use barewire_proto::mcp::{Era, Revision, key};
 use barewire_proto::rpc::{self, Message, Parsed};
 use barewire_proto::transcript::{Channel, Note, Stream};
@@ -72,7 +72,7 @@ struct Pipe {
     reader: Reader,
     /// `None` once stdin is closed.
     writer: Option<Writer>,
-    ending: Option<Ending>,
+    ending: Option<ExitFuture>,
     pid: u32,
     stderr: Arc<Mutex<Said>>,
 }

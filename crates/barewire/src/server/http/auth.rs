@@ -15,13 +15,13 @@ use subtle::{Choice, ConstantTimeEq};
 /// above all, goes no further: handlers are given the [`Principal`], and nothing is passed on to anybody else.
 ///
 /// ```
-/// use barewire::server::http::{RequestHead, Authenticate, Authenticating, Denied, Principal};
+/// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, Denied, Principal};
 ///
 /// /// Everybody who has come through the company's proxy, which says who they are.
 /// struct BehindProxy;
 ///
 /// impl Authenticate for BehindProxy {
-///     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a> {
+///     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
 ///         Box::pin(async move {
 ///             let user = head.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
 ///             user.map(Principal::new).ok_or_else(Denied::unauthorized)
@@ -31,11 +31,11 @@ use subtle::{Choice, ConstantTimeEq};
 /// ```
 pub trait Authenticate: Send + Sync + 'static {
     /// Who it is; or why it is nobody that may ask.
-    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a>;
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a>;
 }
 
 /// A check under way.
-pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>;
+pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
@@ -219,7 +219,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
 }
 
 impl Authenticate for BearerTokens {
-    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> Authenticating<'a> {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
         Box::pin(std::future::ready(self.check(head.headers)))
     }
 }

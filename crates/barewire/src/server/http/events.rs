@@ -18,14 +18,14 @@ pub trait EventStore: Send + Sync + 'static {
     fn keep(&self, session: &str, id: EventId, message: Bytes);
 
     /// What was sent on the same stream after this, in its order; `None` if that is no longer, or never was, known.
-    fn after<'a>(&'a self, session: &'a str, id: EventId) -> Replaying<'a>;
+    fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a>;
 
     /// Nobody will come back for this session.
     fn forget(&self, session: &str);
 }
 
 /// Events being fetched.
-pub type Replaying<'a> = Pin<Box<dyn Future<Output = Option<Vec<(EventId, Bytes)>>> + Send + 'a>>;
+pub type ReplayFuture<'a> = Pin<Box<dyn Future<Output = Option<Vec<(EventId, Bytes)>>> + Send + 'a>>;
 
 /// Keeps events in memory: the last ones of each session, and the last ones of all.
 pub struct MemoryEvents {
@@ -139,7 +139,7 @@ impl EventStore for MemoryEvents {
         }
     }
 
-    fn after<'a>(&'a self, session: &'a str, id: EventId) -> Replaying<'a> {
+    fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a> {
         Box::pin(std::future::ready(self.read(session, id)))
     }
 

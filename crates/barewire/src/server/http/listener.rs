@@ -23,7 +23,7 @@ use super::body::Body;
 use super::endpoint::Endpoint;
 use super::patience::Patient;
 use super::response::refused;
-use super::service::{HttpService, Responding};
+use super::service::{HttpService, ResponseFuture};
 use super::sniff::{Begun, Spoken, sniff};
 use crate::Server;
 use crate::transport::{Parts, accept};
@@ -211,9 +211,9 @@ struct Router {
 impl hyper::service::Service<Request<Incoming>> for Router {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Responding;
+    type Future = ResponseFuture;
 
-    fn call(&self, request: Request<Incoming>) -> Responding {
+    fn call(&self, request: Request<Incoming>) -> ResponseFuture {
         let path = request.uri().path();
         let is_metadata = self.service.0.metadata.as_ref().is_some_and(|metadata| metadata.is_at(path));
         if *path == *self.path || is_metadata {

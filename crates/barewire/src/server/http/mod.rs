@@ -46,15 +46,15 @@ use std::sync::Arc;
 use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
-pub use auth::{Authenticate, Authenticating, BearerTokens, Denied, Principal, RequestHead};
+pub use auth::{Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, RequestHead};
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
 pub use error::HttpError;
-pub use events::{EventStore, MemoryEvents, Replaying};
+pub use events::{EventStore, MemoryEvents, ReplayFuture};
 pub use limits::HttpLimits;
 pub use listener::{HttpListener, Stop};
 pub use metadata::ProtectedResource;
-pub use service::{HttpService, Responding};
+pub use service::{HttpService, ResponseFuture};
 
 use super::{Server, Shared};
 use crate::log::Log;

@@ -34,7 +34,7 @@ use crate::peer::{AnyCaller, Sent};
 pub struct HttpService(pub(super) Arc<Endpoint>);
 
 /// A response under way.
-pub type Responding = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl HttpService {
     /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
@@ -43,7 +43,7 @@ impl HttpService {
         self.0.close();
     }
 
-    pub(super) fn respond<B>(&self, request: Request<B>) -> Responding
+    pub(super) fn respond<B>(&self, request: Request<B>) -> ResponseFuture
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -66,13 +66,13 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Responding;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Responding {
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
         self.respond(request)
     }
 }
