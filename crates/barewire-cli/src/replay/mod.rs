@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use barewire::client::http::{Dial, Endpoint, FetchError};
+use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::transcript::Framing;
 use tokio::runtime::Builder;
@@ -215,7 +215,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 
 impl Args {
     fn site(&self, url: &str) -> Result<Site, Failure> {
-        let dial = Dial::new(&Endpoint::new(url)).map_err(|error| match error {
+        let dial = Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
             FetchError::Url(what) => Failure::new(format!("cannot replay it: the URL {what}")),
             error => Failure::new(format!("cannot replay it: {error}")),
         })?;

@@ -5,7 +5,7 @@ mod line;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use barewire::client::http::Dial;
+use barewire::client::http::Dialer;
 use tokio::time::{Instant, timeout_at};
 
 use super::clock::{Clock, MOST_MISSED, Pace, wait_until};
@@ -18,7 +18,7 @@ use line::{About, Line};
 
 /// A server at a URL.
 pub(super) struct Site {
-    pub(super) dial: Dial,
+    pub(super) dial: Dialer,
     /// What the user wants to be sent along.
     pub(super) headers: Vec<(String, String)>,
 }

@@ -1,6 +1,6 @@
 //! One exchange on a connection of its own: bytes to the server, and what comes back, as it comes.
 
-use barewire::client::http::Dial;
+use barewire::client::http::Dialer;
 use barewire_proto::transcript::Framing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,7 +20,7 @@ pub enum News {
 
 /// Sends the bytes of a request, and tells what comes of it.
 pub async fn exchange(
-    dial: Dial,
+    dial: Dialer,
     bytes: Vec<u8>,
     kind: Kind,
     number: u64,
@@ -35,7 +35,7 @@ pub async fn exchange(
 }
 
 async fn carry(
-    dial: &Dial,
+    dial: &Dialer,
     bytes: &[u8],
     kind: Kind,
     number: u64,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use barewire::client::http::Dial;
+use barewire::client::http::Dialer;
 use barewire_proto::http::mirror::encode;
 use barewire_proto::http::{HeaderParams, about};
 use barewire_proto::json::{Json, Text};
@@ -70,7 +70,7 @@ impl Asking {
     }
 
     /// The lines of its head as they are sent to this server, but for what the user wants to be sent along.
-    pub fn head(&self, dial: &Dial, agent: &str) -> Vec<String> {
+    pub fn head(&self, dial: &Dialer, agent: &str) -> Vec<String> {
         let mut lines = vec![format!("{} {} HTTP/1.1", self.verb, dial.path_and_query())];
         if !self.headers.iter().any(|(name, _)| name == "host") {
             lines.push(format!("host: {}", dial.host()));
@@ -85,7 +85,7 @@ impl Asking {
     }
 
     /// All of it, with that head, and what else is sent along.
-    pub fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dial) -> Vec<u8> {
+    pub fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dialer) -> Vec<u8> {
         head.extend(along.iter().map(|(name, value)| format!("{name}: {value}")));
         if dial.to_proxy() {
             head[0] = format!("{} {}{} HTTP/1.1", self.verb, dial.origin(), dial.path_and_query());

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use barewire::client::http::{Dial, Endpoint, FetchError};
+use barewire::client::http::{Dialer, Endpoint, FetchError};
 
 use super::lab::Target;
 use super::probes::{self, Ground};
@@ -22,7 +22,7 @@ pub(in crate::check) struct At<'a> {
 }
 
 pub(super) async fn check(at: At<'_>, terms: Terms<'_>) -> Result<Live, Failure> {
-    let dial = Dial::new(&Endpoint::new(at.url)).map_err(|error| match error {
+    let dial = Dialer::new(&Endpoint::new(at.url)).map_err(|error| match error {
         FetchError::Url(what) => Failure::new(format!("cannot check anything: the URL {what}")),
         error => Failure::new(format!("cannot check anything: {error}")),
     })?;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use barewire::client::http::Dial;
+use barewire::client::http::Dialer;
 use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::transcript::{Channel, Framing, Note, Stream, Word};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(super) use barewire_workbench::http::Asking;
 
 /// A server at a URL, for all conversations with it.
 pub(super) struct Site {
-    pub(super) dial: Dial,
+    pub(super) dial: Dialer,
     /// What the user wants to be sent along. It may be secret.
     pub(super) headers: Vec<(String, String)>,
     /// Exchanges so far.
@@ -33,7 +33,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(dial: Dial, headers: Vec<(String, String)>) -> Self {
+    pub(super) fn new(dial: Dialer, headers: Vec<(String, String)>) -> Self {
         Self { dial, headers, last: Cell::new(0) }
     }
 

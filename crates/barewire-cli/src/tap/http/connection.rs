@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire::client::http::Dial;
+use barewire::client::http::Dialer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -22,7 +22,7 @@ use barewire_workbench::http::messages::{Messages, Part};
 
 /// What all connections share.
 pub(super) struct Shared {
-    pub(super) dial: Dial,
+    pub(super) dial: Dialer,
     pub(super) passage: Passage,
     pub(super) eyes: Arc<dyn Eyes>,
     pub(super) numbers: Arc<Numbers>,

@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use barewire::client::http::{Dial, Endpoint, FetchError};
+use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire_proto::http::Access;
 use barewire_proto::transcript::{Note, Stream};
 use tokio::net::TcpListener;
@@ -47,15 +47,15 @@ pub(super) struct HttpArgs {
 
 impl HttpArgs {
     /// Where the server is, and how to get there. Nothing is connected yet.
-    fn dial(&self) -> Result<Dial, Failure> {
+    fn dial(&self) -> Result<Dialer, Failure> {
         let url = self.to.as_deref().unwrap_or_default();
-        Dial::new(&Endpoint::new(url)).map_err(|error| match error {
+        Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
             FetchError::Url(what) => Failure::new(format!("cannot pass anything on: the URL of --to {what}")),
             error => Failure::new(format!("cannot pass anything on: {error}")),
         })
     }
 
-    fn passage(&self, addrs: &[SocketAddr], dial: &Dial) -> Result<Passage, Failure> {
+    fn passage(&self, addrs: &[SocketAddr], dial: &Dialer) -> Result<Passage, Failure> {
         let mut access = Access::loopback();
         if let Some(open) = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
             if self.host.is_empty() {
@@ -140,7 +140,7 @@ pub(super) fn run(
 }
 
 /// Checks what was asked for, and listens.
-async fn begin(args: &HttpArgs) -> Result<(TcpListener, Dial, Passage), Failure> {
+async fn begin(args: &HttpArgs) -> Result<(TcpListener, Dialer, Passage), Failure> {
     let addr = args.http.as_deref().unwrap_or_default();
     let cannot = |error: io::Error| Failure::new(format!("cannot listen at {addr}: {error}"));
     let dial = args.dial()?;
@@ -189,7 +189,7 @@ impl Eyes for Onto {
 }
 
 /// What is listened on, and how a host gets there.
-fn say(addr: SocketAddr, dial: &Dial) {
+fn say(addr: SocketAddr, dial: &Dialer) {
     let path = dial.path_and_query();
     // A query may hold a token, and whoever gave it knows it; but it is to be asked for as well.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));

@@ -19,4 +19,4 @@ pub(super) use carrier::{Carrier, FAREWELL};
 pub use credentials::{Answer, Challenge, OnChallenge, Secret, TokenFuture, TokenProvider};
 pub use endpoint::Endpoint;
 pub use failure::HttpFailure;
-pub use fetch::{Dial, FetchError, RedirectError, Wire};
+pub use fetch::{DialedStream, Dialer, FetchError, RedirectError};

@@ -21,13 +21,13 @@ use crate::client::http::Endpoint;
 /// Opens connections to the server of an [`Endpoint`]: its name, TCP, proxies and TLS, as a client has them. What is said
 /// there, headers and tokens included, is the caller's. Cheap to clone.
 #[derive(Clone)]
-pub struct Dial {
+pub struct Dialer {
     connector: Connector,
     proxies: Arc<Proxies>,
     url: Url,
 }
 
-impl Dial {
+impl Dialer {
     /// Checks the endpoint's settings. Nothing is connected yet.
     pub fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
         let url = Url::parse(&endpoint.url)?;
@@ -54,10 +54,10 @@ impl Dial {
     }
 
     /// A new connection, on which HTTP/1.1 is spoken.
-    pub async fn connect(&self) -> Result<Wire, FetchError> {
+    pub async fn connect(&self) -> Result<DialedStream, FetchError> {
         let mut connector = self.connector.clone();
         let stream = connector.call(self.url.uri().clone()).await?.into_inner();
-        Ok(Wire { stream })
+        Ok(DialedStream { stream })
     }
 
     /// Whether the other end is a proxy that reads the requests: their lines then hold whole URLs.
@@ -72,24 +72,24 @@ impl Dial {
 }
 
 /// Shows the origin: paths and proxies can hold secrets.
-impl fmt::Debug for Dial {
+impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dial").field("origin", &self.url.origin()).finish_non_exhaustive()
+        f.debug_struct("Dialer").field("origin", &self.url.origin()).finish_non_exhaustive()
     }
 }
 
 /// A connection to a server, through whatever leads there.
-pub struct Wire {
+pub struct DialedStream {
     stream: Stream,
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for DialedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").finish_non_exhaustive()
+        f.debug_struct("DialedStream").finish_non_exhaustive()
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for DialedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for DialedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }

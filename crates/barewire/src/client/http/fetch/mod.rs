@@ -30,7 +30,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-pub use dial::{Dial, Wire};
+pub use dial::{DialedStream, Dialer};
 pub use error::FetchError;
 pub use redirect::RedirectError;
 pub(crate) use response::Response;

@@ -4,9 +4,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::net::{Authority, Server, ok};
 use super::*;
-use crate::client::http::Dial;
+use crate::client::http::Dialer;
 
-async fn get(dial: &Dial) -> String {
+async fn get(dial: &Dialer) -> String {
     let mut wire = dial.connect().await.unwrap();
     let head = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", dial.path_and_query(), dial.host());
     wire.write_all(head.as_bytes()).await.unwrap();
@@ -24,7 +24,7 @@ async fn get(dial: &Dial) -> String {
 #[tokio::test]
 async fn http_is_spoken_by_who_dials() {
     let server = Server::answering(|_| ok("here")).await;
-    let dial = Dial::new(&Endpoint::new(server.url("/mcp?a=b")).no_proxy()).unwrap();
+    let dial = Dialer::new(&Endpoint::new(server.url("/mcp?a=b")).no_proxy()).unwrap();
     assert_eq!(dial.origin(), format!("http://{}", server.addr));
     assert!(get(&dial).await.ends_with("here"));
     assert_eq!(server.asked()[0].line, "GET /mcp?a=b HTTP/1.1");
@@ -36,19 +36,19 @@ async fn tls_is_as_a_client_has_it() {
     let authority = Authority::new();
     let server = Server::with_tls(authority.certify("127.0.0.1"), |_| ok("here")).await;
     let url = format!("https://{}/", server.addr);
-    let dial = Dial::new(&Endpoint::new(&url).no_proxy().trust_pem(authority.pem())).unwrap();
+    let dial = Dialer::new(&Endpoint::new(&url).no_proxy().trust_pem(authority.pem())).unwrap();
     assert!(get(&dial).await.ends_with("here"));
-    let stranger = Dial::new(&Endpoint::new(&url).no_proxy().trust_pem(Authority::new().pem())).unwrap();
+    let stranger = Dialer::new(&Endpoint::new(&url).no_proxy().trust_pem(Authority::new().pem())).unwrap();
     assert!(matches!(stranger.connect().await, Err(FetchError::Tls { .. })));
 }
 
 #[test]
 fn what_a_proxy_wants_is_said() {
     let endpoint = |url| Endpoint::new(url).proxy("http://us%65r:pass@127.0.0.1:1");
-    let read = Dial::new(&endpoint("http://example.com/")).unwrap();
+    let read = Dialer::new(&endpoint("http://example.com/")).unwrap();
     assert!(read.to_proxy() && read.proxy_authorization().is_some());
     // Through a tunnel it sees nothing.
-    let tunnelled = Dial::new(&endpoint("https://example.com:443/")).unwrap();
+    let tunnelled = Dialer::new(&endpoint("https://example.com:443/")).unwrap();
     assert!(!tunnelled.to_proxy() && tunnelled.proxy_authorization().is_none());
     assert_eq!(tunnelled.host(), "example.com");
 }
