@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use barewire::Server;
 use barewire::server::{
-    Call, Completing, Elicit, Handle, Progress, Prompt, Resource, Template, Tool, ToolError, image,
+    Call, CompletionRequest, Elicit, Handle, Progress, Prompt, Resource, Template, Tool, ToolError, image,
 };
 use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
@@ -108,7 +108,7 @@ async fn introduce(Named { name }: Named) -> PromptMessage {
 }
 
 /// The names that begin with what there is.
-async fn names(completing: Completing) -> Vec<String> {
+async fn names(completing: CompletionRequest) -> Vec<String> {
     let begins = completing.value.to_lowercase();
     let fits = |name: &&&str| name.to_lowercase().starts_with(&begins);
     NAMES.iter().filter(fits).map(|name| (*name).to_owned()).collect()

@@ -1,7 +1,7 @@
 //! Prompts: text, arguments with completion, a resource, a picture, and one that asks the user first.
 
 use barewire::proto::mcp::{Content, PromptMessage, ResourceContents};
-use barewire::server::{Call, Completing, Elicit, Prompt, image};
+use barewire::server::{Call, CompletionRequest, Elicit, Prompt, image};
 use barewire::{Failure, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,7 +38,7 @@ async fn with_arguments(Arguments { arg1, arg2 }: Arguments) -> String {
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-async fn begin_alike(completing: Completing) -> Vec<String> {
+async fn begin_alike(completing: CompletionRequest) -> Vec<String> {
     let words = ["paris", "park", "party", "testValue1", "testValue2"];
     words.into_iter().filter(|word| word.starts_with(&completing.value)).map(str::to_owned).collect()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// An argument that is being written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Completing {
+pub struct CompletionRequest {
     /// What there is of it.
     pub value: String,
     /// The arguments that are complete, by name. Since 2025-06-18.
@@ -18,7 +18,7 @@ pub struct Completing {
 #[derive(Clone, Default)]
 pub(super) struct Completers(HashMap<String, Arc<Complete>>);
 
-type Complete = dyn Fn(Completing) -> Completed + Send + Sync;
+type Complete = dyn Fn(CompletionRequest) -> Completed + Send + Sync;
 
 /// What can be put in.
 pub(super) type Completed = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
@@ -27,7 +27,7 @@ impl Completers {
     pub(super) fn add<F>(
         &mut self,
         argument: String,
-        complete: impl Fn(Completing) -> F + Send + Sync + 'static,
+        complete: impl Fn(CompletionRequest) -> F + Send + Sync + 'static,
     ) where
         F: Future<Output = Vec<String>> + Send + 'static,
     {
@@ -38,7 +38,7 @@ impl Completers {
         self.0.is_empty()
     }
 
-    pub(super) fn complete(&self, argument: &str, completing: Completing) -> Option<Completed> {
+    pub(super) fn complete(&self, argument: &str, completing: CompletionRequest) -> Option<Completed> {
         self.0.get(argument).map(|complete| complete(completing))
     }
 }

@@ -67,7 +67,7 @@ macro_rules! described {
         pub fn complete<F>(
             mut self,
             argument: impl Into<String>,
-            complete: impl Fn(Completing) -> F + Send + Sync + 'static,
+            complete: impl Fn(CompletionRequest) -> F + Send + Sync + 'static,
         ) -> Self
         where
             F: Future<Output = Vec<String>> + Send + 'static,

@@ -9,7 +9,7 @@ use barewire_proto::mcp::{
 use barewire_proto::rpc::{Code, ErrorObject, Params};
 use serde::Serialize;
 
-use super::completion::Completing;
+use super::completion::CompletionRequest;
 use super::connection::{Calling, Side, set_level};
 use super::registry::List;
 use super::serving::{Empty, ready, serve};
@@ -144,7 +144,7 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
     };
     let arguments = context.map(|context| context.arguments).unwrap_or_default();
     let Some(completed) =
-        completers.complete(&argument.name, Completing { value: argument.value, arguments })
+        completers.complete(&argument.name, CompletionRequest { value: argument.value, arguments })
     else {
         return Ok(ready(CompleteResult::default(), calling.style(None)));
     };

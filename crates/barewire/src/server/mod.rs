@@ -63,7 +63,7 @@ use serde::de::DeserializeOwned;
 
 pub use ask::{AskError, Elicit, Question, Roots, Visit};
 pub use call::{Call, Progress};
-pub use completion::Completing;
+pub use completion::CompletionRequest;
 pub use handler::{Handler, HandlerContext, TakesArguments, TakesCall, TakesCallAndArguments, TakesNothing};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, Template};

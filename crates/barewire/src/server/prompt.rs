@@ -9,7 +9,7 @@ use barewire_proto::mcp::{self, GetPromptResult, Icon, Meta, PromptArgument, Pro
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::completion::{Completers, Completing};
+use super::completion::{Completers, CompletionRequest};
 use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;

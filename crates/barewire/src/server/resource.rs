@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 
-use super::completion::{Completers, Completing};
+use super::completion::{Completers, CompletionRequest};
 use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
 use super::serving::serve;

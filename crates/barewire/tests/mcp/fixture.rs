@@ -10,8 +10,8 @@ use barewire::proto::mcp::{
     Revision, SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
-    Cache, Call, Completing, Elicit, Handle, Progress, Prompt, ProtocolError, Resource, Roots, Structured,
-    Template, Tool, ToolError, Visit, audio, image,
+    Cache, Call, CompletionRequest, Elicit, Handle, Progress, Prompt, ProtocolError, Resource, Roots,
+    Structured, Template, Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -276,7 +276,7 @@ fn prompts(server: Server) -> Server {
             PromptMessage::assistant(image([1, 2, 3], "image/png")),
         ]
     });
-    let letter = letter.title("Letter").complete("tone", |completing: Completing| async move {
+    let letter = letter.title("Letter").complete("tone", |completing: CompletionRequest| async move {
         let tones = ["kind", "curt", "keen"].map(str::to_owned);
         let of_name = completing.arguments.get("name").map(|name| format!("k-{name}"));
         let all = tones.into_iter().chain(of_name);
@@ -320,7 +320,7 @@ fn resources(server: Server) -> Server {
             Ok::<_, barewire::Failure>(format!("{name}'s note"))
         }))
         .with(Resource::text("note://more", "more", "More."))
-        .with(note.mime_type("text/plain").complete("id", |completing: Completing| async move {
+        .with(note.mime_type("text/plain").complete("id", |completing: CompletionRequest| async move {
             ["1", "12", "2"]
                 .iter()
                 .filter(|id| id.starts_with(&completing.value))
