@@ -37,8 +37,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::server::Handle;
-use barewire::server::http::{HttpLimits, Stop};
+use barewire::server::ServerHandle;
+use barewire::server::http::{HttpLimits, StopHandle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
@@ -48,8 +48,8 @@ use tokio::task::JoinHandle;
 struct Served {
     addr: SocketAddr,
     /// What changes its offer.
-    handle: Handle,
-    stop: Stop,
+    handle: ServerHandle,
+    stop: StopHandle,
     running: JoinHandle<()>,
 }
 

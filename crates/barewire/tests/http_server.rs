@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::proto::mcp;
-use barewire::server::http::{Http, HttpLimits, Stop};
+use barewire::server::http::{Http, HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ fn offered() -> (Server, Holding) {
 struct Site {
     url: String,
     addr: std::net::SocketAddr,
-    stop: Stop,
+    stop: StopHandle,
     running: tokio::task::JoinHandle<()>,
 }
 

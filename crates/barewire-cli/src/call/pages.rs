@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use barewire::client::{Client, ClientError, MOST_LIST_BYTES, MOST_PAGES};
+use barewire::client::{Client, ClientError, MAX_LIST_BYTES, MAX_PAGES};
 use barewire::peer::Raw;
 use barewire_proto::json::{Json, Kind, Text};
 use serde_json::Value;
@@ -18,15 +18,15 @@ pub(super) async fn all(client: &Client, request: &Request, meta: &Value) -> Res
     let fault = |what: String| Err(ClientError::Fault { method: request.method.clone(), what });
     while let Some(cursor) = pages.last().and_then(next) {
         bytes += pages.last().and_then(Raw::as_str).map_or(0, str::len);
-        if bytes > MOST_LIST_BYTES {
-            return fault(format!("its list does not end after {} MiB", MOST_LIST_BYTES >> 20));
+        if bytes > MAX_LIST_BYTES {
+            return fault(format!("its list does not end after {} MiB", MAX_LIST_BYTES >> 20));
         }
         if !seen.insert(cursor.clone()) {
             let cursor = shown(cursor.as_bytes(), LONGEST);
             return fault(format!("its pages go in a circle, at cursor \"{cursor}\""));
         }
-        if pages.len() == MOST_PAGES {
-            return fault(format!("its list does not end after {MOST_PAGES} pages"));
+        if pages.len() == MAX_PAGES {
+            return fault(format!("its list does not end after {MAX_PAGES} pages"));
         }
         pages.push(ask(client, request, Some(&cursor), meta).await?);
     }

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use barewire::Server;
 use barewire::server::{
-    Call, CompletionRequest, Elicit, Handle, Progress, Prompt, Resource, Template, Tool, ToolError, image,
+    Call, CompletionRequest, Elicit, Progress, Prompt, Resource, ServerHandle, Template, Tool, ToolError,
+    image,
 };
 use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
@@ -120,7 +121,7 @@ fn now() -> String {
 }
 
 /// Tells whoever is subscribed to the clock that it has gone on.
-pub(super) async fn tick(handle: Handle) {
+pub(super) async fn tick(handle: ServerHandle) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     loop {
         seconds.tick().await;

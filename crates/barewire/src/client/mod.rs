@@ -60,7 +60,7 @@ pub use era::ServerInfo;
 pub use error::ClientError;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
-pub use pages::{MOST_LIST_BYTES, MOST_PAGES, Page, Pages};
+pub use pages::{MAX_LIST_BYTES, MAX_PAGES, Page, Pages};
 pub use progress::ProgressUpdates;
 pub use request::Request;
 pub use restart::Restart;

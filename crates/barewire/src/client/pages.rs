@@ -99,7 +99,7 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
         Box::pin(async move {
             let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
-            for _ in 0..MOST_PAGES {
+            for _ in 0..MAX_PAGES {
                 // As it was written first: what it is read into says nothing about how much there was of it.
                 let mut call = Request::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
                 call.options = self.options.clone();
@@ -108,15 +108,15 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
                 let (items, next) = read::<P>(P::METHOD, page)?.take();
                 all.extend(items);
                 let Some(next) = next else { return Ok(all) };
-                if bytes > MOST_LIST_BYTES {
-                    return fault(format!("its list does not end after {} MiB", MOST_LIST_BYTES >> 20));
+                if bytes > MAX_LIST_BYTES {
+                    return fault(format!("its list does not end after {} MiB", MAX_LIST_BYTES >> 20));
                 }
                 if !seen.insert(next.clone()) {
                     return fault(format!("its pages go in a circle, at cursor \"{}\"", shown(&next)));
                 }
                 cursor = Some(next);
             }
-            fault(format!("its list does not end after {MOST_PAGES} pages"))
+            fault(format!("its list does not end after {MAX_PAGES} pages"))
         })
     }
 }
@@ -128,8 +128,8 @@ impl<P> fmt::Debug for Pages<P> {
 }
 
 /// No list that anybody could use has more pages; one that makes up a new cursor each time would have no end.
-pub const MOST_PAGES: usize = 1000;
+pub const MAX_PAGES: usize = 1000;
 
 /// So many bytes the pages of a list may take before the last of them: two of the longest messages there are without other
 /// limits. A server decides how long each page is, but not how much memory all of them take.
-pub const MOST_LIST_BYTES: usize = 128 * 1024 * 1024;
+pub const MAX_LIST_BYTES: usize = 128 * 1024 * 1024;

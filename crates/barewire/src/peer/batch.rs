@@ -33,15 +33,15 @@ impl Batch {
         &mut self,
         method: impl Into<String>,
         params: impl Serialize,
-    ) -> Result<Pending<R>, CallError> {
+    ) -> Result<BatchedCall<R>, CallError> {
         self.add(OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
     }
 
     /// Adds a call with a timeout or progress of its own: one that [`Peer::call`](super::Peer::call) gave.
-    pub fn add<R: FromResult>(&mut self, call: OutgoingCall<R>) -> Result<Pending<R>, CallError> {
+    pub fn add<R: FromResult>(&mut self, call: OutgoingCall<R>) -> Result<BatchedCall<R>, CallError> {
         let (ask, waiting) = call.prepare()?;
         self.entries.push(Entry::Call(ask));
-        Ok(Pending { waiting, result: PhantomData })
+        Ok(BatchedCall { waiting, result: PhantomData })
     }
 
     /// Adds a notification.
@@ -81,12 +81,12 @@ impl Entry {
 
 /// A call that is part of a batch. Dropping it cancels it.
 #[must_use = "the answer comes when it is awaited"]
-pub struct Pending<R> {
+pub struct BatchedCall<R> {
     waiting: Waiting,
     result: PhantomData<fn() -> R>,
 }
 
-impl<R: FromResult> Future for Pending<R> {
+impl<R: FromResult> Future for BatchedCall<R> {
     type Output = Result<R, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -94,8 +94,8 @@ impl<R: FromResult> Future for Pending<R> {
     }
 }
 
-impl<R> std::fmt::Debug for Pending<R> {
+impl<R> std::fmt::Debug for BatchedCall<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pending").finish_non_exhaustive()
+        f.debug_struct("BatchedCall").finish_non_exhaustive()
     }
 }

@@ -159,9 +159,9 @@ pub trait MethodHandler<M>: Send + Sync + 'static {
 
 /// Tells a plain function from others.
 #[derive(Debug)]
-pub struct Function<P>(std::marker::PhantomData<P>);
+pub struct FunctionMarker<P>(std::marker::PhantomData<P>);
 
-impl<H, P, T, F> MethodHandler<Function<P>> for H
+impl<H, P, T, F> MethodHandler<FunctionMarker<P>> for H
 where
     H: Fn(Context, P) -> F + Send + Sync + 'static,
     P: FromParams,
@@ -188,9 +188,9 @@ pub struct Blocking<H> {
 
 /// Tells a blocking handler from others.
 #[derive(Debug)]
-pub struct OnThread<M>(std::marker::PhantomData<M>);
+pub struct BlockingMarker<M>(std::marker::PhantomData<M>);
 
-impl<H, M> MethodHandler<OnThread<M>> for Blocking<H>
+impl<H, M> MethodHandler<BlockingMarker<M>> for Blocking<H>
 where
     H: MethodHandler<M>,
     H::Params: Send + 'static,

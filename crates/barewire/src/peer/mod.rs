@@ -48,7 +48,7 @@ mod sniff;
 mod turn;
 mod work;
 
-pub use batch::{Batch, Pending};
+pub use batch::{Batch, BatchedCall};
 pub(crate) use call::shown;
 pub use call::{CallError, OutgoingCall};
 pub use closed::{Closed, Noise, Reason};
@@ -60,7 +60,7 @@ pub use context::{Cancellation, Context};
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
 pub use limits::ConnectionLimits;
-pub use methods::{Blocking, Function, MethodHandler, Methods, Next, OnThread};
+pub use methods::{Blocking, BlockingMarker, FunctionMarker, MethodHandler, Methods, Next};
 #[cfg(feature = "http")]
 pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};

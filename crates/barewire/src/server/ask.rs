@@ -21,15 +21,15 @@ use crate::schema::{self, Constraints, Form, form_of};
 
 /// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`ElicitForm`] with a schema of your own,
 /// [`Visit`], [`CreateMessageParams`] to ask the model, [`Roots`].
-pub trait Question: sealed::Asked {}
+pub trait Question: sealed::Askable {}
 
-impl<Q: sealed::Asked> Question for Q {}
+impl<Q: sealed::Askable> Question for Q {}
 
 pub(super) mod sealed {
     use super::*;
 
     /// What the engine needs to know of a question.
-    pub trait Asked: Send {
+    pub trait Askable: Send {
         /// What the answer is.
         type Answer: Send;
         /// The method that it is asked with.
@@ -103,7 +103,7 @@ impl<T: JsonSchema + DeserializeOwned> Elicit<T> {
     }
 }
 
-impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
+impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
     type Answer = T;
 
     fn method(&self) -> &'static str {
@@ -143,7 +143,7 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Asked for Elicit<T> {
 }
 
 /// A form whose schema is written by hand. The answer is the values, as they came: nothing but the handler checks them.
-impl sealed::Asked for ElicitForm {
+impl sealed::Askable for ElicitForm {
     type Answer = Object;
 
     fn method(&self) -> &'static str {
@@ -195,7 +195,7 @@ impl Visit {
     }
 }
 
-impl sealed::Asked for Visit {
+impl sealed::Askable for Visit {
     type Answer = ();
 
     fn method(&self) -> &'static str {
@@ -231,7 +231,7 @@ impl sealed::Asked for Visit {
 }
 
 /// The model behind the client is asked.
-impl sealed::Asked for CreateMessageParams {
+impl sealed::Askable for CreateMessageParams {
     type Answer = CreateMessageResult;
 
     fn method(&self) -> &'static str {
@@ -269,7 +269,7 @@ fn wants_tools(params: &CreateMessageParams) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Roots;
 
-impl sealed::Asked for Roots {
+impl sealed::Askable for Roots {
     type Answer = Vec<Root>;
 
     fn method(&self) -> &'static str {

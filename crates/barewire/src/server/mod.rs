@@ -183,9 +183,9 @@ impl Server {
 
     /// What changes the offer while it is served. With the first handle that is given out, clients are told that it may
     /// change.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> ServerHandle {
         self.registry.open();
-        Handle { registry: Arc::clone(&self.registry) }
+        ServerHandle { registry: Arc::clone(&self.registry) }
     }
 
     /// Serves stdin and stdout until the client closes them.
@@ -216,11 +216,11 @@ impl fmt::Debug for Server {
 
 /// Changes what a server offers while it is served. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Handle {
+pub struct ServerHandle {
     registry: Arc<Registry>,
 }
 
-impl Handle {
+impl ServerHandle {
     /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. One of the same name is replaced.
     pub fn add(&self, entry: impl Into<Entry>) {
         entry.into().add_to(&self.registry);

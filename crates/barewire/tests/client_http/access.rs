@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barewire::Failure;
-use barewire::client::http::{Answer, Challenge, Endpoint, OnChallenge, Secret};
+use barewire::client::http::{Challenge, ChallengeResponse, Endpoint, OnChallenge, Secret};
 use serde_json::json;
 
 use super::script::{Script, discovered};
 use super::{Log, quiet, soon};
 
 /// Gets a token when it is asked to.
-struct Login(Arc<AtomicUsize>, Answer);
+struct Login(Arc<AtomicUsize>, ChallengeResponse);
 
 impl OnChallenge for Login {
     fn challenged(
         &self,
         challenge: Challenge,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ChallengeResponse, Failure>> + Send + '_>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         assert_eq!(challenge.www_authenticate, ["Bearer realm=\"x\", scope=\"read\""]);
         let answer = self.1.clone();
@@ -33,7 +33,7 @@ async fn a_challenge_is_answered_once_for_each_request() {
     let asked = Arc::new(AtomicUsize::new(0));
     let log = Log::default();
     let mut script = Script::new().await;
-    let login = Login(Arc::clone(&asked), Answer::Retry(Secret::new("hunter2")));
+    let login = Login(Arc::clone(&asked), ChallengeResponse::Retry(Secret::new("hunter2")));
     let endpoint = Endpoint::new(script.url())
         .bearer(Secret::new("hunter1"))
         .header("X-Key", "hunter3")
@@ -68,7 +68,8 @@ async fn a_challenge_is_answered_once_for_each_request() {
 async fn what_was_said_stands_if_the_challenge_is_given_up() {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut script = Script::new().await;
-    let endpoint = Endpoint::new(script.url()).on_challenge(Login(Arc::clone(&asked), Answer::GiveUp));
+    let endpoint =
+        Endpoint::new(script.url()).on_challenge(Login(Arc::clone(&asked), ChallengeResponse::GiveUp));
     let server =
         async { script.post("server/discover").await.answer("401 Unauthorized", &[CHALLENGE], "").await };
     let (client, ()) = soon(async { tokio::join!(quiet().http(endpoint), server) }).await;

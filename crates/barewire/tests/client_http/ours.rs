@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use barewire::client::{Listen, ListenEnd, ServerNotification, accept};
 use barewire::proto::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
-use barewire::server::http::{HttpLimits, Stop};
+use barewire::server::http::{HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Progress, Resource, ToolError};
 use barewire::{Client, ClientError, Server};
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ fn server() -> Server {
 /// A server that listens.
 struct Up {
     url: String,
-    stop: Stop,
+    stop: StopHandle,
     running: JoinHandle<()>,
 }
 

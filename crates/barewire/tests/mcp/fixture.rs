@@ -10,7 +10,7 @@ use barewire::proto::mcp::{
     Revision, SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
-    Cache, Call, CompletionRequest, Elicit, Handle, Progress, Prompt, ProtocolError, Resource, Roots,
+    Cache, Call, CompletionRequest, Elicit, Progress, Prompt, ProtocolError, Resource, Roots, ServerHandle,
     Structured, Template, Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
@@ -358,7 +358,7 @@ fn changes(server: Server) -> Server {
         })
 }
 
-fn change(handle: &Handle) {
+fn change(handle: &ServerHandle) {
     handle.add(Tool::new("new", "Is new", || async { "new" }));
     handle.add(Prompt::new("new", "Is new", || async { "new" }));
     handle.add(Resource::text("note://new", "new", "New."));

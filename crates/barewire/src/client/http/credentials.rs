@@ -85,7 +85,7 @@ pub struct Challenge {
 
 /// What follows from a [`Challenge`].
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ChallengeResponse {
     /// The request is sent once more, with this token. What the server says then stands.
     Retry(Secret),
     /// What the server said stands.
@@ -102,5 +102,5 @@ pub trait OnChallenge: Send + Sync {
     fn challenged(
         &self,
         challenge: Challenge,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Result<ChallengeResponse, Failure>> + Send + '_>>;
 }

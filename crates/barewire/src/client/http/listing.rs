@@ -15,7 +15,7 @@ use super::events::Events;
 use super::failure::HttpFailure;
 use super::outgoing::{Outgoing, posted};
 use super::post::reading;
-use crate::client::pages::MOST_PAGES;
+use crate::client::pages::MAX_PAGES;
 use crate::log::quoted;
 use crate::peer::CallError;
 
@@ -28,7 +28,7 @@ impl Carrier {
         // One asks for all: who comes second finds what the first has learned.
         let _one = self.tools.listing.lock().await;
         let mut cursor = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             if let Some(known) = self.tools.find(tool) {
                 return known;
             }

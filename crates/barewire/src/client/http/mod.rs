@@ -16,7 +16,7 @@ mod tools;
 mod unasked;
 
 pub(super) use carrier::{Carrier, FAREWELL};
-pub use credentials::{Answer, Challenge, OnChallenge, Secret, TokenFuture, TokenProvider};
+pub use credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenFuture, TokenProvider};
 pub use endpoint::Endpoint;
 pub use failure::HttpFailure;
 pub use fetch::{DialedStream, Dialer, FetchError, RedirectError};

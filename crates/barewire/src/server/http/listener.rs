@@ -40,9 +40,9 @@ pub struct HttpListener {
 
 /// Ends a [`HttpListener`] that runs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Stop(HttpService);
+pub struct StopHandle(HttpService);
 
-impl Stop {
+impl StopHandle {
     /// Accepts nothing more, and lets what is under way finish.
     pub fn stop(&self) {
         self.0.close();
@@ -75,8 +75,8 @@ impl HttpListener {
     }
 
     /// What ends it.
-    pub fn stop(&self) -> Stop {
-        Stop(self.router.service.clone())
+    pub fn stop(&self) -> StopHandle {
+        StopHandle(self.router.service.clone())
     }
 
     /// Serves until [`Self::stop`] says so. Then it accepts nothing more, ends streams with what they have to say at the end,

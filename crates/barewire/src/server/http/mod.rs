@@ -52,7 +52,7 @@ pub use body::Body;
 pub use error::HttpError;
 pub use events::{EventStore, MemoryEvents, ReplayFuture};
 pub use limits::HttpLimits;
-pub use listener::{HttpListener, Stop};
+pub use listener::{HttpListener, StopHandle};
 pub use metadata::ProtectedResource;
 pub use service::{HttpService, ResponseFuture};
 

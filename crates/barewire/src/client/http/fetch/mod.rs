@@ -36,7 +36,7 @@ pub use redirect::RedirectError;
 pub(crate) use response::Response;
 pub(crate) use url::Url;
 
-use super::credentials::{Answer, Challenge, OnChallenge, Secret, TokenProvider};
+use super::credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenProvider};
 use super::endpoint::Endpoint;
 use crate::Failure;
 use crate::peer::shown;
@@ -134,8 +134,8 @@ impl Fetch {
             token,
         };
         match challenges.challenged(challenge).await.map_err(|failure| no_token(&failure))? {
-            Answer::GiveUp => Ok(response),
-            Answer::Retry(token) => {
+            ChallengeResponse::GiveUp => Ok(response),
+            ChallengeResponse::Retry(token) => {
                 drop(response);
                 self.within(patience, &asked, url, Some(&token)).await
             }

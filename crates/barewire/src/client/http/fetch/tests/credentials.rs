@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex};
 use super::net::{Server, answer, ok, redirect};
 use super::*;
 use crate::Failure;
-use crate::client::http::{Answer, Challenge, OnChallenge, Secret};
+use crate::client::http::{Challenge, ChallengeResponse, OnChallenge, Secret};
 
 /// Remembers what it was asked, and answers after a while.
 #[derive(Clone)]
 struct Judge {
-    answer: Answer,
+    answer: ChallengeResponse,
     takes: Duration,
     asked: Arc<Mutex<Vec<Challenge>>>,
 }
 
 impl Judge {
-    fn new(answer: Answer) -> Self {
+    fn new(answer: ChallengeResponse) -> Self {
         Self { answer, takes: Duration::ZERO, asked: Arc::default() }
     }
 }
@@ -27,7 +27,7 @@ impl OnChallenge for Judge {
     fn challenged(
         &self,
         challenge: Challenge,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ChallengeResponse, Failure>> + Send + '_>> {
         self.asked.lock().unwrap().push(challenge);
         Box::pin(async {
             tokio::time::sleep(self.takes).await;
@@ -54,7 +54,7 @@ async fn server_for(token: &'static str, status: &'static str) -> Server {
 async fn a_challenge_is_answered_and_the_request_sent_again_with_the_new_token() {
     for status in ["401 Unauthorized", "403 Forbidden"] {
         let server = server_for("new", status).await;
-        let judge = Judge::new(Answer::Retry("new".into()));
+        let judge = Judge::new(ChallengeResponse::Retry("new".into()));
         let endpoint = Endpoint::new(server.url("/mcp"))
             .no_proxy()
             .bearer(Secret::new("old"))
@@ -76,7 +76,7 @@ async fn a_challenge_is_answered_and_the_request_sent_again_with_the_new_token()
 #[tokio::test]
 async fn a_server_that_is_never_content_is_asked_twice_and_no_more() {
     let server = server_for("none", "401 Unauthorized").await;
-    let judge = Judge::new(Answer::Retry("new".into()));
+    let judge = Judge::new(ChallengeResponse::Retry("new".into()));
     let endpoint = Endpoint::new(server.url("/mcp")).no_proxy().on_challenge(judge.clone());
     let response = post(&fetch(&endpoint)).await.unwrap();
     assert_eq!(response.status, 401);
@@ -87,7 +87,8 @@ async fn a_server_that_is_never_content_is_asked_twice_and_no_more() {
 #[tokio::test]
 async fn whoever_gives_up_gets_what_the_server_said() {
     let server = server_for("none", "403 Forbidden").await;
-    let endpoint = Endpoint::new(server.url("/mcp")).no_proxy().on_challenge(Judge::new(Answer::GiveUp));
+    let endpoint =
+        Endpoint::new(server.url("/mcp")).no_proxy().on_challenge(Judge::new(ChallengeResponse::GiveUp));
     let mut response = post(&fetch(&endpoint)).await.unwrap();
     assert_eq!((response.status.as_u16(), response.text_up_to(100).await.as_str()), (403, "no"));
     assert_eq!(server.asked().len(), 1);
@@ -98,7 +99,7 @@ async fn a_stranger_is_given_no_token_however_it_asks() {
     let stranger = server_for("none", "401 Unauthorized").await;
     let to = stranger.url("/");
     let server = Server::answering(move |_| redirect(307, &to)).await;
-    let judge = Judge::new(Answer::Retry("new".into()));
+    let judge = Judge::new(ChallengeResponse::Retry("new".into()));
     let endpoint =
         Endpoint::new(server.url("/")).no_proxy().bearer(Secret::new("old")).on_challenge(judge.clone());
     assert_eq!(post(&fetch(&endpoint)).await.unwrap().status, 401);
@@ -109,7 +110,8 @@ async fn a_stranger_is_given_no_token_however_it_asks() {
 #[tokio::test]
 async fn the_time_of_a_user_who_logs_in_is_not_the_servers() {
     let server = server_for("new", "401 Unauthorized").await;
-    let judge = Judge { takes: Duration::from_millis(1500), ..Judge::new(Answer::Retry("new".into())) };
+    let judge =
+        Judge { takes: Duration::from_millis(1500), ..Judge::new(ChallengeResponse::Retry("new".into())) };
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy().on_challenge(judge));
     let patience = Some(Duration::from_secs(1));
     let response = fetch.send(Method::POST, fetch.url(), &headers(), Bytes::new(), patience).await.unwrap();
