@@ -58,7 +58,7 @@ impl Served {
         let handle = server.handle();
         let http = server.http().limits(limits).log_to(io::sink());
         let listener = http.bind("127.0.0.1:0").await.expect("a port");
-        let (addr, stop) = (listener.local_addr().expect("it listens"), listener.stop());
+        let (addr, stop) = (listener.local_addr().expect("it listens"), listener.stop_handle());
         Self { addr, handle, stop, running: tokio::spawn(listener.run()) }
     }
 

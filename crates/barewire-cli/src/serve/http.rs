@@ -61,7 +61,7 @@ async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Res
             _ = terminate.recv() => {}
         }
     };
-    let (stop, mut run) = (listener.stop(), pin!(listener.run()));
+    let (stop, mut run) = (listener.stop_handle(), pin!(listener.run()));
     tokio::select! {
         () = &mut run => {}
         () = signalled() => {

@@ -28,12 +28,12 @@ pub struct Pages<P> {
 }
 
 /// A page of a list.
-pub trait Page: sealed::Page {}
+pub trait Page: sealed::ListPage {}
 
-impl<P: sealed::Page> Page for P {}
+impl<P: sealed::ListPage> Page for P {}
 
 mod sealed {
-    pub trait Page: crate::peer::FromResult {
+    pub trait ListPage: crate::peer::FromResult {
         /// What is listed.
         type Item: Send + 'static;
         const METHOD: &'static str;
@@ -44,7 +44,7 @@ mod sealed {
 
 macro_rules! page {
     ($page:ty, $item:ty, $method:literal, $items:ident) => {
-        impl sealed::Page for $page {
+        impl sealed::ListPage for $page {
             type Item = $item;
             const METHOD: &'static str = $method;
 

@@ -74,12 +74,12 @@ impl HttpListener {
         }
     }
 
-    /// What ends it.
-    pub fn stop(&self) -> StopHandle {
+    /// A handle that ends it.
+    pub fn stop_handle(&self) -> StopHandle {
         StopHandle(self.router.service.clone())
     }
 
-    /// Serves until [`Self::stop`] says so. Then it accepts nothing more, ends streams with what they have to say at the end,
+    /// Serves until [`StopHandle::stop`] is called. Then it accepts nothing more, ends streams with what they have to say at the end,
     /// finishes what is in flight, and gives up what takes longer than its grace.
     pub async fn run(self) {
         let Self { tcp, router, framed } = self;
@@ -107,7 +107,7 @@ impl HttpListener {
 
     /// The same, until `stop` is ready.
     pub async fn run_until(self, stop: impl Future<Output = ()>) {
-        let told = self.stop();
+        let told = self.stop_handle();
         let (mut stop, mut run) = (pin!(stop), pin!(self.run()));
         let mut is_told = false;
         poll_fn(|context| {
