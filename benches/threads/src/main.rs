@@ -1,7 +1,7 @@
 //! The same server as `mcp-server` where somebody else has chosen the runtime: a thread for each processor.
 
 use barewire::Server;
-use barewire::peer::Closed;
+use barewire::peer::ConnectionEnd;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ struct Echo {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Closed> {
+async fn main() -> Result<(), ConnectionEnd> {
     Server::new("echo", "1.0.0")
         .tool("echo", "Say it back", |Echo { text }| async move { text })
         .serve_stdio()

@@ -1,7 +1,7 @@
 //! The least that a server of one tool is with barewire: what its documentation begins with.
 
 use barewire::Server;
-use barewire::peer::Closed;
+use barewire::peer::ConnectionEnd;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ struct Echo {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Closed> {
+async fn main() -> Result<(), ConnectionEnd> {
     Server::new("echo", "1.0.0")
         .tool("echo", "Say it back", |Echo { text }| async move { text })
         .serve_stdio()

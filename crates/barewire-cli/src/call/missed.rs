@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use barewire::client::ClientError;
 use barewire::client::http::HttpFailure;
-use barewire::peer::{CallError, Closed, Reason as End};
+use barewire::peer::{CallError, ConnectionEnd, EndReason};
 use barewire::transport::SpawnError;
 use barewire_proto::mcp::Revision;
 
@@ -187,7 +187,7 @@ impl Missed {
     }
 
     /// There is somebody, but they do not answer as a server of MCP does.
-    fn handshake(why: &ClientError, closed: &Closed, reach: &Reach) -> Self {
+    fn handshake(why: &ClientError, closed: &ConnectionEnd, reach: &Reach) -> Self {
         let mut what = match (why, reach.revision) {
             (ClientError::Refused { method, error }, _) => {
                 let message = shown(error.message.as_bytes(), LONGEST);
@@ -199,12 +199,12 @@ impl Missed {
             }
             _ => why.to_string(),
         };
-        if let Some(noise) = closed.noise() {
-            let (offset, begins) = (noise.offset, &noise.begins);
-            what = format!("{what}; it sent something that is no message, at byte {offset}: {begins}");
+        if let Some(stray) = closed.stray_output() {
+            let (offset, excerpt) = (stray.offset, &stray.excerpt);
+            what = format!("{what}; it sent something that is no message, at byte {offset}: {excerpt}");
         }
         // How a program ended that we have ended says nothing, but for what it had to say before.
-        let is_ours = matches!(closed.reason(), End::Shutdown);
+        let is_ours = matches!(closed.reason(), EndReason::Shutdown);
         if let Some(exit) = closed.exit().filter(|exit| !is_ours || !exit.stderr.trim().is_empty()) {
             what = format!("{what}; {exit}");
         }
@@ -234,10 +234,12 @@ impl Missed {
         Self { reason: Reason::BadAnswer, what, hint: None }
     }
 
-    fn closed(closed: &Closed) -> Self {
-        let (reason, hint) = match (closed.reason(), closed.noise()) {
-            (End::ContentLength, _) => (Reason::ContentLength, Some("--framing content-length speaks it")),
-            (_, Some(noise)) if noise.begins.starts_with("HTTP/") => {
+    fn closed(closed: &ConnectionEnd) -> Self {
+        let (reason, hint) = match (closed.reason(), closed.stray_output()) {
+            (EndReason::ContentLength, _) => {
+                (Reason::ContentLength, Some("--framing content-length speaks it"))
+            }
+            (_, Some(stray)) if stray.excerpt.starts_with("HTTP/") => {
                 (Reason::Closed, Some("it speaks HTTP: --url http://… asks it"))
             }
             (_, Some(_)) if closed.exit().is_some() => {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::ClientError;
 use super::answers::Answers;
 use super::params::{Members, Params, introduction};
-use crate::peer::{CallError, Closed, Peer, Raw};
+use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
 /// A server, as it describes itself. It may say anything: this is for people, and to know what can be asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub(super) enum Probed {
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a status of HTTP says more than that"))]
     Legacy(Option<CallError>),
     /// It has ended the connection.
-    Gone(Closed),
+    Gone(ConnectionEnd),
 }
 
 impl Opening {

@@ -9,7 +9,7 @@ use barewire_proto::rpc::{Code, ErrorObject};
 
 #[cfg(feature = "http")]
 use super::http::{FetchError, HttpFailure};
-use crate::peer::{CallError, Closed, shown};
+use crate::peer::{CallError, ConnectionEnd, shown};
 use crate::transport::SpawnError;
 
 /// Why a client could not connect, or a call has no result.
@@ -34,7 +34,7 @@ pub enum ClientError {
         /// Why not.
         why: Box<ClientError>,
         /// How it ended: what the server printed instead of messages, and what it complained about on stderr.
-        closed: Closed,
+        closed: ConnectionEnd,
     },
     /// Both sides speak MCP, but no revision of it that the other one speaks.
     Version {
@@ -65,7 +65,7 @@ pub enum ClientError {
         after: Option<Duration>,
     },
     /// The connection is over. If the server was a process of ours, it says how it ended and what it wrote to stderr.
-    Closed(Closed),
+    Closed(ConnectionEnd),
     /// The server ended again and again, and is not started any more.
     GaveUp {
         /// How often it was started.
@@ -126,7 +126,7 @@ impl ClientError {
     }
 
     /// No connection came about, and this is how it ended. What says enough by itself stays as it is.
-    pub(super) fn at_handshake(self, closed: Closed) -> Self {
+    pub(super) fn at_handshake(self, closed: ConnectionEnd) -> Self {
         match self {
             why @ (Self::Refused { .. } | Self::Fault { .. } | Self::TimedOut { .. }) => {
                 Self::Handshake { why: Box::new(why), closed }
@@ -154,7 +154,7 @@ impl ClientError {
     }
 
     /// How the connection ended, if that is why there is no result.
-    pub fn closed(&self) -> Option<&Closed> {
+    pub fn closed(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Closed(closed) | Self::Handshake { closed, .. } => Some(closed),
             Self::GaveUp { last, .. } => last.closed(),
@@ -175,9 +175,9 @@ impl fmt::Display for ClientError {
             },
             Self::Handshake { why, closed } => {
                 write!(f, "no connection with the server: {why}")?;
-                if let Some(noise) = closed.noise() {
-                    let (offset, begins) = (noise.offset, &noise.begins);
-                    write!(f, "; it sent something that is no message, at byte {offset}: {begins}")?;
+                if let Some(stray) = closed.stray_output() {
+                    let (offset, excerpt) = (stray.offset, &stray.excerpt);
+                    write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
                     f.write_str(" (stdout is for messages alone; all else belongs on stderr)")?;
                 }
                 match closed.exit() {

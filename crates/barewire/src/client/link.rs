@@ -27,7 +27,7 @@ use super::{ClientError, Shared};
 use crate::log::Log;
 #[cfg(feature = "http")]
 use crate::peer::Settings;
-use crate::peer::{Connection, ConnectionLimits, Peer, Reason};
+use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 
 /// A connection on which everything is agreed.
@@ -294,7 +294,7 @@ impl Shared {
             (Probed::Legacy(_), _) => self.initialize_or_probe(raw, opening).await,
             (Probed::Gone(closed), Opening::Unknown)
                 if self.source.can_start_again()
-                    && matches!(closed.reason(), Reason::Eof | Reason::Write(_)) =>
+                    && matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)) =>
             {
                 Err(Failed::AtProbe)
             }

@@ -67,7 +67,7 @@ pub use restart::Restart;
 
 use crate::Failure;
 use crate::log::Log;
-use crate::peer::Closed;
+use crate::peer::ConnectionEnd;
 use crate::transport::{Child, Transport};
 use builder::Settings;
 use link::{Link, Source};
@@ -174,7 +174,7 @@ impl Client {
 
     /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
     /// ends too. Gives how it ended.
-    pub async fn shutdown(&self) -> Closed {
+    pub async fn shutdown(&self) -> ConnectionEnd {
         let link = self.0.last_link();
         // Listens end by this, so that nobody waits for them.
         self.0.state.send_if_modified(|state| match state {

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::outlet::Exchange;
 use super::queue::{Ask, Command, OnProgress, Queue};
-use super::{Closed, FromResult, Raw};
+use super::{ConnectionEnd, FromResult, Raw};
 
 /// A call to the other side. It is sent when it is awaited.
 #[must_use = "nothing is sent until it is awaited"]
@@ -189,7 +189,7 @@ pub enum CallError {
     /// What carries the messages could not carry this one, or its answer. The connection goes on.
     Carrier(Arc<dyn std::error::Error + Send + Sync>),
     /// The connection is over.
-    Closed(Closed),
+    Closed(ConnectionEnd),
 }
 
 impl fmt::Display for CallError {

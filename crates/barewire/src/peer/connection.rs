@@ -16,7 +16,7 @@ use super::driver::Driver;
 use super::output::Output;
 use super::queue::Queue;
 use super::turn::Turn;
-use super::{Closed, ConnectionLimits, Methods, Peer, Service};
+use super::{ConnectionEnd, ConnectionLimits, Methods, Peer, Service};
 use crate::log::Log;
 use crate::transport::{Framing, Parts, Transport};
 
@@ -189,11 +189,11 @@ impl<T> fmt::Debug for Connection<T> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct Running(Driving);
 
-type Driving = Pin<Box<dyn Future<Output = Closed> + Send>>;
+type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;
 
 impl Future for Running {
     /// How it ended, if not as connections should.
-    type Output = Result<(), Closed>;
+    type Output = Result<(), ConnectionEnd>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.as_mut().poll(context).map(|closed| if closed.is_clean() { Ok(()) } else { Err(closed) })

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::outlet::Exchange;
 use super::queue::{Command, Queue};
 use super::turn::AnyCaller;
-use super::{CallError, Closed, OutgoingCall, Peer};
+use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
 
 /// The request or notification that is being handled, and the connection it came over.
 #[derive(Clone)]
@@ -206,7 +206,7 @@ impl Context {
     }
 
     /// Why the connection is over, if it is.
-    pub fn closed(&self) -> Option<&Closed> {
+    pub fn closed(&self) -> Option<&ConnectionEnd> {
         self.queue.closed()
     }
 }

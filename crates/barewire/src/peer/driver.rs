@@ -15,7 +15,7 @@ use super::outlet::Outlet;
 use super::output::Output;
 use super::sniff::{self, Verdict};
 use super::turn::{Turn, Wants, later};
-use super::{Closed, Reason};
+use super::{ConnectionEnd, EndReason};
 use crate::transport::{Exit, ExitFuture, Parts};
 
 /// Drives a connection.
@@ -50,7 +50,7 @@ pub(super) struct Driver<C, R, W> {
 
 /// The connection is about to end.
 struct End {
-    reason: Reason,
+    reason: EndReason,
     /// What is not finished by then is given up.
     until: Instant,
     /// It has been: nothing is left to do but write what was gathered, as long as it is taken.
@@ -88,7 +88,7 @@ where
     }
 
     /// Until the end.
-    pub(super) async fn run(mut self) -> Closed {
+    pub(super) async fn run(mut self) -> ConnectionEnd {
         let reason = poll_fn(|context| self.poll(context)).await;
         if let Some(writer) = &mut self.writer {
             // What is written is on its way; a writer that does not finish is not waited for.
@@ -118,7 +118,7 @@ where
     }
 
     /// Goes round until there is nothing left to do but wait.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<EndReason> {
         loop {
             if self.gave_up() {
                 self.write(context);
@@ -246,15 +246,15 @@ where
         self.turn.output.clear();
         self.turn.queue.room.close();
         self.turn.stop_handlers();
-        self.begin_end(Reason::Write(Arc::new(error)));
+        self.begin_end(EndReason::Write(Arc::new(error)));
     }
 
     /// From now on only what is in flight is finished.
-    fn begin_end(&mut self, reason: Reason) {
+    fn begin_end(&mut self, reason: EndReason) {
         self.turn.close(reason.clone());
         match &mut self.end {
             // Nothing is more of an end than that.
-            Some(end) if matches!(reason, Reason::Write(_)) => end.reason = reason,
+            Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
             None => self.end = Some(End { reason, until: later(Instant::now(), self.grace), gave_up: false }),
         }
@@ -270,11 +270,11 @@ where
     }
 
     /// Whether all is done that can be.
-    fn over(&mut self) -> Option<Reason> {
+    fn over(&mut self) -> Option<EndReason> {
         match self.turn.wants {
             Wants::More => {}
-            Wants::ContentLength => return Some(Reason::ContentLength),
-            Wants::Shutdown if self.end.is_none() => self.begin_end(Reason::Shutdown),
+            Wants::ContentLength => return Some(EndReason::ContentLength),
+            Wants::Shutdown if self.end.is_none() => self.begin_end(EndReason::Shutdown),
             Wants::Shutdown => {}
         }
         let end = self.end.as_ref()?;
@@ -290,7 +290,7 @@ where
     ///
     /// While nothing may be handled, a little is read ahead, for the sake of the end of the stream: whoever is gone must not
     /// be waited for because of what it sent before.
-    fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reason>> {
+    fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
@@ -312,7 +312,7 @@ where
             Poll::Ready(Err(error)) => {
                 // A peer that is killed resets what it has not read; to us that is its end.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
-                    return Poll::Ready(Err(Reason::Read(Arc::new(error))));
+                    return Poll::Ready(Err(EndReason::Read(Arc::new(error))));
                 }
             }
             Poll::Ready(Ok(())) => self.filled += buffer.filled().len(),
@@ -327,7 +327,7 @@ where
     }
 
     /// Keeps the beginning of the stream until it is clear what it is.
-    fn sniff(&mut self) -> Result<(), Reason> {
+    fn sniff(&mut self) -> Result<(), EndReason> {
         let Some(mut first) = self.first.take() else { return Ok(()) };
         first.extend_from_slice(&self.chunk[..self.filled]);
         self.filled = 0;
@@ -343,13 +343,13 @@ where
         Ok(())
     }
 
-    fn http(&mut self) -> Reason {
+    fn http(&mut self) -> EndReason {
         // Not a byte goes back: to whatever sent it, this port is closed.
         self.writer = None;
         self.turn.report(
             "closed without an answer: it begins with an HTTP request, and a web page may have sent it",
         );
-        Reason::Http
+        EndReason::Http
     }
 
     /// The last byte has come.
@@ -365,7 +365,7 @@ where
             self.filled = first.len();
             self.chunk = first;
         }
-        self.begin_end(Reason::Eof);
+        self.begin_end(EndReason::Eof);
     }
 
     /// Handles what the end of the stream completes, once everything before it has been handled.
@@ -380,13 +380,13 @@ where
         }
         // If there is more to learn of the other side's end, those who wait want to know it.
         if self.ending.is_none() {
-            let closed = self.turn.closed(Reason::Eof, None);
+            let closed = self.turn.closed(EndReason::Eof, None);
             self.turn.fail_calls(&closed);
         }
     }
 
     /// Waits for the next moment at which something is due. Ready if it is.
-    fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reason>> {
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if timer.deadline() != at {
@@ -403,7 +403,7 @@ where
                 self.turn.give_up();
                 match &mut self.end {
                     // Whoever asked, closed its half and reads gets its answers, however slowly it reads.
-                    Some(end) if matches!(reason, Reason::Eof) => {
+                    Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
                     }
@@ -432,15 +432,18 @@ where
         let limits = &self.turn.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
-            return self.stalled.map(|since| (later(since, grace), Due::Reason(Reason::WriteTimeout(grace))));
+            return self
+                .stalled
+                .map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
         }
         let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
         let stall = self.stalled.filter(|_| !self.turn.impatient).map(|since| (since + STALL, Due::Stall));
         let write = self.stalled.zip(limits.write_timeout);
-        let write = write.map(|(since, most)| (later(since, most), Due::Reason(Reason::WriteTimeout(most))));
+        let write =
+            write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));
         let idle = self.silent.zip(limits.idle_timeout);
-        let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(Reason::IdleTimeout(most))));
+        let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(EndReason::IdleTimeout(most))));
         let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
         [call, end, stall, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -451,9 +454,9 @@ enum Due {
     /// A call of ours has waited long enough.
     Call,
     /// The grace is over.
-    End(Reason),
+    End(EndReason),
     /// The connection is over.
-    Reason(Reason),
+    Reason(EndReason),
     /// The other side has taken nothing for a while.
     Stall,
     /// It has been quiet.

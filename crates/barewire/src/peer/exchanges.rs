@@ -21,7 +21,7 @@ use super::connection::Settings;
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
 use super::turn::{AnyCaller, Turn, Wants, later};
-use super::{CallError, Closed, Peer, Reason};
+use super::{CallError, ConnectionEnd, EndReason, Peer};
 
 /// A message that has come.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl<O: Outlet> Turn<O> {
 
     /// Begins nothing new, and tells handlers that would go on for ever.
     pub(crate) fn begin_end(&mut self) {
-        self.close(Reason::Shutdown);
+        self.close(EndReason::Shutdown);
     }
 
     /// Whether it is as if nothing had ever happened, and nobody is left who could say something through it.
@@ -192,7 +192,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 
     /// Ends at once: handlers are stopped, and all who wait are told.
-    pub(crate) fn end(&self, reason: Reason) {
+    pub(crate) fn end(&self, reason: EndReason) {
         self.put(Input::Do(Box::new(move |turn| {
             turn.give_up();
             drop(turn.finish(reason, None));
@@ -286,14 +286,14 @@ impl<O: Outlet + 'static> Exchanges<O> {
             later(Instant::now(), self.grace)
         });
         if turn.is_done() || Instant::now() >= end {
-            turn.finish(Reason::Shutdown, None);
+            turn.finish(EndReason::Shutdown, None);
             return None;
         }
         Some(call.map_or(end, |call| call.min(end)))
     }
 
     /// Does what time and handlers bring about, until the connection is over.
-    pub(crate) async fn drive(&self) -> Closed {
+    pub(crate) async fn drive(&self) -> ConnectionEnd {
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         poll_fn(|context| self.poll(context, &mut timer)).await;
         self.queue.ended().await

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::context::Incoming;
 use super::queue::{Command, Queue};
-use super::{Batch, CallError, Closed, OutgoingCall};
+use super::{Batch, CallError, ConnectionEnd, OutgoingCall};
 
 /// The other side of a connection. Cheap to clone; when the last clone of what [`Connection`](super::Connection) gave out
 /// is dropped, the connection shuts down.
@@ -58,13 +58,13 @@ impl Peer {
     /// Begins nothing new, waits for what is in flight in both directions as long as the connection's grace allows, writes
     /// what waits to be written, and ends. Gives how it ended. A handler that awaits this waits for itself, until the grace is
     /// over: let a task do it.
-    pub async fn shutdown(&self) -> Closed {
+    pub async fn shutdown(&self) -> ConnectionEnd {
         let _ = self.queue.push(Command::Shutdown);
         self.queue.ended().await
     }
 
     /// Waits for the end of the connection.
-    pub async fn closed(&self) -> Closed {
+    pub async fn closed(&self) -> ConnectionEnd {
         self.queue.ended().await
     }
 

@@ -30,8 +30,8 @@
 
 mod batch;
 mod call;
-mod closed;
 mod connection;
+mod connection_end;
 mod context;
 mod driver;
 #[cfg(feature = "http")]
@@ -51,10 +51,10 @@ mod work;
 pub use batch::{Batch, BatchedCall};
 pub(crate) use call::shown;
 pub use call::{CallError, OutgoingCall};
-pub use closed::{Closed, Noise, Reason};
 #[cfg(feature = "http")]
 pub(crate) use connection::Settings;
 pub use connection::{Connection, Running, Trace};
+pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};

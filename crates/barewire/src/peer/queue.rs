@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::context::Incoming;
 use super::outlet::Exchange;
-use super::{CallError, Closed, ConnectionLimits, Raw, Reason, Trace};
+use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
 
 /// What is shared between the driver of a connection and all who use it.
 pub(super) struct Queue {
@@ -24,7 +24,7 @@ pub(super) struct Queue {
     pub(super) share: usize,
     /// How many elements a batch of ours may have.
     pub(super) batch: usize,
-    closed: OnceLock<Closed>,
+    closed: OnceLock<ConnectionEnd>,
     ended: Notify,
     /// Nothing new is begun any more.
     closing: AtomicBool,
@@ -202,7 +202,7 @@ impl Queue {
     }
 
     /// Waits until `bytes` more may wait to be written; gives how many permits that took.
-    pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, Closed> {
+    pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, ConnectionEnd> {
         // What is larger than all there is takes all there is, and goes alone.
         let permits = bytes.clamp(1, self.share);
         let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
@@ -234,7 +234,7 @@ impl Queue {
     }
 
     /// The connection is over: nothing is taken any more, and everybody who waits is told.
-    pub(super) fn close(&self, closed: Closed) -> Vec<Command> {
+    pub(super) fn close(&self, closed: ConnectionEnd) -> Vec<Command> {
         let _ = self.closed.set(closed);
         let mut inner = self.lock();
         inner.over = true;
@@ -252,17 +252,17 @@ impl Queue {
     }
 
     /// Why the connection is over, if it is.
-    pub(super) fn closed(&self) -> Option<&Closed> {
+    pub(super) fn closed(&self) -> Option<&ConnectionEnd> {
         self.closed.get()
     }
 
     /// Why something could not be done.
-    pub(super) fn why(&self) -> Closed {
-        self.closed().cloned().unwrap_or_else(|| Closed::new(Reason::Shutdown, None, None))
+    pub(super) fn why(&self) -> ConnectionEnd {
+        self.closed().cloned().unwrap_or_else(|| ConnectionEnd::new(EndReason::Shutdown, None, None))
     }
 
     /// Waits for the end.
-    pub(super) async fn ended(&self) -> Closed {
+    pub(super) async fn ended(&self) -> ConnectionEnd {
         loop {
             let ended = self.ended.notified();
             if let Some(closed) = self.closed() {

@@ -75,7 +75,7 @@ use connection::{Calling, Connected, Side};
 use registry::{Kind, Registry};
 use settings::{Settings, Shared};
 
-use crate::peer::{Closed, Connection, Running};
+use crate::peer::{Connection, ConnectionEnd, Running};
 use crate::proto::session::Conventions;
 use crate::transport::Transport;
 
@@ -189,10 +189,10 @@ impl Server {
     }
 
     /// Serves stdin and stdout until the client closes them.
-    pub async fn serve_stdio(self) -> Result<(), Closed> {
+    pub async fn serve_stdio(self) -> Result<(), ConnectionEnd> {
         match crate::transport::stdio() {
             Ok(stdio) => self.serve(stdio).await,
-            Err(error) => Err(Closed::unopened(error)),
+            Err(error) => Err(ConnectionEnd::unopened(error)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, ConnectionLimits, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, EndReason, Raw};
 use barewire::transport::{Child, Stderr};
 
 use super::process::{Program, alone, cpu, lines, peak, rss};
@@ -108,7 +108,7 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         let began = Instant::now();
         let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
         let CallError::Closed(closed) = error else { panic!("{error}") };
-        assert!(matches!(closed.reason(), Reason::WriteTimeout(_)), "{closed:?}");
+        assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let (most, computed) = (peak(pid) - before, cpu(pid));
         assert!(most < 32 * 1024, "{most} KiB more");

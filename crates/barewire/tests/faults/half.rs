@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr, Transport, tcp, unix};
 
 use super::process::{Program, cpu_over, example, gone_within, lines, members};
@@ -127,7 +127,7 @@ async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_t
     there.write_all(&request(0, 64)).expect("it reads");
     let ended = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
     assert!(
-        matches!(ended.reason(), Reason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe),
+        matches!(ended.reason(), EndReason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe),
         "{ended}"
     );
 }
@@ -144,7 +144,10 @@ async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended()
     let peer = Connection::new(process).log_to(io::sink()).spawn();
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
-    assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), Reason::Eof)), "{error}");
+    assert!(
+        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Eof)),
+        "{error}"
+    );
     assert!(began.elapsed() < 5 * A_SECOND);
     let exit = soon("the end", peer.closed()).await.exit().cloned().expect("a child");
     assert!(exit.by_us && exit.signal == Some(15), "{exit}");
@@ -162,7 +165,7 @@ async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_i
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
     let CallError::Closed(closed) = error else { panic!("{error}") };
-    assert!(matches!(closed.reason(), Reason::Write(_)), "{closed:?}");
+    assert!(matches!(closed.reason(), EndReason::Write(_)), "{closed:?}");
     assert!(began.elapsed() < 5 * A_SECOND);
     gone_within(A_SECOND, || members(pid));
 }

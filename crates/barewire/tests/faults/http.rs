@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use barewire::peer::{Closed, Connection, Context, Methods, Raw, Reason};
+use barewire::peer::{Connection, ConnectionEnd, Context, EndReason, Methods, Raw};
 use barewire::transport::{Framing, Transport, tcp, unix};
 
 use super::soon;
@@ -51,7 +51,7 @@ fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
     back
 }
 
-async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> Closed {
+async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> ConnectionEnd {
     let connection = Connection::new(transport).methods(counting(ran)).log_to(io::sink());
     soon("the end", connection.run()).await.expect_err("it is no peer")
 }
@@ -75,7 +75,7 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
                 send(UnixStream::connect(to).expect("it listens"), &sent, piece)
             });
             let ended = serve(local.accept().await.framing(framing), &ran).await;
-            assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+            assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
             assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
 
             let client = tokio::task::spawn_blocking(move || {
@@ -84,7 +84,7 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
                 send(socket, &text, piece)
             });
             let ended = serve(port.accept().await.framing(framing), &ran).await;
-            assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+            assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
             assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
         }
     }
@@ -130,7 +130,7 @@ async fn curl_gets_nothing() {
         // A curl without HTTP/2 does not even connect.
         if let Ok(accepted) = accepted {
             let ended = serve(accepted, &ran).await;
-            assert!(matches!(ended.reason(), Reason::Http), "{version}: {ended}");
+            assert!(matches!(ended.reason(), EndReason::Http), "{version}: {ended}");
         }
         let done = soon("curl", client).await.expect("no panic");
         assert_eq!((done.status.success(), &done.stdout[..]), (false, &b""[..]), "{version}: {done:?}");
@@ -152,6 +152,6 @@ async fn a_request_line_that_breaks_off_is_not_answered_either() {
         back
     });
     let ended = serve(port.accept().await, &ran).await;
-    assert!(matches!(ended.reason(), Reason::Http), "{ended}");
+    assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
     assert_eq!(soon("the client", client).await.expect("no panic"), b"");
 }

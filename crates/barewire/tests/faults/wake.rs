@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr, memory};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -129,7 +129,7 @@ fn every_call_ends_whatever_the_others_do() {
                     for closed in [a, b] {
                         let reason = closed.reason();
                         assert!(
-                            matches!(reason, Reason::Shutdown | Reason::Eof | Reason::Write(_)),
+                            matches!(reason, EndReason::Shutdown | EndReason::Eof | EndReason::Write(_)),
                             "{closed}"
                         );
                     }
@@ -149,7 +149,7 @@ async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     there.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"large"}"#).await.expect("memory");
     let ended = soon("the write timeout", running).await.expect("no panic").expect_err("nobody reads");
-    assert!(matches!(ended.reason(), Reason::WriteTimeout(_)), "{ended}");
+    assert!(matches!(ended.reason(), EndReason::WriteTimeout(_)), "{ended}");
 }
 
 /// Handlers that never wait, asked for without a pause, leave the thread to others.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Log, by_hand, line, say, seconds};
 use barewire::Failure;
-use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::memory;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -44,7 +44,7 @@ async fn every_pending_call_ends_with_an_error_that_says_why() {
         assert!(matches!(&error, CallError::Closed(_)), "{error}");
     }
     let closed = peer.closed().await;
-    assert!(matches!(closed.reason(), Reason::Eof | Reason::Write(_)), "{closed}");
+    assert!(matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)), "{closed}");
     let late = peer.call::<Raw>("m", ()).await.expect_err("it is over");
     assert_eq!(late.to_string(), closed.to_string());
     assert!(peer.notify("m", ()).await.is_err());
@@ -73,7 +73,7 @@ async fn shutdown_finishes_what_is_in_flight_both_ways_and_begins_nothing_new() 
     assert_eq!(call.await.expect("no panic").expect("in time"), 5);
     assert_eq!(line(&mut raw).await["result"], "done");
     assert_eq!(raw.recv_line().await.expect("memory"), None);
-    assert!(matches!(shutdown.await.expect("no panic").reason(), Reason::Shutdown));
+    assert!(matches!(shutdown.await.expect("no panic").reason(), EndReason::Shutdown));
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn dropping_the_last_peer_shuts_down_and_dropping_the_driver_fails_the_cal
     running.abort();
     let error = call.await.expect("no panic").expect_err("nobody drives it");
     assert!(
-        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), Reason::Abandoned)),
+        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Abandoned)),
         "{error}"
     );
 }
@@ -132,8 +132,8 @@ async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_open
     assert_eq!(line(&mut raw).await["id"], 7, "the banner is not answered, the request is");
     raw.close_write();
     let closed = peer.closed().await;
-    let noise = closed.noise().expect("it sent no message at all");
-    assert_eq!((noise.offset, noise.begins.as_str()), (0, r"\x1b[31mServer listening"));
+    let stray = closed.stray_output().expect("it sent no message at all");
+    assert_eq!((stray.offset, stray.excerpt.as_str()), (0, r"\x1b[31mServer listening"));
     let log = log.text();
     assert_eq!(log.lines().count(), 2, "{log}");
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Log, line, pair, say, seconds};
 use barewire::Failure;
-use barewire::peer::{CallError, Connection, ConnectionLimits, Context, Methods, Raw, Reason};
+use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::memory;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -245,7 +245,7 @@ async fn a_side_that_never_reads_ends_with_the_write_timeout() {
     };
     let (ended, ()) = tokio::join!(running, flood);
     let closed = ended.expect("no panic").expect_err("it is no clean end");
-    assert!(matches!(closed.reason(), Reason::WriteTimeout(_)), "{closed}");
+    assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed}");
     assert_eq!(began.elapsed(), seconds(7));
 }
 
@@ -265,7 +265,7 @@ async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
     assert_eq!(began.elapsed(), seconds(60), "it is not idle while something is in flight");
     let closed = running.await.expect("no panic").expect_err("no clean end");
     assert_eq!(began.elapsed(), seconds(65), "the answer was not the end");
-    assert!(matches!(closed.reason(), Reason::IdleTimeout(_)), "{closed}");
+    assert!(matches!(closed.reason(), EndReason::IdleTimeout(_)), "{closed}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use super::events::Events;
 use super::failure::{HttpFailure, origin};
 use super::fetch::FetchError;
 use super::post::reading;
-use crate::peer::Reason;
+use crate::peer::EndReason;
 
 impl Carrier {
     /// Opens the stream, and waits until it says where messages are to be sent. From then on they are sent there.
@@ -64,10 +64,10 @@ pub(super) async fn listen(carrier: &Carrier, mut events: Events) {
             Ok(Some(Ok(event))) if event.is_message() => carrier.deliver(event.data).await,
             Ok(Some(Ok(_))) => {}
             Ok(Some(Err(error))) => drop(carrier.skipped(&events.response, &error)),
-            Ok(None) => break Reason::Eof,
+            Ok(None) => break EndReason::Eof,
             Err(error) => {
                 let why = format!("{} ({error})", origin(&events.response));
-                break Reason::Read(std::sync::Arc::new(std::io::Error::other(why)));
+                break EndReason::Read(std::sync::Arc::new(std::io::Error::other(why)));
             }
         }
     };

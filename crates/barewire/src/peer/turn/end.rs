@@ -6,14 +6,14 @@ use barewire_proto::session::{Event, Refusal};
 
 use super::{Held, Place, Turn};
 use crate::peer::outlet::Outlet;
-use crate::peer::{CallError, Closed, Reason};
+use crate::peer::{CallError, ConnectionEnd, EndReason};
 use crate::transport::Exit;
 
 impl<O: Outlet> Turn<O> {
     /// Nothing new is begun from now on, for this reason.
-    pub(in crate::peer) fn close(&mut self, reason: Reason) {
+    pub(in crate::peer) fn close(&mut self, reason: EndReason) {
         self.session.step(match reason {
-            Reason::Eof => Event::Eof,
+            EndReason::Eof => Event::Eof,
             _ => Event::Close,
         });
         self.closing.get_or_insert(reason);
@@ -21,7 +21,7 @@ impl<O: Outlet> Turn<O> {
     }
 
     /// Tells all who wait for an answer of the other side that none will come.
-    pub(in crate::peer) fn fail_calls(&mut self, closed: &Closed) {
+    pub(in crate::peer) fn fail_calls(&mut self, closed: &ConnectionEnd) {
         for (call, caller) in std::mem::take(&mut self.callers) {
             self.session.step(Event::Forget(call));
             let _ = caller.answer.send(Err(CallError::Closed(closed.clone())));
@@ -34,7 +34,7 @@ impl<O: Outlet> Turn<O> {
     /// Stops the handlers that are still at it, and tells those who wait for them.
     pub(in crate::peer) fn give_up(&mut self) {
         self.stop_handlers();
-        self.close(Reason::Shutdown);
+        self.close(EndReason::Shutdown);
         let running = std::mem::take(&mut self.running).into_values().map(|it| (it.reply, it.place));
         let parked = std::mem::take(&mut self.parked).into_iter().filter_map(|it| {
             match parse(&it.frame, self.limits.depth) {
@@ -58,12 +58,12 @@ impl<O: Outlet> Turn<O> {
     }
 
     /// How the connection ended, and what the other side sent if it never sent a message.
-    pub(in crate::peer) fn closed(&self, reason: Reason, exit: Option<Exit>) -> Closed {
-        Closed::new(reason, self.noise.clone().filter(|_| !self.heard), exit)
+    pub(in crate::peer) fn closed(&self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
+        ConnectionEnd::new(reason, self.stray.clone().filter(|_| !self.heard), exit)
     }
 
     /// It is over: everybody is told.
-    pub(in crate::peer) fn finish(&mut self, reason: Reason, exit: Option<Exit>) -> Closed {
+    pub(in crate::peer) fn finish(&mut self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
         let closed = self.closed(reason, exit);
         self.stop_handlers();
         // First, so that whoever is told and asks again sees that it is over.
@@ -94,6 +94,6 @@ impl<O> Drop for Turn<O> {
             return;
         }
         self.stop_handlers();
-        drop(self.queue.close(Closed::new(Reason::Abandoned, None, None)));
+        drop(self.queue.close(ConnectionEnd::new(EndReason::Abandoned, None, None)));
     }
 }

@@ -25,7 +25,7 @@ use super::connection::Settings;
 use super::context::Incoming;
 use super::outlet::{Exchange, Outlet, Sent};
 use super::queue::{Command, OnProgress, Queue};
-use super::{CallError, ConnectionLimits, Noise, Raw, Reason, Service, Trace};
+use super::{CallError, ConnectionLimits, EndReason, Raw, Service, StrayOutput, Trace};
 use crate::log::Log;
 use batch::Group;
 
@@ -59,9 +59,9 @@ pub(crate) struct Turn<O> {
     commands: Vec<Command>,
     /// A message has come.
     heard: bool,
-    noise: Option<Noise>,
+    stray: Option<StrayOutput>,
     /// Why nothing new is begun any more.
-    pub(super) closing: Option<Reason>,
+    pub(super) closing: Option<EndReason>,
     /// Whoever called after the other side's end, to be told how it ended.
     too_late: Vec<oneshot::Sender<Result<Raw, CallError>>>,
     /// The transport will know more of that.
@@ -187,7 +187,7 @@ impl<O: Outlet> Turn<O> {
             impatient: false,
             commands: Vec::new(),
             heard: false,
-            noise: None,
+            stray: None,
             wants: Wants::More,
             began: Instant::now(),
             watch: std::time::Instant::now(),

@@ -6,7 +6,7 @@ use barewire_proto::session::{BatchId, CallId, Effect, Event};
 use super::{Caller, Running, Turn, Wants};
 use crate::peer::outlet::{Exchange, Outlet, Sent};
 use crate::peer::queue::{Ask, Command, Entry};
-use crate::peer::{CallError, Raw, Reason};
+use crate::peer::{CallError, EndReason, Raw};
 
 impl<O: Outlet> Turn<O> {
     /// Does what others have put into the queue.
@@ -113,9 +113,9 @@ impl<O: Outlet> Turn<O> {
         }
         let now = self.now();
         let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
-            match self.closing.clone().unwrap_or(Reason::Shutdown) {
+            match self.closing.clone().unwrap_or(EndReason::Shutdown) {
                 // There is more to learn of the other side's end, and whoever asks wants to know it.
-                Reason::Eof | Reason::Write(_) if self.has_ending => self.too_late.push(answer),
+                EndReason::Eof | EndReason::Write(_) if self.has_ending => self.too_late.push(answer),
                 reason => {
                     let _ = answer.send(Err(CallError::Closed(self.closed(reason, None))));
                 }

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::outlet::{Outlet, Sent};
 use crate::peer::queue::OnProgress;
-use crate::peer::{CallError, Noise, Raw};
+use crate::peer::{CallError, Raw, StrayOutput};
 
 impl<O: Outlet> Turn<O> {
     /// Handles one frame.
@@ -140,10 +140,10 @@ impl<O: Outlet> Turn<O> {
 
     /// Keeps what the other side began with, if that was no message.
     fn note(&mut self, offset: u64, bytes: &[u8]) {
-        if self.heard || self.noise.is_some() {
+        if self.heard || self.stray.is_some() {
             return;
         }
-        self.noise = Some(Noise { offset, begins: quoted(bytes) });
+        self.stray = Some(StrayOutput { offset, excerpt: quoted(bytes) });
         let header = bytes.get(..CONTENT_LENGTH.len());
         if !self.answer_unreadable && header.is_some_and(|it| it.eq_ignore_ascii_case(CONTENT_LENGTH)) {
             self.wants = Wants::ContentLength;

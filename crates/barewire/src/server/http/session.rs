@@ -19,7 +19,7 @@ use super::body::{KeepAlive, event};
 use super::counter::Counted;
 use super::endpoint::Endpoint;
 use super::mailbox::{First, Kept, Mailbox, Mailboxes, Next, Sorter, UNASKED};
-use crate::peer::{AnyCaller, Delivery, Exchange, Exchanges, Reason, later};
+use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
 use crate::until::until;
 
 /// All sessions of a server.
@@ -141,7 +141,7 @@ impl Session {
 
     /// Ends it at once.
     pub(super) fn end(&self) {
-        self.exchanges.end(Reason::Shutdown);
+        self.exchanges.end(EndReason::Shutdown);
         self.boxes.finish();
     }
 

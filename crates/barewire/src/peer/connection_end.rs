@@ -10,18 +10,18 @@ use crate::transport::Exit;
 /// How a connection ended, and all that is known of the other side's part in it. Cheap to clone: everybody who waits for
 /// something is told.
 #[derive(Clone)]
-pub struct Closed(Arc<How>);
+pub struct ConnectionEnd(Arc<How>);
 
 struct How {
-    reason: Reason,
-    noise: Option<Noise>,
+    reason: EndReason,
+    stray_output: Option<StrayOutput>,
     exit: Option<Exit>,
 }
 
-/// What ended a connection.
+/// The event that ended a connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum EndReason {
     /// The other side sent its last byte.
     Eof,
     /// We were told to, by [`Peer::shutdown`](super::Peer::shutdown) or because nobody holds the peer any more.
@@ -42,34 +42,34 @@ pub enum Reason {
     Abandoned,
 }
 
-/// Something that is no message.
+/// Output of the other side that is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Noise {
-    /// Where it stands in the stream.
+pub struct StrayOutput {
+    /// Its byte offset in the stream.
     pub offset: u64,
-    /// How it begins, escaped.
-    pub begins: String,
+    /// Its beginning, escaped.
+    pub excerpt: String,
 }
 
-impl Closed {
+impl ConnectionEnd {
     /// It never began: there is nothing to read from.
     pub(crate) fn unopened(error: std::io::Error) -> Self {
-        Self::new(Reason::Read(Arc::new(error)), None, None)
+        Self::new(EndReason::Read(Arc::new(error)), None, None)
     }
 
-    pub(super) fn new(reason: Reason, noise: Option<Noise>, exit: Option<Exit>) -> Self {
-        Self(Arc::new(How { reason, noise, exit }))
+    pub(super) fn new(reason: EndReason, stray_output: Option<StrayOutput>, exit: Option<Exit>) -> Self {
+        Self(Arc::new(How { reason, stray_output, exit }))
     }
 
-    /// What ended it.
-    pub fn reason(&self) -> &Reason {
+    /// The event that ended it.
+    pub fn reason(&self) -> &EndReason {
         &self.0.reason
     }
 
     /// The first thing the other side sent that is no message, if it never sent one.
-    pub fn noise(&self) -> Option<&Noise> {
-        self.0.noise.as_ref()
+    pub fn stray_output(&self) -> Option<&StrayOutput> {
+        self.0.stray_output.as_ref()
     }
 
     /// How the process on the other side ended, if it was ours.
@@ -81,28 +81,31 @@ impl Closed {
     pub fn is_clean(&self) -> bool {
         let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
         match self.reason() {
-            Reason::Shutdown => true,
-            Reason::Eof => exit_is_clean,
+            EndReason::Shutdown => true,
+            EndReason::Eof => exit_is_clean,
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Closed {
+impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.exit(), self.reason()) {
-            (Some(exit), Reason::Eof | Reason::Read(_) | Reason::Write(_)) if !exit.by_us => exit.fmt(f)?,
+            (Some(exit), EndReason::Eof | EndReason::Read(_) | EndReason::Write(_)) if !exit.by_us => {
+                exit.fmt(f)?
+            }
             _ => self.reason().fmt(f)?,
         }
-        if let (Some(noise), false) = (self.noise(), matches!(self.reason(), Reason::ContentLength)) {
-            let Noise { offset, begins } = noise;
-            write!(f, "; it sent something that is no message, at byte {offset}: {begins}")?;
+        if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength))
+        {
+            let StrayOutput { offset, excerpt } = stray;
+            write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Eof => f.write_str("the other side closed the connection"),
@@ -121,10 +124,10 @@ impl fmt::Display for Reason {
 }
 
 /// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
-impl fmt::Debug for Closed {
+impl fmt::Debug for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for ConnectionEnd {}
