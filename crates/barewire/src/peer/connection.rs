@@ -12,10 +12,10 @@ use barewire_proto::frame::{ContentLength, Lines};
 use barewire_proto::rpc::Params;
 use barewire_proto::session::Conventions;
 
+use super::dispatch::Dispatcher;
 use super::driver::Driver;
 use super::output::Output;
 use super::queue::Queue;
-use super::turn::Turn;
 use super::{ConnectionEnd, ConnectionLimits, Methods, Peer, Service};
 use crate::log::Log;
 use crate::transport::{Framing, Parts, Transport};
@@ -175,8 +175,8 @@ where
     W: tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let grace = settings.grace;
-    let turn = Turn::new(Output::<C>::default(), settings, Arc::clone(queue));
-    Box::pin(Driver::new(codec, parts, turn, grace).run())
+    let dispatcher = Dispatcher::new(Output::<C>::default(), settings, Arc::clone(queue));
+    Box::pin(Driver::new(codec, parts, dispatcher, grace).run())
 }
 
 impl<T> fmt::Debug for Connection<T> {

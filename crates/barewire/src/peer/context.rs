@@ -11,9 +11,9 @@ use barewire_proto::session::Progress;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::dispatch::AnyCaller;
 use super::outlet::Exchange;
 use super::queue::{Command, Queue};
-use super::turn::AnyCaller;
 use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
 
 /// The request or notification that is being handled, and the connection it came over.

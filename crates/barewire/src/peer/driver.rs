@@ -1,4 +1,4 @@
-//! The loop that owns a connection's two halves: bytes in, frames to [`Turn`], answers out, and the time.
+//! The loop that owns a connection's two halves: bytes in, frames to [`Dispatcher`], answers out, and the time.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -11,16 +11,16 @@ use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::dispatch::{Dispatcher, Wants, later};
 use super::outlet::Outlet;
 use super::output::Output;
 use super::sniff::{self, Verdict};
-use super::turn::{Turn, Wants, later};
 use super::{ConnectionEnd, EndReason};
 use crate::transport::{Exit, ExitFuture, Parts};
 
 /// Drives a connection.
 pub(super) struct Driver<C, R, W> {
-    turn: Turn<Output<C>>,
+    dispatcher: Dispatcher<Output<C>>,
     codec: C,
     /// `None` once the other side has sent its last byte.
     reader: Option<R>,
@@ -63,11 +63,16 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(codec: C, parts: Parts<R, W>, mut turn: Turn<Output<C>>, grace: Duration) -> Self {
+    pub(super) fn new(
+        codec: C,
+        parts: Parts<R, W>,
+        mut dispatcher: Dispatcher<Output<C>>,
+        grace: Duration,
+    ) -> Self {
         let Parts { reader, writer, open_to_all, ending, .. } = parts;
-        turn.has_ending = ending.is_some();
+        dispatcher.has_ending = ending.is_some();
         Self {
-            turn,
+            dispatcher,
             codec,
             reader: Some(reader),
             used_up: false,
@@ -100,7 +105,7 @@ where
             Some(mut ending) => poll_fn(|context| self.linger(context, &mut ending)).await,
             None => None,
         };
-        self.turn.finish(reason, exit)
+        self.dispatcher.finish(reason, exit)
     }
 
     /// Waits for the end of a process. What it says until then goes nowhere, but it can be said: a program that is told to
@@ -131,21 +136,24 @@ where
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            self.turn.take_commands();
-            self.turn.start_waiting();
+            self.dispatcher.take_commands();
+            self.dispatcher.start_waiting();
             let more = self.handle();
             self.write(context);
             if let Some(reason) = self.over() {
                 return Poll::Ready(reason);
             }
             // Others on this thread have waited long enough: handlers that are tasks, other connections, the time.
-            if more && self.turn.watched() > LONG {
+            if more && self.dispatcher.watched() > LONG {
                 // Wakes us once they have had it.
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
             // What can be done now is done now, whatever made it possible: nobody would wake us for it.
-            if more || self.turn.can_start() || (self.taken < self.filled && !self.turn.is_blocked()) {
+            if more
+                || self.dispatcher.can_start()
+                || (self.taken < self.filled && !self.dispatcher.is_blocked())
+            {
                 continue;
             }
             // The frame that was given out last is handled, and may have been a large one.
@@ -157,12 +165,12 @@ where
                 Poll::Ready(Err(reason)) => return Poll::Ready(reason),
                 Poll::Pending => {}
             }
-            if self.turn.queue.poll(context).is_ready() {
+            if self.dispatcher.queue.poll(context).is_ready() {
                 continue;
             }
-            let is_large = self.turn.output.capacity() + self.codec.capacity() > KEEP;
+            let is_large = self.dispatcher.output.capacity() + self.codec.capacity() > KEEP;
             self.quiet = is_large.then(Instant::now);
-            if self.turn.limits.idle_timeout.is_some() {
+            if self.dispatcher.limits.idle_timeout.is_some() {
                 self.silent = self.is_idle().then(|| self.silent.unwrap_or_else(Instant::now));
             }
             match self.wait(context) {
@@ -180,9 +188,9 @@ where
             self.finish();
             return false;
         }
-        self.turn.start_watch();
+        self.dispatcher.start_watch();
         for _ in 0..FRAMES {
-            if self.turn.is_blocked() || self.turn.wants == Wants::ContentLength {
+            if self.dispatcher.is_blocked() || self.dispatcher.wants == Wants::ContentLength {
                 return false;
             }
             let mut input = &self.chunk[self.taken..self.filled];
@@ -192,8 +200,8 @@ where
                 self.finish();
                 return false;
             };
-            self.turn.frame(frame);
-            if self.turn.output.len() >= MUCH || self.turn.watched() > LONG {
+            self.dispatcher.frame(frame);
+            if self.dispatcher.output.len() >= MUCH || self.dispatcher.watched() > LONG {
                 break;
             }
         }
@@ -203,24 +211,24 @@ where
     /// Writes what waits, as far as it is taken.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
-            self.turn.output.clear();
+            self.dispatcher.output.clear();
             return;
         };
-        if self.turn.output.is_empty() && self.flushed {
+        if self.dispatcher.output.is_empty() && self.flushed {
             return;
         }
-        let queue = Arc::clone(&self.turn.queue);
-        let wrote = match self.turn.output.poll_write(context, writer, &queue.room) {
+        let queue = Arc::clone(&self.dispatcher.queue);
+        let wrote = match self.dispatcher.output.poll_write(context, writer, &queue.room) {
             Poll::Ready(Ok(0)) | Poll::Pending => Ok(()),
             Poll::Ready(Ok(_)) => {
-                (self.flushed, self.stalled, self.turn.impatient) = (false, None, false);
+                (self.flushed, self.stalled, self.dispatcher.impatient) = (false, None, false);
                 Ok(())
             }
             Poll::Ready(Err(error)) => Err(error),
         };
         let flushed = wrote.and_then(|()| {
             if !self.flushed
-                && self.turn.output.is_empty()
+                && self.dispatcher.output.is_empty()
                 && let Poll::Ready(flushed) = Pin::new(writer).poll_flush(context)
             {
                 flushed?;
@@ -230,7 +238,7 @@ where
         });
         if let Err(error) = flushed {
             self.unwritable(error);
-        } else if self.flushed && self.turn.output.is_empty() {
+        } else if self.flushed && self.dispatcher.output.is_empty() {
             self.stalled = None;
         } else {
             // Also if it took something: it may be the last that it takes.
@@ -243,15 +251,15 @@ where
         self.writer = None;
         self.flushed = true;
         self.stalled = None;
-        self.turn.output.clear();
-        self.turn.queue.room.close();
-        self.turn.stop_handlers();
+        self.dispatcher.output.clear();
+        self.dispatcher.queue.room.close();
+        self.dispatcher.stop_handlers();
         self.begin_end(EndReason::Write(Arc::new(error)));
     }
 
     /// From now on only what is in flight is finished.
     fn begin_end(&mut self, reason: EndReason) {
-        self.turn.close(reason.clone());
+        self.dispatcher.close(reason.clone());
         match &mut self.end {
             // Nothing is more of an end than that.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
@@ -262,7 +270,10 @@ where
 
     /// Whether nothing is in flight either way.
     fn is_idle(&self) -> bool {
-        self.turn.is_idle() && !self.turn.session.is_waiting() && self.turn.output.is_empty() && self.flushed
+        self.dispatcher.is_idle()
+            && !self.dispatcher.session.is_waiting()
+            && self.dispatcher.output.is_empty()
+            && self.flushed
     }
 
     fn gave_up(&self) -> bool {
@@ -271,7 +282,7 @@ where
 
     /// Whether all is done that can be.
     fn over(&mut self) -> Option<EndReason> {
-        match self.turn.wants {
+        match self.dispatcher.wants {
             Wants::More => {}
             Wants::ContentLength => return Some(EndReason::ContentLength),
             Wants::Shutdown if self.end.is_none() => self.begin_end(EndReason::Shutdown),
@@ -280,9 +291,9 @@ where
         let end = self.end.as_ref()?;
         // Answers to our calls can come only while there is something to read.
         let read = self.reader.is_some() || self.used_up;
-        let answered = self.used_up || !self.turn.session.is_waiting();
-        let answers = self.writer.is_none() || self.turn.is_idle();
-        let written = self.writer.is_none() || (self.turn.output.is_empty() && self.flushed);
+        let answered = self.used_up || !self.dispatcher.session.is_waiting();
+        let answers = self.writer.is_none() || self.dispatcher.is_idle();
+        let written = self.writer.is_none() || (self.dispatcher.output.is_empty() && self.flushed);
         (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
     }
 
@@ -297,7 +308,7 @@ where
             if self.chunk.len() > READ {
                 self.chunk = vec![0; READ];
             }
-        } else if !self.turn.is_blocked() || self.filled >= AHEAD {
+        } else if !self.dispatcher.is_blocked() || self.filled >= AHEAD {
             return Poll::Pending;
         } else if self.chunk.len() < AHEAD {
             self.chunk.resize(AHEAD, 0);
@@ -346,7 +357,7 @@ where
     fn http(&mut self) -> EndReason {
         // Not a byte goes back: to whatever sent it, this port is closed.
         self.writer = None;
-        self.turn.report(
+        self.dispatcher.report(
             "closed without an answer: it begins with an HTTP request, and a web page may have sent it",
         );
         EndReason::Http
@@ -370,18 +381,18 @@ where
 
     /// Handles what the end of the stream completes, once everything before it has been handled.
     fn finish(&mut self) {
-        if self.used_up || self.reader.is_some() || self.turn.is_blocked() {
+        if self.used_up || self.reader.is_some() || self.dispatcher.is_blocked() {
             return;
         }
         self.used_up = true;
-        self.turn.start_watch();
+        self.dispatcher.start_watch();
         while let Some(frame) = self.codec.finish() {
-            self.turn.frame(frame);
+            self.dispatcher.frame(frame);
         }
         // If there is more to learn of the other side's end, those who wait want to know it.
         if self.ending.is_none() {
-            let closed = self.turn.closed(EndReason::Eof, None);
-            self.turn.fail_calls(&closed);
+            let closed = self.dispatcher.closed(EndReason::Eof, None);
+            self.dispatcher.fail_calls(&closed);
         }
     }
 
@@ -396,11 +407,11 @@ where
         self.timer = None;
         Poll::Ready(match due {
             Due::Call => {
-                self.turn.tick();
+                self.dispatcher.tick();
                 Ok(())
             }
             Due::End(reason) => {
-                self.turn.give_up();
+                self.dispatcher.give_up();
                 match &mut self.end {
                     // Whoever asked, closed its half and reads gets its answers, however slowly it reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
@@ -415,12 +426,12 @@ where
             }
             Due::Reason(reason) => Err(reason),
             Due::Stall => {
-                self.turn.impatient = true;
+                self.dispatcher.impatient = true;
                 Ok(())
             }
             Due::Quiet => {
                 self.quiet = None;
-                self.turn.output.trim();
+                self.dispatcher.output.trim();
                 self.codec.trim();
                 Ok(())
             }
@@ -429,16 +440,17 @@ where
 
     /// What is due next, and when.
     fn next_due(&self) -> Option<(Instant, Due)> {
-        let limits = &self.turn.limits;
+        let limits = &self.dispatcher.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
             return self
                 .stalled
                 .map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
         }
-        let call = self.turn.session.next_deadline().map(|at| (self.turn.at(at), Due::Call));
+        let call = self.dispatcher.session.next_deadline().map(|at| (self.dispatcher.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
-        let stall = self.stalled.filter(|_| !self.turn.impatient).map(|since| (since + STALL, Due::Stall));
+        let stall =
+            self.stalled.filter(|_| !self.dispatcher.impatient).map(|since| (since + STALL, Due::Stall));
         let write = self.stalled.zip(limits.write_timeout);
         let write =
             write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));

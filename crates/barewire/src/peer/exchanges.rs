@@ -18,9 +18,9 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::connection::Settings;
+use super::dispatch::{AnyCaller, Dispatcher, Wants, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
-use super::turn::{AnyCaller, Turn, Wants, later};
 use super::{CallError, ConnectionEnd, EndReason, Peer};
 
 /// A message that has come.
@@ -44,7 +44,7 @@ pub(crate) struct Exchanges<O> {
 }
 
 struct State<O> {
-    turn: Turn<O>,
+    dispatcher: Dispatcher<O>,
     /// What is not finished by then is given up.
     ends: Option<Instant>,
 }
@@ -54,7 +54,7 @@ enum Input<O> {
     Do(Wish<O>),
 }
 
-type Wish<O> = Box<dyn FnOnce(&mut Turn<O>) + Send>;
+type Wish<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
 
 /// The room that there is for what we send by ourselves.
 #[derive(Debug, Clone)]
@@ -80,8 +80,8 @@ impl Drop for Permits {
     }
 }
 
-impl<O: Outlet> Turn<O> {
-    /// A turn without a stream, and whose output `outlet` makes.
+impl<O: Outlet> Dispatcher<O> {
+    /// A dispatcher without a stream, and whose output `outlet` makes.
     pub(crate) fn alone(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
@@ -158,9 +158,9 @@ impl<O: Outlet + 'static> Exchanges<O> {
     /// A connection that serves `settings`, and whose output `outlet` makes.
     pub(crate) fn new(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
-        let turn = Turn::alone(settings, outlet);
-        let queue = Arc::clone(&turn.queue);
-        let state = Mutex::new(State { turn, ends: None });
+        let dispatcher = Dispatcher::alone(settings, outlet);
+        let queue = Arc::clone(&dispatcher.queue);
+        let state = Mutex::new(State { dispatcher, ends: None });
         Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
     }
 
@@ -188,20 +188,20 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     /// A call of ours will not be answered, for this reason.
     pub(crate) fn fail(&self, call: CallId, why: CallError) {
-        self.put(Input::Do(Box::new(move |turn| turn.fail(call, why))));
+        self.put(Input::Do(Box::new(move |dispatcher| dispatcher.fail(call, why))));
     }
 
     /// Ends at once: handlers are stopped, and all who wait are told.
     pub(crate) fn end(&self, reason: EndReason) {
-        self.put(Input::Do(Box::new(move |turn| {
-            turn.give_up();
-            drop(turn.finish(reason, None));
+        self.put(Input::Do(Box::new(move |dispatcher| {
+            dispatcher.give_up();
+            drop(dispatcher.finish(reason, None));
         })));
     }
 
     /// Begins nothing new, and tells handlers that would go on for ever.
     pub(crate) fn begin_end(&self) {
-        self.put(Input::Do(Box::new(Turn::begin_end)));
+        self.put(Input::Do(Box::new(Dispatcher::begin_end)));
     }
 
     /// Whether it is over.
@@ -252,20 +252,22 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     /// Does some of it; `true` if that was all.
     fn some(&self, state: &mut State<O>) -> bool {
-        let turn = &mut state.turn;
+        let dispatcher = &mut state.dispatcher;
         if !self.is_over() {
-            turn.take_commands();
-            turn.start_waiting();
+            dispatcher.take_commands();
+            dispatcher.start_waiting();
         }
         for _ in 0..SOME {
             let Some(input) = self.inbox().pop_front() else { return true };
             match input {
-                Input::Message(Delivery { exchange, .. }) if self.is_over() => turn.output.over(exchange),
-                Input::Message(Delivery { exchange, caller, message }) => {
-                    let parsed = parse(&message, turn.limits.depth);
-                    turn.deliver(exchange, caller, &message, parsed);
+                Input::Message(Delivery { exchange, .. }) if self.is_over() => {
+                    dispatcher.output.over(exchange)
                 }
-                Input::Do(run) => run(turn),
+                Input::Message(Delivery { exchange, caller, message }) => {
+                    let parsed = parse(&message, dispatcher.limits.depth);
+                    dispatcher.deliver(exchange, caller, &message, parsed);
+                }
+                Input::Do(run) => run(dispatcher),
             }
         }
         false
@@ -276,17 +278,17 @@ impl<O: Outlet + 'static> Exchanges<O> {
         if self.is_over() {
             return None;
         }
-        let State { turn, ends } = state;
-        let call = turn.session.next_deadline().map(|at| turn.at(at));
-        if turn.wants != Wants::Shutdown {
+        let State { dispatcher, ends } = state;
+        let call = dispatcher.session.next_deadline().map(|at| dispatcher.at(at));
+        if dispatcher.wants != Wants::Shutdown {
             return call;
         }
         let end = *ends.get_or_insert_with(|| {
-            turn.begin_end();
+            dispatcher.begin_end();
             later(Instant::now(), self.grace)
         });
-        if turn.is_done() || Instant::now() >= end {
-            turn.finish(EndReason::Shutdown, None);
+        if dispatcher.is_done() || Instant::now() >= end {
+            dispatcher.finish(EndReason::Shutdown, None);
             return None;
         }
         Some(call.map_or(end, |call| call.min(end)))
@@ -317,12 +319,12 @@ impl<O: Outlet + 'static> Exchanges<O> {
             std::task::ready!(timer.as_mut().poll(context));
             // Until somebody has seen to it, it is not due again.
             *self.due() = None;
-            self.put(Input::Do(Box::new(Turn::tick)));
+            self.put(Input::Do(Box::new(Dispatcher::tick)));
         }
     }
 }
 
-/// Who holds the queue of a turn that stands alone: the turn itself, and its outlet for the room.
+/// Who holds the queue of a dispatcher that stands alone: the dispatcher itself, and its outlet for the room.
 const HOLDERS: usize = 2;
 
 /// So many messages are handled before others on this thread have their turn.

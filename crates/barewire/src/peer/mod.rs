@@ -1,7 +1,7 @@
 //! A connection that answers everything and waits for nothing: many requests in flight in both directions, on tokio.
 //!
 //! ```text
-//! transport ─ driver ─ turn ─ your handlers          one loop owns the wire and the session;
+//! transport ─ driver ─ dispatch ─ your handlers      one loop owns the wire and the session;
 //!                │                                    handlers that wait become tasks
 //!              queue ── Peer, Context                 everybody else puts things into its queue
 //! ```
@@ -33,6 +33,7 @@ mod call;
 mod connection;
 mod connection_end;
 mod context;
+mod dispatch;
 mod driver;
 #[cfg(feature = "http")]
 mod exchanges;
@@ -45,7 +46,6 @@ mod queue;
 mod raw;
 mod service;
 mod sniff;
-mod turn;
 mod work;
 
 pub use batch::{Batch, BatchedCall};
@@ -57,6 +57,8 @@ pub use connection::{Connection, Running, Trace};
 pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
+pub(crate) use dispatch::{AnyCaller, Dispatcher, later};
+#[cfg(feature = "http")]
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
 pub use limits::ConnectionLimits;
@@ -65,6 +67,4 @@ pub use methods::{Blocking, BlockingMarker, FunctionMarker, MethodHandler, Metho
 pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::Service;
-#[cfg(feature = "http")]
-pub(crate) use turn::{AnyCaller, Turn, later};
 pub(crate) use work::{BoxedWork, Typed, Work};

@@ -15,7 +15,7 @@ use super::body::{KeepAlive, event};
 use super::closing::Closing;
 use super::counter::Counted;
 use super::endpoint::Endpoint;
-use crate::peer::{AnyCaller, Exchange, Outlet, Permits, Room, Sent, Turn};
+use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
 
 /// What a request gave.
 pub(super) enum Outcome {
@@ -81,24 +81,24 @@ pub(super) async fn serve(
     parsed: Parsed<'_>,
     counted: Counted,
 ) -> Outcome {
-    let mut turn = endpoint.spare.take().unwrap_or_else(|| {
+    let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let alone = |room| Alone { waiting: VecDeque::new(), bytes: 0, room };
-        Box::new(Turn::alone(endpoint.alone(), alone))
+        Box::new(Dispatcher::alone(endpoint.alone(), alone))
     });
-    turn.deliver(THE_ONE, caller, body, parsed);
-    if turn.outlet().is_answered() {
-        let answer = answer(&mut turn);
-        endpoint.spare.put(turn);
+    dispatcher.deliver(THE_ONE, caller, body, parsed);
+    if dispatcher.outlet().is_answered() {
+        let answer = answer(&mut dispatcher);
+        endpoint.spare.put(dispatcher);
         return answer;
     }
     let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
     let mut closing = endpoint.closing.wait();
     let comment = poll_fn(|context| {
         if closing.poll(context).is_ready() {
-            turn.begin_end();
+            dispatcher.begin_end();
         }
-        let more = turn.poll(context);
-        if !turn.outlet().waiting.is_empty() {
+        let more = dispatcher.poll(context);
+        if !dispatcher.outlet().waiting.is_empty() {
             return Poll::Ready(None);
         }
         if more.is_ready() {
@@ -107,15 +107,16 @@ pub(super) async fn serve(
         keep_alive.poll(context).map(Some)
     })
     .await;
-    if turn.outlet().is_answered() {
-        return answer(&mut turn);
+    if dispatcher.outlet().is_answered() {
+        return answer(&mut dispatcher);
     }
-    let events = AloneEvents { turn: Some(turn), first: comment, keep_alive, closing, _counted: counted };
+    let events =
+        AloneEvents { dispatcher: Some(dispatcher), first: comment, keep_alive, closing, _counted: counted };
     Outcome::Events(Box::new(events))
 }
 
-fn answer(turn: &mut Turn<Alone>) -> Outcome {
-    let Letter { message, sent, .. } = turn.outlet().take().expect("it is answered");
+fn answer(dispatcher: &mut Dispatcher<Alone>) -> Outcome {
+    let Letter { message, sent, .. } = dispatcher.outlet().take().expect("it is answered");
     let code = if let Sent::Answer(code) = sent { code } else { None };
     Outcome::Answer(message.into(), code)
 }
@@ -124,21 +125,21 @@ fn answer(turn: &mut Turn<Alone>) -> Outcome {
 /// would be a third of what is done for them.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
-pub(super) struct Spare(Mutex<Vec<Box<Turn<Alone>>>>);
+pub(super) struct Spare(Mutex<Vec<Box<Dispatcher<Alone>>>>);
 
 impl Spare {
-    fn take(&self) -> Option<Box<Turn<Alone>>> {
+    fn take(&self) -> Option<Box<Dispatcher<Alone>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Keeps it, if nothing is left of what it was used for.
-    fn put(&self, turn: Box<Turn<Alone>>) {
-        if !turn.is_new() {
+    fn put(&self, dispatcher: Box<Dispatcher<Alone>>) {
+        if !dispatcher.is_new() {
             return;
         }
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() < MOST_SPARE {
-            spare.push(turn);
+            spare.push(dispatcher);
         }
     }
 }
@@ -146,7 +147,7 @@ impl Spare {
 /// The events of one request.
 pub(super) struct AloneEvents {
     /// `None` once it is answered.
-    turn: Option<Box<Turn<Alone>>>,
+    dispatcher: Option<Box<Dispatcher<Alone>>>,
     first: Option<Bytes>,
     keep_alive: KeepAlive,
     closing: Closing,
@@ -158,19 +159,19 @@ impl AloneEvents {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        let Some(turn) = &mut self.turn else { return Poll::Ready(None) };
+        let Some(dispatcher) = &mut self.dispatcher else { return Poll::Ready(None) };
         if self.closing.poll(context).is_ready() {
-            turn.begin_end();
+            dispatcher.begin_end();
         }
-        let more = turn.poll(context);
+        let more = dispatcher.poll(context);
         let mut out = Vec::new();
         let mut is_answered = false;
-        while let Some(letter) = turn.outlet().take() {
+        while let Some(letter) = dispatcher.outlet().take() {
             event(&mut out, None, &letter.message);
             is_answered |= letter.sent.is_answer();
         }
         if is_answered {
-            self.turn = None;
+            self.dispatcher = None;
         }
         if !out.is_empty() {
             self.keep_alive.reset();

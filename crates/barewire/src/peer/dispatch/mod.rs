@@ -4,10 +4,10 @@
 //! command of the queue.
 
 mod batch;
-mod end;
+mod closing;
+mod commands;
 mod handlers;
-mod ours;
-mod theirs;
+mod received;
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -30,7 +30,7 @@ use crate::log::Log;
 use batch::Group;
 
 /// All that handling a message needs.
-pub(crate) struct Turn<O> {
+pub(crate) struct Dispatcher<O> {
     pub(super) session: Session,
     pub(super) output: O,
     pub(super) queue: Arc<Queue>,
@@ -152,7 +152,7 @@ struct Lane {
     task: Option<AbortHandle>,
 }
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     pub(super) fn new(output: O, settings: Settings, queue: Arc<Queue>) -> Self {
         let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
         let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));

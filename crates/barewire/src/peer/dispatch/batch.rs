@@ -5,7 +5,7 @@ use barewire_proto::rpc::{Batch, Id, Message, Request};
 use barewire_proto::session::{Effect, Event, Refusal, Ticket};
 
 use super::handlers::Job;
-use super::{Held, Place, Turn};
+use super::{Dispatcher, Held, Place};
 use crate::peer::CallError;
 use crate::peer::outlet::{Exchange, Outlet, Sent};
 
@@ -20,7 +20,7 @@ pub(super) struct Group {
     answered: Vec<(Ticket, Id<'static>)>,
 }
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>) {
         let Some(most) = self.service.batch(self.limits.batch) else {
             for (index, invalid) in batch.refusals().enumerate() {
@@ -79,8 +79,8 @@ impl<O: Outlet> Turn<O> {
         let bytes = text.len();
         let place = Place { group: Some(group), ..self.here() };
         let room = self.parked.is_empty() && self.has_room();
-        let open = |turn: &mut Self| {
-            if let Some(group) = turn.groups.get_mut(&group) {
+        let open = |dispatcher: &mut Self| {
+            if let Some(group) = dispatcher.groups.get_mut(&group) {
                 group.open += 1;
             }
         };

@@ -4,12 +4,12 @@ use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Message, Parsed, Reply, parse};
 use barewire_proto::session::{Event, Refusal};
 
-use super::{Held, Place, Turn};
+use super::{Dispatcher, Held, Place};
 use crate::peer::outlet::Outlet;
 use crate::peer::{CallError, ConnectionEnd, EndReason};
 use crate::transport::Exit;
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     /// Nothing new is begun from now on, for this reason.
     pub(in crate::peer) fn close(&mut self, reason: EndReason) {
         self.session.step(match reason {
@@ -74,7 +74,7 @@ impl<O: Outlet> Turn<O> {
     }
 }
 
-impl<O> Turn<O> {
+impl<O> Dispatcher<O> {
     /// Stops all handlers.
     pub(in crate::peer) fn stop_handlers(&mut self) {
         for running in self.running.values() {
@@ -87,7 +87,7 @@ impl<O> Turn<O> {
     }
 }
 
-impl<O> Drop for Turn<O> {
+impl<O> Drop for Dispatcher<O> {
     /// If nobody drives the connection any more, nobody must wait for it either.
     fn drop(&mut self) {
         if self.queue.closed().is_some() {

@@ -10,7 +10,7 @@ use barewire_proto::session::{Event, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use super::{Held, Parked, Place, Running, Turn};
+use super::{Dispatcher, Held, Parked, Place, Running};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::Context;
@@ -29,7 +29,7 @@ pub(super) struct Job<'a> {
     pub(super) deferred: bool,
 }
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     /// Starts the handler of a message and runs it up to its first wait.
     fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>) -> Begun {
         let span = match id {

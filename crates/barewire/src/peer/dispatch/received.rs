@@ -7,14 +7,14 @@ use barewire_proto::rpc::{
 use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
 
 use super::handlers::Job;
-use super::{Caller, Held, Parked, Place, Turn, Wants};
+use super::{Caller, Dispatcher, Held, Parked, Place, Wants};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::outlet::{Outlet, Sent};
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw, StrayOutput};
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     /// Handles one frame.
     pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {

@@ -3,12 +3,12 @@
 use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{BatchId, CallId, Effect, Event};
 
-use super::{Caller, Running, Turn, Wants};
+use super::{Caller, Dispatcher, Running, Wants};
 use crate::peer::outlet::{Exchange, Outlet, Sent};
 use crate::peer::queue::{Ask, Command, Entry};
 use crate::peer::{CallError, EndReason, Raw};
 
-impl<O: Outlet> Turn<O> {
+impl<O: Outlet> Dispatcher<O> {
     /// Does what others have put into the queue.
     pub(in crate::peer) fn take_commands(&mut self) {
         if self.queue.is_empty() {
