@@ -81,9 +81,9 @@ fn offered() -> (Server, Holding) {
         async move {
             held.0.fetch_add(1, Ordering::SeqCst);
             let _held = Held(held);
-            call.progress(1.0).await?;
+            call.progress(1.0, None, None).await?;
             tokio::time::sleep(Duration::from_millis(ms)).await;
-            call.progress(2.0).await?;
+            call.progress(2.0, None, None).await?;
             Ok::<_, barewire::peer::CallError>("held")
         }
     };

@@ -10,9 +10,7 @@ use barewire::proto::mcp::{
     CompleteParams, CompleteReference, CreateMessageParams, CreateMessageResult, ElicitResult, Era,
     LoggingLevel, Revision, Root, SamplingMessage, SubscriptionFilter,
 };
-use barewire::server::{
-    Call, Elicit, Progress, Prompt, Resource, Roots, Structured, Template, ToolError, Visit,
-};
+use barewire::server::{Call, Elicit, Prompt, Resource, Roots, Structured, Template, ToolError, Visit};
 use barewire::{Client, ClientError, Failure, Server, TraceContext, testkit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +54,7 @@ fn server() -> Server {
         .tool("fail", "Fails", || async { Err::<(), _>("it is broken") })
         .tool("count", "Counts", |call: Call| async move {
             for n in 1..=3 {
-                call.progress(Progress::new(f64::from(n)).of(3.0).saying(format!("step {n}"))).await?;
+                call.progress(n, 3, format!("step {n}")).await?;
                 call.log(LoggingLevel::Info, format!("at {n}")).await?;
             }
             Ok::<_, ToolError>(call.trace_context().traceparent.unwrap_or_default())

@@ -4,8 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use barewire::Server;
 use barewire::server::{
-    Call, CompletionRequest, Elicit, Progress, Prompt, Resource, ServerHandle, Template, Tool, ToolError,
-    image,
+    Call, CompletionRequest, Elicit, Prompt, Resource, ServerHandle, Template, Tool, ToolError, image,
 };
 use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
@@ -78,7 +77,7 @@ struct Sleep {
 async fn sleep(call: Call, Sleep { ms }: Sleep) -> Result<String, ToolError> {
     for step in 1..=STEPS {
         tokio::time::sleep(Duration::from_millis(ms.into()) / STEPS).await;
-        call.progress(Progress::new(step.into()).of(STEPS.into()).saying("sleeping")).await?;
+        call.progress(step, STEPS, "sleeping").await?;
     }
     Ok(format!("slept for {ms} ms"))
 }

@@ -18,9 +18,9 @@ pub(crate) fn add(server: Server) -> Server {
             ask_model(&call, "answer", "Anything", 10).await
         })
         .tool("test_streaming_elicitation", "Asks the user while it streams", |call: Call| async move {
-            call.progress(1.0).await?;
+            call.progress(1, None, None).await?;
             let answer = call.ask("contact", Elicit::<Contact>::form("Who is there?")).await;
-            call.progress(2.0).await?;
+            call.progress(2, None, None).await?;
             said("User response", answer)
         })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::proto::mcp::{self, Content, LoggingLevel, ResourceContents};
-use barewire::server::{Call, Progress, Tool, ToolError, audio, image};
+use barewire::server::{Call, Tool, ToolError, audio, image};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -57,11 +57,11 @@ async fn log_three_times(call: Call) -> Result<&'static str, ToolError> {
 
 /// If nobody asked for progress, none is sent.
 async fn come_far(call: Call) -> Result<&'static str, ToolError> {
-    call.progress(Progress::new(0.0).of(100.0)).await?;
+    call.progress(0, 100, None).await?;
     tokio::time::sleep(STEP).await;
-    call.progress(Progress::new(50.0).of(100.0)).await?;
+    call.progress(50, 100, None).await?;
     tokio::time::sleep(STEP).await;
-    call.progress(Progress::new(100.0).of(100.0)).await?;
+    call.progress(100, 100, None).await?;
     Ok("Tool with progress executed")
 }
 

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use super::ask::{AskError, Question};
+use super::progress::{Amount, ProgressText, Report, Total};
 use super::rounds::{Asked, Rounds};
 use super::seal::Binding;
 use super::session::Session;
@@ -51,19 +52,6 @@ struct Subject {
 enum Client {
     Legacy(Arc<Session>),
     Modern { capabilities: OnceLock<Box<ClientCapabilities>>, log_level: Option<LoggingLevel> },
-}
-
-/// How far a call has come.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Progress {
-    /// How much is done. More than was reported before, or nothing is reported.
-    pub progress: f64,
-    /// How much there is to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<f64>,
-    /// What is being done, for people. Since 2025-03-26.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
 }
 
 impl Call {
@@ -146,23 +134,35 @@ impl Call {
         self.0.context.wants_progress()
     }
 
-    /// Tells the client how far it has come, if it asked to be told. What is no more than before is not told.
-    pub async fn progress(&self, progress: impl Into<Progress>) -> Result<(), CallError> {
+    /// Tells the client how far the call has come, if it asked to be told: how much is done, of how much, and what is being
+    /// done, for people. An amount that is not more than the one before is not sent, nor is one that JSON has no number for.
+    ///
+    /// ```
+    /// # async fn handler(call: barewire::server::Call, files: Vec<String>) -> Result<(), barewire::server::ToolError> {
+    /// for (done, file) in files.iter().enumerate() {
+    ///     call.progress(done, files.len(), format!("reading {file}")).await?;
+    /// }
+    /// call.progress(0.5, 1.0, "halfway").await?;
+    /// call.progress(3, None, None).await?; // how much there is to do is not known, and there is nothing to say of it
+    /// # Ok(()) }
+    /// ```
+    pub async fn progress(
+        &self,
+        done: impl Amount,
+        total: impl Total,
+        message: impl ProgressText,
+    ) -> Result<(), CallError> {
         if !self.wants_progress() {
             return Ok(());
         }
-        let mut progress = progress.into();
+        let Some(done) = done.into_number() else { return Ok(()) };
+        let amount = done.as_f64().expect("every number is near a float");
         let mut told = self.0.progress.lock().await;
-        let is_more = told.is_none_or(|told| progress.progress > told);
-        if !is_more || !progress.progress.is_finite() {
+        if told.is_some_and(|told| amount <= told) {
             return Ok(());
         }
-        if !self.0.revision.has_progress_message() {
-            progress.message = None;
-        }
-        progress.total = progress.total.filter(|total| total.is_finite());
-        *told = Some(progress.progress);
-        self.0.context.progress(progress).await
+        *told = Some(amount);
+        self.0.context.progress(Report::new(&done, total, &message, self.0.revision)).await
     }
 
     /// Sends a log message to the client, if it wants those of this level.
@@ -351,33 +351,6 @@ impl Subject {
     fn binding(&self, context: &Context) -> Binding {
         let arguments = self.arguments.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
         Binding::new(context.method(), &self.name, arguments, principal(context))
-    }
-}
-
-impl Progress {
-    /// So much is done.
-    pub fn new(progress: f64) -> Self {
-        Self { progress, ..Self::default() }
-    }
-
-    /// Of so much.
-    #[must_use]
-    pub fn of(mut self, total: f64) -> Self {
-        self.total = Some(total);
-        self
-    }
-
-    /// And this is what is being done.
-    #[must_use]
-    pub fn saying(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
-}
-
-impl From<f64> for Progress {
-    fn from(progress: f64) -> Self {
-        Self::new(progress)
     }
 }
 

@@ -137,11 +137,38 @@ impl Tool {
         self
     }
 
-    /// It changes nothing.
+    /// It changes nothing. A client that is not told so takes it that the tool changes something.
     #[must_use]
     pub fn read_only(mut self) -> Self {
-        self.definition.annotations.get_or_insert_default().read_only_hint = Some(true);
+        self.annotated().read_only_hint = Some(true);
         self
+    }
+
+    /// Whether what it changes may be lost, as with a tool that deletes; `false` if it only adds. A client that is not told
+    /// takes it for `true`.
+    #[must_use]
+    pub fn destructive(mut self, is_destructive: bool) -> Self {
+        self.annotated().destructive_hint = Some(is_destructive);
+        self
+    }
+
+    /// Calling it again with the same arguments changes nothing more. A client that is not told so takes it that it does.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.annotated().idempotent_hint = Some(true);
+        self
+    }
+
+    /// Whether it reaches what is outside of the server, as the web; `false` if all that it works with is the server's own.
+    /// A client that is not told takes it for `true`.
+    #[must_use]
+    pub fn open_world(mut self, is_open: bool) -> Self {
+        self.annotated().open_world_hint = Some(is_open);
+        self
+    }
+
+    fn annotated(&mut self) -> &mut ToolAnnotations {
+        self.definition.annotations.get_or_insert_default()
     }
 
     /// Runs on a thread of its own: for handlers that compute or block, and would keep everything else on their connection

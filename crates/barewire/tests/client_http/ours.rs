@@ -7,7 +7,7 @@ use std::time::Duration;
 use barewire::client::{Listen, ListenEnd, ServerNotification, accept};
 use barewire::proto::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
 use barewire::server::http::{HttpLimits, StopHandle};
-use barewire::server::{Call, Elicit, Progress, Resource, ToolError};
+use barewire::server::{Call, Elicit, Resource, ToolError};
 use barewire::{Client, ClientError, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ fn server() -> Server {
         .tool("add", "Adds", |Pair { a, b }| async move { a + b })
         .tool("count", "Counts", |call: Call| async move {
             for n in 1..=3 {
-                call.progress(Progress::new(f64::from(n)).of(3.0)).await?;
+                call.progress(n, 3, None).await?;
                 call.log(LoggingLevel::Info, format!("at {n}")).await?;
             }
             Ok::<_, ToolError>("counted")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use barewire::Server;
-use barewire::server::{Call, Progress};
+use barewire::server::Call;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ fn server(time: Duration) -> (Server, Arc<AtomicUsize>) {
         .tool("telling", "Says something, and takes a while", move |call: Call, Text { text }| {
             let telling = Arc::clone(&telling);
             async move {
-                call.progress(Progress::new(1.0)).await.expect("the client is there");
+                call.progress(1, None, None).await.expect("the client is there");
                 telling.fetch_add(1, Ordering::SeqCst);
                 tokio::time::sleep(time).await;
                 text

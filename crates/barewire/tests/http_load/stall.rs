@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use barewire::server::{Call, Progress};
+use barewire::server::Call;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -71,7 +71,7 @@ async fn flood(call: Call, flood: Arc<Flood>, bytes: usize) -> &'static str {
     let _dropped = Dropped(Arc::clone(&flood));
     let piece = "x".repeat(PIECE);
     for step in 1..=u32::try_from(bytes / PIECE).expect("not that many") {
-        if call.progress(Progress::new(f64::from(step)).saying(piece.clone())).await.is_err() {
+        if call.progress(step, None, &piece).await.is_err() {
             break;
         }
         flood.told.fetch_add(PIECE, Ordering::SeqCst);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use barewire::Server;
+use barewire::server::Call;
 use barewire::server::http::HttpLimits;
-use barewire::server::{Call, Progress};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -107,7 +107,7 @@ fn server(ran: &Arc<[AtomicU8]>) -> Server {
         .tool("telling", "Says something before it answers", move |call: Call, Number { number }| {
             telling(number);
             async move {
-                let told = call.progress(Progress::new(1.0)).await;
+                let told = call.progress(1, None, None).await;
                 format!("{} {number}", if told.is_ok() { "telling" } else { "mute" })
             }
         })

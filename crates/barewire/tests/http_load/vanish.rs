@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use barewire::Server;
-use barewire::server::{Call, Progress};
+use barewire::server::Call;
 use tokio::sync::watch;
 
 use super::wire::{Wire, text};
@@ -82,10 +82,10 @@ fn server(counts: &Arc<Counts>, gate: &watch::Receiver<bool>) -> Server {
             let (runs, counts, mut gate) = telling();
             async move {
                 let _runs = runs;
-                call.progress(Progress::new(1.0)).await.expect("the client is there");
+                call.progress(1, None, None).await.expect("the client is there");
                 gate.wait_for(|open| *open).await.expect("the test holds the gate");
                 // Nobody may be there to hear it.
-                let _ = call.progress(Progress::new(2.0)).await;
+                let _ = call.progress(2, None, None).await;
                 counts.finished.fetch_add(1, Ordering::SeqCst);
                 text
             }

@@ -10,8 +10,8 @@ use barewire::proto::mcp::{
     Revision, SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
-    Cache, Call, CompletionRequest, Elicit, Progress, Prompt, ProtocolError, Resource, Roots, ServerHandle,
-    Structured, Template, Tool, ToolError, Visit, audio, image,
+    Cache, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured,
+    Template, Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ fn tools(server: Server) -> Server {
             let guard = Guard(Arc::clone(&counted));
             async move {
                 let _guard = guard;
-                call.progress(1.0).await?;
+                call.progress(1.0, None, None).await?;
                 std::future::pending::<()>().await;
                 Ok::<_, ToolError>(())
             }
@@ -148,7 +148,7 @@ impl Drop for Guard {
 
 async fn climb(call: Call) -> Result<&'static str, ToolError> {
     for step in [1.0, 2.0, 2.0, 0.5, f64::NAN, 3.0] {
-        call.progress(Progress::new(step).of(3.0).saying("climbing")).await?;
+        call.progress(step, 3.0, "climbing").await?;
     }
     Ok("at the top")
 }
@@ -156,7 +156,7 @@ async fn climb(call: Call) -> Result<&'static str, ToolError> {
 async fn linger(call: Call) -> &'static str {
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let _ = call.progress(1.0).await;
+        let _ = call.progress(1.0, None, None).await;
         let _ = call.log(LoggingLevel::Emergency, "too late").await;
     });
     "answered"

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::server::{Resource, Tool};
+use barewire::server::{Call, Resource, Tool, ToolError};
 use serde_json::{Value, json};
 
 use super::{Wire, modern};
@@ -131,4 +131,44 @@ async fn nobody_subscribes_to_more_than_is_kept() {
     assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
     assert_eq!(wire.ask(subscribe(format!("b://{long}"))).await["error"]["code"], -32602);
     assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn progress_is_sent_in_numbers_of_the_type_that_it_is_given_in() {
+    async fn work(call: Call) -> Result<(), ToolError> {
+        let (name, nothing) = (String::from("c"), None::<&str>);
+        call.progress(1, 10, "a").await?;
+        call.progress(2_usize, Some(2.5), format!("b{name}")).await?;
+        call.progress(2_u8, 10_i64, "no more than before").await?;
+        call.progress(2.5_f32, f64::INFINITY, &name).await?;
+        call.progress(f64::NAN, 10, "no number").await?;
+        call.progress(u64::MAX, None, nothing).await?;
+        Ok(())
+    }
+    let mut wire = Wire::to(&Server::new("test", "1").tool("work", "Works", work));
+    wire.initialize(json!({})).await;
+    let params = json!({"name": "work", "_meta": {"progressToken": "t"}});
+    wire.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
+    for told in [
+        json!({"progressToken": "t", "progress": 1, "total": 10, "message": "a"}),
+        json!({"progressToken": "t", "progress": 2, "total": 2.5, "message": "bc"}),
+        json!({"progressToken": "t", "progress": 2.5, "message": "c"}),
+        json!({"progressToken": "t", "progress": u64::MAX}),
+    ] {
+        assert_eq!(wire.next().await["params"], told);
+    }
+    assert_eq!(wire.next().await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_tool_says_what_it_does_to_the_world() {
+    let tool =
+        Tool::new("a", "A tool", || async {}).read_only().destructive(false).idempotent().open_world(false);
+    let mut wire = Wire::to(&Server::new("test", "1").with(tool));
+    wire.initialize(json!({})).await;
+    let listed = wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let annotations = json!({
+        "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
+    });
+    assert_eq!(listed["result"]["tools"][0]["annotations"], annotations);
 }

@@ -1,0 +1,124 @@
+//! Numbers and text of any type -> how far a call has come, as the client is told.
+
+use barewire_proto::mcp::Revision;
+use serde::Serialize;
+use serde_json::Number;
+
+/// How much is done: a number of any type but `u128` and `i128`. A whole number is sent as one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say how much is done",
+    label = "not a number",
+    note = "how much is done is an integer of up to 64 bits or a float"
+)]
+pub trait Amount: sealed::IntoNumber {}
+
+/// How much there is to do: a number as in [`Amount`], or `None` if that is not known.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say how much there is to do",
+    label = "not a number",
+    note = "how much there is to do is an integer of up to 64 bits, a float, an `Option<f64>`, or `None` if it is not \
+            known"
+)]
+pub trait Total: sealed::IntoNumber {}
+
+/// What is being done, for people: text, or `None`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot say what is being done",
+    label = "not text",
+    note = "what is being done is a `&str`, a `String`, a `&String`, an `Option<&str>`, or `None`"
+)]
+pub trait ProgressText: sealed::AsText {}
+
+pub(super) mod sealed {
+    use serde_json::Number;
+
+    pub trait IntoNumber {
+        /// `None` also for what JSON has no number for: infinities and NaN.
+        fn into_number(self) -> Option<Number>;
+    }
+
+    pub trait AsText {
+        fn as_text(&self) -> Option<&str>;
+    }
+}
+
+use sealed::{AsText, IntoNumber};
+
+/// The params of a notification of progress, but for its token.
+#[derive(Serialize)]
+pub(super) struct Report<'a> {
+    progress: &'a Number,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(
+        progress: &'a Number,
+        total: impl Total,
+        message: &'a impl ProgressText,
+        revision: Revision,
+    ) -> Self {
+        let message = message.as_text().filter(|_| revision.has_progress_message());
+        Self { progress, total: total.into_number(), message }
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty => $convert:expr;)*) => {$(
+        impl IntoNumber for $number {
+            fn into_number(self) -> Option<Number> {
+                let convert: fn($number) -> Option<Number> = $convert;
+                convert(self)
+            }
+        }
+        impl Amount for $number {}
+        impl Total for $number {}
+    )*};
+}
+
+numbers! {
+    i8 => |it| Some(it.into());
+    i16 => |it| Some(it.into());
+    i32 => |it| Some(it.into());
+    i64 => |it| Some(it.into());
+    isize => |it| Some(it.into());
+    u8 => |it| Some(it.into());
+    u16 => |it| Some(it.into());
+    u32 => |it| Some(it.into());
+    u64 => |it| Some(it.into());
+    usize => |it| Some(it.into());
+    f32 => |it| Number::from_f64(it.into());
+    f64 => Number::from_f64;
+}
+
+// The only `Option` that is a total, so that the compiler knows what a bare `None` is.
+impl IntoNumber for Option<f64> {
+    fn into_number(self) -> Option<Number> {
+        self.and_then(Number::from_f64)
+    }
+}
+impl Total for Option<f64> {}
+
+macro_rules! texts {
+    ($($text:ty)*) => {$(
+        impl AsText for $text {
+            fn as_text(&self) -> Option<&str> {
+                Some(self)
+            }
+        }
+        impl ProgressText for $text {}
+    )*};
+}
+
+texts!(&str String &String);
+
+// As with totals, the only one.
+impl AsText for Option<&str> {
+    fn as_text(&self) -> Option<&str> {
+        *self
+    }
+}
+impl ProgressText for Option<&str> {}
