@@ -39,6 +39,9 @@
 //! assert!(out.contains("\"id\":null,\"error\":{\"code\":-32700"));
 //! ```
 
+#[macro_use]
+mod setters;
+
 #[rustfmt::skip] // in the order of the data
 pub mod json;
 pub mod frame;

@@ -108,7 +108,7 @@ fn what_is_built_is_what_is_meant() {
     );
     let asked = InputRequests::from([("where".into(), InputRequest::list_roots())]);
     assert_eq!(
-        json(&InputRequiredResult { input_requests: Some(asked), ..Default::default() }),
+        json(&InputRequiredResult::default().input_requests(asked)),
         r#"{"resultType":"input_required","inputRequests":{"where":{"method":"roots/list"}}}"#
     );
     let many = Completion::new((0..101).map(|n| n.to_string()).collect());

@@ -184,7 +184,7 @@ async fn a_dead_server_is_started_again_at_once_and_listened_to() {
     let (child, seen) = server("once", MODERN);
     let builder = quiet().restart(again(Restart::at_once()));
     let client = soon("connecting", builder.spawn(child)).await.expect("connected");
-    let filter = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+    let filter = SubscriptionFilter::default().tools_list_changed(true);
     let mut listen = soon("listening", client.listen(filter)).await.expect("acknowledged");
     assert!(matches!(soon("news", listen.next()).await, Some(ServerNotification::ToolsListChanged)));
     let error = soon("the call", client.call_tool("crash", ()).into_future()).await.expect_err("it died");

@@ -268,12 +268,10 @@ async fn a_call_that_is_dropped_drops_its_handler() {
 /// A client that is told of all changes, however its era does that.
 async fn listening(server: &Server, revision: Revision) -> (Client, Option<Listen>) {
     let client = testkit::connect_as(server, revision).await;
-    let filter = SubscriptionFilter {
-        tools_list_changed: true,
-        prompts_list_changed: true,
-        resources_list_changed: true,
-        ..SubscriptionFilter::default()
-    };
+    let filter = SubscriptionFilter::default()
+        .tools_list_changed(true)
+        .prompts_list_changed(true)
+        .resources_list_changed(true);
     let listen = match client.era() {
         Era::Legacy => None,
         Era::Modern => Some(client.listen(filter.clone()).await.expect("acknowledged")),

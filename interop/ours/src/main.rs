@@ -241,7 +241,7 @@ impl Session {
             until(Duration::from_secs(2), changed).await?;
             return Ok(Done::Here);
         }
-        let filter = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+        let filter = SubscriptionFilter::default().tools_list_changed(true);
         let mut listen: Listen = self.client.listen(filter.clone()).await.map_err(shown)?;
         same(&listen.acknowledged(), &filter)?;
         self.say("grow", &json!({})).await?;
@@ -285,7 +285,7 @@ impl Session {
 
     async fn completion(&self) -> Outcome {
         let complete = |value: String| {
-            let reference = CompleteReference::Prompt { name: self.text("/completion/prompt"), title: None };
+            let reference = CompleteReference::prompt(self.text("/completion/prompt"));
             self.client.complete(CompleteParams::new(reference, self.text("/completion/argument"), value))
         };
         let every = complete(String::new()).await.map_err(shown)?.completion.values;

@@ -139,10 +139,7 @@ fn is_listen(ask: &Ask) -> bool {
 
 /// What the server may ask of us, and how long we wait.
 fn client(args: &Args, console: &Arc<Console>, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
-    let info = Implementation {
-        title: Some("barewire call".to_owned()),
-        ..Implementation::new("barewire", env!("CARGO_PKG_VERSION"))
-    };
+    let info = Implementation::new("barewire", env!("CARGO_PKG_VERSION")).title("barewire call");
     let (forms, pages) = (Arc::clone(elicitor), Arc::clone(elicitor));
     let mut builder = Client::builder("barewire", env!("CARGO_PKG_VERSION"))
         .info(info)
@@ -270,8 +267,9 @@ fn root(path: &Path) -> Result<Root, Failure> {
             byte => uri.push_str(&format!("%{byte:02X}")),
         }
     }
-    let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Root { name, ..Root::new(uri) })
+    let mut root = Root::new(uri);
+    root.name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(root)
 }
 
 const LISTEN: &str = "subscriptions/listen";

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use barewire_proto::mcp::{ElicitForm, ElicitResult, ElicitUrl, Object};
+use barewire_proto::mcp::{ElicitAction, ElicitForm, ElicitResult, ElicitUrl, Object};
 use serde_json::Value;
 
 use super::arguments;
@@ -78,7 +78,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         writeln!(self.seen, "It wants you to open this page, which nobody has opened yet:")?;
         writeln!(self.seen, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
         Ok(match self.yes_or_no("say yes to it, and open it yourself? [y/n]")? {
-            Ok(true) => ElicitResult { content: None, ..ElicitResult::accept(Object::new()) },
+            Ok(true) => ElicitResult::new(ElicitAction::Accept),
             Ok(false) | Err(Line::Decline | Line::Text(_)) => ElicitResult::decline(),
             Err(Line::Cancel) => ElicitResult::cancel(),
         })
@@ -260,7 +260,7 @@ mod tests {
     fn fill(schema: Value, typed: &str) -> (Value, String) {
         let requested_schema = to_raw_value(&schema).expect("JSON");
         let fields = Fields::of(&requested_schema);
-        let form = ElicitForm { message: "Who\u{1b}?".to_owned(), requested_schema, meta: None };
+        let form = ElicitForm::new("Who\u{1b}?", requested_schema);
         let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
         let result = terminal.form("server", &form, &fields, &Object::new()).expect("nothing fails");
         (serde_json::to_value(result).expect("JSON"), String::from_utf8(terminal.seen).expect("UTF-8"))
@@ -329,11 +329,7 @@ mod tests {
         for (typed, action) in
             [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
         {
-            let page = ElicitUrl {
-                message: "Sign in".to_owned(),
-                url: "https://a\u{202e}b".to_owned(),
-                ..ElicitUrl::default()
-            };
+            let page = ElicitUrl::new("Sign in", "https://a\u{202e}b");
             let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
             let result = terminal.url("server", &page).expect("nothing fails");
             assert_eq!(serde_json::to_value(result).expect("JSON"), json!({"action": action}));

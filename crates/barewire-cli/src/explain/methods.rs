@@ -52,7 +52,7 @@ fn value(method: &Method) -> Value {
         Capability::Server(it) => json!({"side": "server", "capability": it.as_str()}),
     };
     let sent = |from: &str, sent: Option<Sent>| {
-        let Sent { since, until, needs: declared } = sent?;
+        let Sent { since, until, needs: declared, .. } = sent?;
         Some(json!({"from": from, "since": since, "until": until, "needs": declared.map(needs)}))
     };
     let sent = [sent("client", method.by_client), sent("server", method.by_server)];

@@ -8,6 +8,7 @@ use super::{Object, Revision};
 /// What a client can do.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ClientCapabilities {
     /// It tells the folders it works in.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
@@ -88,17 +89,27 @@ impl ClientCapabilities {
     }
 }
 
+setters! { ClientCapabilities {
+    roots: Option<RootsCapability>, sampling: Option<SamplingCapability>,
+    elicitation: Option<ElicitationCapability>, tasks: Option<Object>, experimental: Option<Object>,
+    extensions: Option<Object>,
+} }
+
 /// A client that tells the folders it works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RootsCapability {
     /// It says when they change. Until 2025-11-25.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
+setters! { RootsCapability { list_changed: bool } }
+
 /// A client that asks its model for servers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SamplingCapability {
     /// The model may be given tools. Since 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,8 +119,11 @@ pub struct SamplingCapability {
     pub context: Option<Object>,
 }
 
+setters! { SamplingCapability { tools: Option<Object>, context: Option<Object> } }
+
 /// A client that asks its user for servers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ElicitationCapability {
     /// With a form. Since 2025-11-25; if nothing is said, forms are meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,9 +140,12 @@ impl ElicitationCapability {
     }
 }
 
+setters! { ElicitationCapability { form: Option<Object>, url: Option<Object> } }
+
 /// What a server can do.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ServerCapabilities {
     /// It has tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,18 +194,28 @@ impl ServerCapabilities {
     }
 }
 
+setters! { ServerCapabilities {
+    tools: Option<ListCapability>, resources: Option<ResourcesCapability>, prompts: Option<ListCapability>,
+    completions: Option<Object>, logging: Option<Object>, tasks: Option<Object>, experimental: Option<Object>,
+    extensions: Option<Object>,
+} }
+
 /// A server that has a list of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListCapability {
     /// It says when the list changes.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
     pub list_changed: bool,
 }
 
+setters! { ListCapability { list_changed: bool } }
+
 /// A server that has resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourcesCapability {
     /// It says when a resource changes, to those who want to know.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
@@ -198,8 +225,11 @@ pub struct ResourcesCapability {
     pub list_changed: bool,
 }
 
+setters! { ResourcesCapability { subscribe: bool, list_changed: bool } }
+
 /// Something that a side must have declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two sides")]
 pub enum Capability {
     /// By the client.
     Client(ClientCapability),

@@ -18,6 +18,7 @@ pub const USER_REJECTED: Code = Code::received(-1);
 
 /// A code with a meaning in MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Known {
     /// The number.
     pub code: Code,

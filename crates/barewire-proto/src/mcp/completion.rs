@@ -9,6 +9,7 @@ use super::member::{is_false, object, optional_object, or_default, whole};
 
 /// Which argument of what is to be completed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CompleteParams {
     /// The prompt or template.
     #[serde(rename = "ref", deserialize_with = "object")]
@@ -27,17 +28,20 @@ pub struct CompleteParams {
 impl CompleteParams {
     /// Completes an argument of this.
     pub fn new(reference: CompleteReference, name: impl Into<String>, value: impl Into<String>) -> Self {
-        let argument = CompleteArgument { name: name.into(), value: value.into() };
-        Self { reference, argument, context: None, meta: None }
+        Self { reference, argument: CompleteArgument::new(name, value), context: None, meta: None }
     }
 }
+
+setters! { CompleteParams { context: Option<CompleteContext>, meta: Option<Meta> } }
 
 /// What has the argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
+#[non_exhaustive]
 pub enum CompleteReference {
     /// A prompt.
     #[serde(rename = "ref/prompt")]
+    #[non_exhaustive]
     Prompt {
         /// Its name.
         name: String,
@@ -47,6 +51,7 @@ pub enum CompleteReference {
     },
     /// A resource or a template of resources.
     #[serde(rename = "ref/resource")]
+    #[non_exhaustive]
     Resource {
         /// The URI or its template.
         uri: String,
@@ -67,6 +72,7 @@ impl CompleteReference {
 
 /// An argument, as far as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CompleteArgument {
     /// Its name.
     pub name: String,
@@ -74,16 +80,27 @@ pub struct CompleteArgument {
     pub value: String,
 }
 
+impl CompleteArgument {
+    /// An argument of which this is written.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
+    }
+}
+
 /// What is already known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CompleteContext {
     /// The arguments that are already there.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
 
+setters! { CompleteContext { arguments: impl Into<BTreeMap<String, String>> } }
+
 /// The result of `completion/complete`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CompleteResult {
     /// What is proposed.
     pub completion: Completion,
@@ -92,9 +109,19 @@ pub struct CompleteResult {
     pub meta: Option<Meta>,
 }
 
+impl CompleteResult {
+    /// A result that proposes this.
+    pub fn new(completion: Completion) -> Self {
+        Self { completion, meta: None }
+    }
+}
+
+setters! { CompleteResult { meta: Option<Meta> } }
+
 /// What an argument could be.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Completion {
     /// The best ones, at most [`Self::MOST`].
     pub values: Vec<String>,
@@ -118,3 +145,5 @@ impl Completion {
         Self { values, total, has_more }
     }
 }
+
+setters! { Completion { total: Option<u64>, has_more: bool } }

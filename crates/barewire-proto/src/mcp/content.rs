@@ -49,7 +49,7 @@ impl Content {
 
     /// A resource itself.
     pub fn embedded(contents: ResourceContents) -> Self {
-        Self::Resource(EmbeddedResource { resource: contents, annotations: None, meta: None })
+        Self::Resource(EmbeddedResource::new(contents))
     }
 
     /// Its text, if it is text.
@@ -92,6 +92,7 @@ impl<'de> Deserialize<'de> for Content {
 
 /// Text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TextContent {
     /// The text.
     pub text: String,
@@ -110,9 +111,12 @@ impl TextContent {
     }
 }
 
+setters! { TextContent { annotations: Option<Annotations>, meta: Option<Meta> } }
+
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ImageContent {
     /// Its bytes in Base64.
     pub data: String,
@@ -133,9 +137,12 @@ impl ImageContent {
     }
 }
 
+setters! { ImageContent { annotations: Option<Annotations>, meta: Option<Meta> } }
+
 /// Sound.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AudioContent {
     /// Its bytes in Base64.
     pub data: String,
@@ -156,8 +163,11 @@ impl AudioContent {
     }
 }
 
+setters! { AudioContent { annotations: Option<Annotations>, meta: Option<Meta> } }
+
 /// A resource inside of content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EmbeddedResource {
     /// The resource.
     pub resource: ResourceContents,
@@ -169,9 +179,19 @@ pub struct EmbeddedResource {
     pub meta: Option<Meta>,
 }
 
+impl EmbeddedResource {
+    /// A resource and nothing else.
+    pub fn new(resource: ResourceContents) -> Self {
+        Self { resource, annotations: None, meta: None }
+    }
+}
+
+setters! { EmbeddedResource { annotations: Option<Annotations>, meta: Option<Meta> } }
+
 /// What is in a resource: text, or bytes in Base64.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, try_from = "Contents")]
+#[non_exhaustive]
 pub enum ResourceContents {
     /// Text.
     Text(TextResourceContents),
@@ -182,20 +202,12 @@ pub enum ResourceContents {
 impl ResourceContents {
     /// Text of this URI.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Text(TextResourceContents {
-            uri: uri.into(),
-            text: text.into(),
-            ..TextResourceContents::default()
-        })
+        Self::Text(TextResourceContents::new(uri, text))
     }
 
     /// Bytes of this URI, in Base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
-        Self::Blob(BlobResourceContents {
-            uri: uri.into(),
-            blob: blob.into(),
-            ..BlobResourceContents::default()
-        })
+        Self::Blob(BlobResourceContents::new(uri, blob))
     }
 
     /// Says what it is, as `text/plain`.
@@ -229,6 +241,7 @@ impl ResourceContents {
 /// Text in a resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TextResourceContents {
     /// Where it is.
     pub uri: String,
@@ -242,9 +255,19 @@ pub struct TextResourceContents {
     pub meta: Option<Meta>,
 }
 
+impl TextResourceContents {
+    /// Text of this URI.
+    pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { uri: uri.into(), text: text.into(), ..Self::default() }
+    }
+}
+
+setters! { TextResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
+
 /// Bytes in a resource.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct BlobResourceContents {
     /// Where it is.
     pub uri: String,
@@ -257,6 +280,15 @@ pub struct BlobResourceContents {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl BlobResourceContents {
+    /// Bytes of this URI, in Base64.
+    pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self { uri: uri.into(), blob: blob.into(), ..Self::default() }
+    }
+}
+
+setters! { BlobResourceContents { mime_type: Option<impl Into<String>>, meta: Option<Meta> } }
 
 /// The members of both kinds, read once: which of them are there says which kind it is.
 #[derive(Deserialize)]
@@ -286,6 +318,7 @@ impl TryFrom<Contents> for ResourceContents {
 /// For whom something is and how much it matters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Annotations {
     /// Who should see it; all, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,12 +331,27 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
+setters! { Annotations {
+    audience: Option<impl Into<Vec<Role>>>, priority: Option<f64>, last_modified: Option<impl Into<String>>,
+} }
+
 /// Who speaks, or is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Role {
     /// The person.
     User,
     /// The model.
     Assistant,
+}
+
+impl Role {
+    /// As it stands on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
 }

@@ -8,6 +8,7 @@ use super::{CacheScope, Meta, Revision, ServerCapabilities};
 /// The versions, capabilities and instructions of a server. Its name is in `_meta`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DiscoverResult {
     /// The revisions it speaks, which need not be known here. Legacy ones among them need `initialize`.
     pub supported_versions: Vec<String>,
@@ -28,8 +29,18 @@ pub struct DiscoverResult {
 }
 
 impl DiscoverResult {
+    /// A server of these revisions.
+    pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
+        Self { supported_versions, capabilities, ..Self::default() }
+    }
+
     /// Of the revisions it speaks those that are known here, in its order.
     pub fn revisions(&self) -> impl Iterator<Item = Revision> + '_ {
         self.supported_versions.iter().filter_map(|version| Revision::parse(version))
     }
 }
+
+setters! { DiscoverResult {
+    instructions: Option<impl Into<String>>, ttl_ms: Option<u64>, cache_scope: Option<CacheScope>,
+    meta: Option<Meta>,
+} }

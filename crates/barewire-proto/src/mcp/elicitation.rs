@@ -19,6 +19,7 @@ pub enum ElicitParams {
 /// A form.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitForm {
     /// What the user is told.
     pub message: String,
@@ -36,9 +37,12 @@ impl ElicitForm {
     }
 }
 
+setters! { ElicitForm { meta: Option<Meta> } }
+
 /// A page to open.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(tag = "mode", rename = "url", rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitUrl {
     /// What the user is told.
     pub message: String,
@@ -52,6 +56,15 @@ pub struct ElicitUrl {
     pub meta: Option<Meta>,
 }
 
+impl ElicitUrl {
+    /// A page at this URL.
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), url: url.into(), ..Self::default() }
+    }
+}
+
+setters! { ElicitUrl { elicitation_id: Option<impl Into<String>>, meta: Option<Meta> } }
+
 impl ElicitParams {
     /// A form for values of this schema.
     pub fn form(message: impl Into<String>, requested_schema: Box<RawValue>) -> Self {
@@ -60,7 +73,7 @@ impl ElicitParams {
 
     /// A page to open.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
-        Self::Url(ElicitUrl { message: message.into(), url: url.into(), ..ElicitUrl::default() })
+        Self::Url(ElicitUrl::new(message, url))
     }
 
     /// What the user is told.
@@ -116,6 +129,7 @@ impl<'de> Deserialize<'de> for ElicitParams {
 
 /// What the user did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ElicitResult {
     /// Accepted, declined, or neither.
     pub action: ElicitAction,
@@ -128,25 +142,33 @@ pub struct ElicitResult {
 }
 
 impl ElicitResult {
+    /// A result without values: also the acceptance of a page, which has none.
+    pub fn new(action: ElicitAction) -> Self {
+        Self { action, content: None, meta: None }
+    }
+
     /// The user has filled in the form.
     pub fn accept(content: Object) -> Self {
-        Self { action: ElicitAction::Accept, content: Some(content), meta: None }
+        Self::new(ElicitAction::Accept).content(content)
     }
 
     /// The user said no.
     pub fn decline() -> Self {
-        Self { action: ElicitAction::Decline, content: None, meta: None }
+        Self::new(ElicitAction::Decline)
     }
 
     /// The user went away without a decision.
     pub fn cancel() -> Self {
-        Self { action: ElicitAction::Cancel, content: None, meta: None }
+        Self::new(ElicitAction::Cancel)
     }
 }
+
+setters! { ElicitResult { content: Option<Object>, meta: Option<Meta> } }
 
 /// What the user did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ElicitAction {
     /// Said yes.
     Accept,
@@ -159,7 +181,15 @@ pub enum ElicitAction {
 /// The parameters of `notifications/elicitation/complete`. Only in 2025-11-25.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ElicitationComplete {
     /// The one that is done.
     pub elicitation_id: String,
+}
+
+impl ElicitationComplete {
+    /// The elicitation of this id is done.
+    pub fn new(elicitation_id: impl Into<String>) -> Self {
+        Self { elicitation_id: elicitation_id.into() }
+    }
 }

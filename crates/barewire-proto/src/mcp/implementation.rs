@@ -7,6 +7,7 @@ use super::member::known;
 /// A program that speaks MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Implementation {
     /// Its name, for programs.
     pub name: String,
@@ -33,9 +34,15 @@ impl Implementation {
     }
 }
 
+setters! { Implementation {
+    title: Option<impl Into<String>>, description: Option<impl Into<String>>,
+    website_url: Option<impl Into<String>>, icons: Option<impl Into<Vec<Icon>>>,
+} }
+
 /// A picture for something. Whoever shows it must take care: it is data of a stranger.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Icon {
     /// Where it is: an `https:` or a `data:` URI.
     pub src: String,
@@ -57,9 +64,14 @@ impl Icon {
     }
 }
 
+setters! { Icon {
+    mime_type: Option<impl Into<String>>, sizes: Option<impl Into<Vec<String>>>, theme: Option<Theme>,
+} }
+
 /// A background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Theme {
     /// A light one.
     Light,

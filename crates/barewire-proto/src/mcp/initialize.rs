@@ -8,6 +8,7 @@ use super::{ClientCapabilities, Implementation, Meta, Revision, ServerCapabiliti
 /// What a client opens a connection with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeParams {
     /// The revision it wants to speak, which need not be one that is known here.
     pub protocol_version: String,
@@ -34,9 +35,12 @@ impl InitializeParams {
     }
 }
 
+setters! { InitializeParams { meta: Option<Meta> } }
+
 /// What a server answers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InitializeResult {
     /// The revision that is spoken from now on.
     pub protocol_version: String,
@@ -69,3 +73,5 @@ impl InitializeResult {
         Revision::parse(&self.protocol_version)
     }
 }
+
+setters! { InitializeResult { instructions: Option<impl Into<String>>, meta: Option<Meta> } }

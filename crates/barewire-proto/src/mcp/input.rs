@@ -16,6 +16,7 @@ pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 
 /// A request in a result: it has a method and parameters, but no id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InputRequest {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
@@ -25,27 +26,35 @@ pub struct InputRequest {
 }
 
 impl InputRequest {
+    /// A request without parameters.
+    pub fn new(method: impl Into<String>) -> Self {
+        Self { method: method.into(), params: None }
+    }
+
     /// Asks the user.
     pub fn elicit(params: &ElicitParams) -> serde_json::Result<Self> {
-        Ok(Self { method: "elicitation/create".into(), params: Some(to_raw_value(params)?) })
+        Ok(Self::new("elicitation/create").params(to_raw_value(params)?))
     }
 
     /// Asks the model.
     pub fn create_message(params: &CreateMessageParams) -> serde_json::Result<Self> {
-        Ok(Self { method: "sampling/createMessage".into(), params: Some(to_raw_value(params)?) })
+        Ok(Self::new("sampling/createMessage").params(to_raw_value(params)?))
     }
 
     /// Asks for the folders that the client works in.
     pub fn list_roots() -> Self {
-        Self { method: "roots/list".into(), params: None }
+        Self::new("roots/list")
     }
 }
+
+setters! { InputRequest { params: Option<Box<RawValue>> } }
 
 /// A result that is none yet: the client is to send the request again, with answers.
 ///
 /// It is written with its `resultType`, `input_required`, which is what tells it from other results.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct InputRequiredResult {
     /// What is asked. `None` if the client is only to come again.
     #[serde(default)]
@@ -62,6 +71,10 @@ impl InputRequiredResult {
     /// What `resultType` says in such a result.
     pub const RESULT_TYPE: &str = "input_required";
 }
+
+setters! { InputRequiredResult {
+    input_requests: Option<InputRequests>, request_state: Option<impl Into<String>>, meta: Option<Meta>,
+} }
 
 impl Serialize for InputRequiredResult {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

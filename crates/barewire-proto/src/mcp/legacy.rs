@@ -12,6 +12,7 @@ use crate::rpc::{Code, ErrorObject};
 
 /// How far a connection has come with the handshake, as its server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum Legacy {
     /// Nothing is agreed.
     #[default]
@@ -24,6 +25,7 @@ pub enum Legacy {
 
 /// What comes from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the legacy handshake is finished: no later revision has one")]
 pub enum Event<'a> {
     /// `initialize`, asking for this revision.
     Initialize(&'a str),
@@ -37,6 +39,7 @@ pub enum Event<'a> {
 
 /// What is to be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Effect {
     /// Serve it as this revision has it.
     Serve(Revision),
@@ -48,6 +51,7 @@ pub enum Effect {
 
 /// A rule of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rule {
     /// Only `ping` before `initialize`.
     BeforeInitialize,
@@ -63,6 +67,7 @@ pub enum Rule {
 
 /// How the handshake is to be taken.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Policy<'a> {
     /// The revisions that are served, in ascending order.
     pub supported: &'a [Revision],
@@ -112,6 +117,16 @@ impl Legacy {
         }
     }
 }
+
+impl<'a> Policy<'a> {
+    /// The handshake as the specification has it, over these revisions, in ascending order.
+    #[inline]
+    pub const fn new(supported: &'a [Revision]) -> Self {
+        Self { supported, lenient: false }
+    }
+}
+
+setters! { Policy<'a> { lenient: bool } }
 
 impl Policy<'_> {
     /// The revision that was asked for if it is served; if not, the latest that is.

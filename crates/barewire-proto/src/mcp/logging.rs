@@ -10,6 +10,7 @@ use super::Meta;
 /// How bad it is, as syslog (RFC 5424) has it. Worse is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "the levels are those of RFC 5424")]
 pub enum LoggingLevel {
     /// For who looks for a fault.
     Debug,
@@ -70,6 +71,7 @@ impl fmt::Display for LoggingLevel {
 
 /// The parameters of `logging/setLevel`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SetLevelParams {
     /// This level and worse are wanted.
     pub level: LoggingLevel,
@@ -78,8 +80,18 @@ pub struct SetLevelParams {
     pub meta: Option<Meta>,
 }
 
+impl SetLevelParams {
+    /// This level and worse are wanted.
+    pub fn new(level: LoggingLevel) -> Self {
+        Self { level, meta: None }
+    }
+}
+
+setters! { SetLevelParams { meta: Option<Meta> } }
+
 /// The parameters of `notifications/message`: a line of the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LogMessage {
     /// How bad it is.
     pub level: LoggingLevel,
@@ -99,3 +111,5 @@ impl LogMessage {
         Self { level, logger: None, data, meta: None }
     }
 }
+
+setters! { LogMessage { logger: Option<impl Into<String>>, meta: Option<Meta> } }

@@ -29,6 +29,7 @@ pub mod key {
 
 /// What a request of MCP may have in its params. Of a member that stands twice the last counts, as for a map.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct RequestParams<'a> {
     /// Whom it is about: a tool or a prompt.
     pub name: Option<Json<'a>>,
@@ -74,6 +75,7 @@ impl<'a> RequestParams<'a> {
 
 /// What a request says about itself.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct RequestMeta<'a> {
     /// The whole of it, as it was written.
     pub json: Option<Json<'a>>,

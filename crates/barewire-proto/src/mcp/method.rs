@@ -4,6 +4,7 @@ use super::{Capability, ClientCapability, Revision, ServerCapability};
 
 /// A request or notification of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Method {
     /// As it stands on the wire.
     pub name: &'static str,
@@ -25,6 +26,7 @@ pub struct Method {
 
 /// Whether a message is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a message has an id or has none")]
 pub enum Kind {
     /// It has an id and is answered once.
     Request,
@@ -34,6 +36,7 @@ pub enum Kind {
 
 /// A side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two sides")]
 pub enum Side {
     /// The one that asks for tools.
     Client,
@@ -43,6 +46,7 @@ pub enum Side {
 
 /// When a side may send something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// The first revision in which it may.
     pub since: Revision,

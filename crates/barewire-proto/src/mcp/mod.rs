@@ -3,9 +3,36 @@
 //! [`legacy`] has the handshake as one table, [`modern`] the judgement of a request by its `_meta`.
 //!
 //! [`Revision`] says which protocol is spoken and what of it there is, [`METHODS`] and [`CODES`] who may say what and
-//! when. [`Template`] goes from a URI to what differs in it and back. The types are owned and are read and written with serde. Members that a type does not have are ignored when
+//! when. [`Template`] goes from a URI to what differs in it and back.
+//!
+//! The types are owned and are read and written with serde. Members that a type does not have are ignored when
 //! it is read; what an optional member does not say is left out when it is written. Schemas and other JSON of unknown
 //! shape stay text ([`RawValue`](serde_json::value::RawValue)) until somebody asks for more.
+//!
+//! Every revision adds members, so the types are `#[non_exhaustive]`: `new` takes the members that must be there, a method
+//! of the member's name sets each of the others, and where all may be left out there is `default`.
+//!
+//! ```
+//! use barewire_proto::mcp::{ClientCapabilities, SamplingCapability, Tool, ToolAnnotations};
+//! use serde_json::value::{RawValue, to_raw_value};
+//!
+//! # fn main() -> serde_json::Result<()> {
+//! let schema = RawValue::from_string(r#"{"type":"object"}"#.into())?;
+//! let tool = Tool::new("forecast", schema)
+//!     .description("The weather of tomorrow")
+//!     .annotations(ToolAnnotations::default().read_only_hint(true));
+//! assert_eq!(
+//!     to_raw_value(&tool)?.get(),
+//!     r#"{"name":"forecast","description":"The weather of tomorrow","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}"#
+//! );
+//!
+//! let can = ClientCapabilities::default().sampling(SamplingCapability::default());
+//! assert_eq!(to_raw_value(&can)?.get(), r#"{"sampling":{}}"#);
+//! # Ok(())
+//! # }
+//! ```
+
+#![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
 
 mod cache;
 mod capability;

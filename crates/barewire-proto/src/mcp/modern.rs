@@ -11,6 +11,7 @@ use crate::rpc::{Code, ErrorObject};
 
 /// What a modern request says about itself, found to be in order.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Modern<'a> {
     /// The revision it is written in.
     pub revision: Revision,
@@ -22,6 +23,7 @@ pub struct Modern<'a> {
 
 /// Why a request of the modern era is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BadMeta {
     /// A member that every request must have is missing.
     Missing(&'static str),

@@ -8,6 +8,7 @@ use crate::rpc::Id;
 /// How far a request has come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProgressParams {
     /// The token that came with the request, as it was written.
     #[serde(with = "member::id")]
@@ -31,3 +32,5 @@ impl ProgressParams {
         Self { progress_token, progress, total: None, message: None, meta: None }
     }
 }
+
+setters! { ProgressParams { total: Option<f64>, message: Option<impl Into<String>>, meta: Option<Meta> } }

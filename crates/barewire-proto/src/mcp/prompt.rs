@@ -8,6 +8,7 @@ use super::{CacheScope, Content, Icon, Meta, Role};
 /// A prompt of a server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Prompt {
     /// Its name, for programs.
     pub name: String,
@@ -35,8 +36,15 @@ impl Prompt {
     }
 }
 
+setters! { Prompt {
+    title: Option<impl Into<String>>, description: Option<impl Into<String>>,
+    arguments: Option<impl Into<Vec<PromptArgument>>>, icons: Option<impl Into<Vec<Icon>>>,
+    meta: Option<Meta>,
+} }
+
 /// Something that is filled into a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PromptArgument {
     /// Its name, for programs.
     pub name: String,
@@ -63,9 +71,12 @@ impl PromptArgument {
     }
 }
 
+setters! { PromptArgument { title: Option<impl Into<String>>, description: Option<impl Into<String>> } }
+
 /// A page of the prompts there are.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListPromptsResult {
     /// The prompts.
     pub prompts: Vec<Prompt>,
@@ -83,8 +94,21 @@ pub struct ListPromptsResult {
     pub meta: Option<Meta>,
 }
 
+impl ListPromptsResult {
+    /// A page of these prompts, and the last one.
+    pub fn new(prompts: Vec<Prompt>) -> Self {
+        Self { prompts, ..Self::default() }
+    }
+}
+
+setters! { ListPromptsResult {
+    next_cursor: Option<impl Into<String>>, ttl_ms: Option<u64>, cache_scope: Option<CacheScope>,
+    meta: Option<Meta>,
+} }
+
 /// A prompt with its arguments filled in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GetPromptResult {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,8 +127,11 @@ impl GetPromptResult {
     }
 }
 
+setters! { GetPromptResult { description: Option<impl Into<String>>, meta: Option<Meta> } }
+
 /// A message of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PromptMessage {
     /// Who says it.
     pub role: Role,
@@ -113,13 +140,18 @@ pub struct PromptMessage {
 }
 
 impl PromptMessage {
+    /// A message of this role.
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Self { role, content: content.into() }
+    }
+
     /// The person says it.
     pub fn user(content: impl Into<Content>) -> Self {
-        Self { role: Role::User, content: content.into() }
+        Self::new(Role::User, content)
     }
 
     /// The model says it.
     pub fn assistant(content: impl Into<Content>) -> Self {
-        Self { role: Role::Assistant, content: content.into() }
+        Self::new(Role::Assistant, content)
     }
 }

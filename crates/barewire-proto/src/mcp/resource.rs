@@ -8,6 +8,7 @@ use super::{Annotations, CacheScope, Icon, Meta, ResourceContents};
 /// A resource of a server. As a link it stands in content as well.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Resource {
     /// Where it is.
     pub uri: String,
@@ -43,9 +44,16 @@ impl Resource {
     }
 }
 
+setters! { Resource {
+    title: Option<impl Into<String>>, description: Option<impl Into<String>>,
+    mime_type: Option<impl Into<String>>, size: Option<u64>, annotations: Option<Annotations>,
+    icons: Option<impl Into<Vec<Icon>>>, meta: Option<Meta>,
+} }
+
 /// Resources whose URIs have one form.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceTemplate {
     /// The form of their URIs, as RFC 6570 has it.
     pub uri_template: String,
@@ -78,9 +86,16 @@ impl ResourceTemplate {
     }
 }
 
+setters! { ResourceTemplate {
+    title: Option<impl Into<String>>, description: Option<impl Into<String>>,
+    mime_type: Option<impl Into<String>>, annotations: Option<Annotations>,
+    icons: Option<impl Into<Vec<Icon>>>, meta: Option<Meta>,
+} }
+
 /// A page of the resources there are.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListResourcesResult {
     /// The resources.
     pub resources: Vec<Resource>,
@@ -98,9 +113,22 @@ pub struct ListResourcesResult {
     pub meta: Option<Meta>,
 }
 
+impl ListResourcesResult {
+    /// A page of these resources, and the last one.
+    pub fn new(resources: Vec<Resource>) -> Self {
+        Self { resources, ..Self::default() }
+    }
+}
+
+setters! { ListResourcesResult {
+    next_cursor: Option<impl Into<String>>, ttl_ms: Option<u64>, cache_scope: Option<CacheScope>,
+    meta: Option<Meta>,
+} }
+
 /// A page of the templates there are.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListResourceTemplatesResult {
     /// The templates.
     pub resource_templates: Vec<ResourceTemplate>,
@@ -118,9 +146,22 @@ pub struct ListResourceTemplatesResult {
     pub meta: Option<Meta>,
 }
 
+impl ListResourceTemplatesResult {
+    /// A page of these templates, and the last one.
+    pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
+        Self { resource_templates, ..Self::default() }
+    }
+}
+
+setters! { ListResourceTemplatesResult {
+    next_cursor: Option<impl Into<String>>, ttl_ms: Option<u64>, cache_scope: Option<CacheScope>,
+    meta: Option<Meta>,
+} }
+
 /// What is in a resource: one part, or several, as in a folder.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadResourceResult {
     /// The parts.
     pub contents: Vec<ResourceContents>,
@@ -142,8 +183,11 @@ impl ReadResourceResult {
     }
 }
 
+setters! { ReadResourceResult { ttl_ms: Option<u64>, cache_scope: Option<CacheScope>, meta: Option<Meta> } }
+
 /// The parameters of `notifications/resources/updated`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ResourceUpdated {
     /// The resource that has changed, which may be below the one that was subscribed to.
     pub uri: String,
@@ -158,3 +202,5 @@ impl ResourceUpdated {
         Self { uri: uri.into(), meta: None }
     }
 }
+
+setters! { ResourceUpdated { meta: Option<Meta> } }

@@ -24,6 +24,7 @@ pub enum Revision {
 
 /// How a connection works: with a handshake, or request by request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a revision has a handshake or has none")]
 pub enum Era {
     /// Up to 2025-11-25: `initialize` first, then the connection has a state.
     Legacy,
@@ -229,6 +230,7 @@ impl<'de> Deserialize<'de> for Revision {
 
 /// A name that is no revision known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownRevision;
 
 impl fmt::Display for UnknownRevision {

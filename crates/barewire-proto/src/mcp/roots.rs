@@ -6,6 +6,7 @@ use super::Meta;
 
 /// A folder or file that a client works in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Root {
     /// Where it is: a `file:` URI.
     pub uri: String,
@@ -24,8 +25,11 @@ impl Root {
     }
 }
 
+setters! { Root { name: Option<impl Into<String>>, meta: Option<Meta> } }
+
 /// The result of `roots/list`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ListRootsResult {
     /// The folders.
     pub roots: Vec<Root>,
@@ -40,3 +44,5 @@ impl ListRootsResult {
         Self { roots, meta: None }
     }
 }
+
+setters! { ListRootsResult { meta: Option<Meta> } }

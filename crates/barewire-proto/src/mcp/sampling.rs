@@ -10,6 +10,7 @@ use super::{AudioContent, Content, ImageContent, Meta, Object, Role, TextContent
 /// What the model is asked.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CreateMessageParams {
     /// The conversation so far.
     pub messages: Vec<SamplingMessage>,
@@ -51,8 +52,16 @@ impl CreateMessageParams {
     }
 }
 
+setters! { CreateMessageParams {
+    model_preferences: Option<ModelPreferences>, system_prompt: Option<impl Into<String>>,
+    include_context: Option<IncludeContext>, temperature: Option<f64>,
+    stop_sequences: Option<impl Into<Vec<String>>>, metadata: Option<Object>,
+    tools: Option<impl Into<Vec<Tool>>>, tool_choice: Option<ToolChoice>, meta: Option<Meta>,
+} }
+
 /// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SamplingMessage {
     /// Who says it.
     pub role: Role,
@@ -65,16 +74,23 @@ pub struct SamplingMessage {
 }
 
 impl SamplingMessage {
+    /// A message of any number of pieces.
+    pub fn new(role: Role, content: Vec<SamplingContent>) -> Self {
+        Self { role, content, meta: None }
+    }
+
     /// The person says it.
     pub fn user(content: impl Into<SamplingContent>) -> Self {
-        Self { role: Role::User, content: vec![content.into()], meta: None }
+        Self::new(Role::User, vec![content.into()])
     }
 
     /// The model says it.
     pub fn assistant(content: impl Into<SamplingContent>) -> Self {
-        Self { role: Role::Assistant, content: vec![content.into()], meta: None }
+        Self::new(Role::Assistant, vec![content.into()])
     }
 }
+
+setters! { SamplingMessage { meta: Option<Meta> } }
 
 /// A piece of a message, told by its `type`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -142,6 +158,7 @@ impl<'de> Deserialize<'de> for SamplingContent {
 
 /// The model wants to use a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolUseContent {
     /// Names this use, for its result.
     pub id: String,
@@ -154,9 +171,19 @@ pub struct ToolUseContent {
     pub meta: Option<Meta>,
 }
 
+impl ToolUseContent {
+    /// A use of a tool with these arguments.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: Object) -> Self {
+        Self { id: id.into(), name: name.into(), input, meta: None }
+    }
+}
+
+setters! { ToolUseContent { meta: Option<Meta> } }
+
 /// What came of the use of a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolResultContent {
     /// The use it came of.
     pub tool_use_id: String,
@@ -174,9 +201,21 @@ pub struct ToolResultContent {
     pub meta: Option<Meta>,
 }
 
+impl ToolResultContent {
+    /// What came of the use with this id.
+    pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
+        Self { tool_use_id: tool_use_id.into(), content, ..Self::default() }
+    }
+}
+
+setters! { ToolResultContent {
+    structured_content: Option<Value>, is_error: bool, meta: Option<Meta>,
+} }
+
 /// Which model would be good. Priorities go from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModelPreferences {
     /// Names, the best first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,17 +231,26 @@ pub struct ModelPreferences {
     pub intelligence_priority: Option<f64>,
 }
 
+setters! { ModelPreferences {
+    hints: Option<impl Into<Vec<ModelHint>>>, cost_priority: Option<f64>, speed_priority: Option<f64>,
+    intelligence_priority: Option<f64>,
+} }
+
 /// A model, or several whose names have this part.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelHint {
     /// A part of its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
+setters! { ModelHint { name: Option<impl Into<String>> } }
+
 /// What of the servers' context is to be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum IncludeContext {
     /// Nothing.
     None,
@@ -214,15 +262,19 @@ pub enum IncludeContext {
 
 /// Whether the model has to use tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolChoice {
     /// As it likes, if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ToolChoiceMode>,
 }
 
+setters! { ToolChoice { mode: Option<ToolChoiceMode> } }
+
 /// Whether the model has to use tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ToolChoiceMode {
     /// As it likes.
     Auto,
@@ -235,6 +287,7 @@ pub enum ToolChoiceMode {
 /// What the model says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CreateMessageResult {
     /// Who says it.
     pub role: Role,
@@ -263,3 +316,7 @@ impl CreateMessageResult {
         }
     }
 }
+
+setters! { CreateMessageResult {
+    content: impl Into<Vec<SamplingContent>>, stop_reason: Option<impl Into<String>>, meta: Option<Meta>,
+} }

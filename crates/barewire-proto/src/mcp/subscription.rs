@@ -8,6 +8,7 @@ use super::member::{is_false, object, or_default};
 /// Which notifications are wanted, or given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SubscriptionFilter {
     /// `notifications/tools/list_changed`.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_false")]
@@ -30,9 +31,15 @@ impl SubscriptionFilter {
     }
 }
 
+setters! { SubscriptionFilter {
+    tools_list_changed: bool, prompts_list_changed: bool, resources_list_changed: bool,
+    resource_subscriptions: impl Into<Vec<String>>,
+} }
+
 /// The parameters of `subscriptions/listen` and of `notifications/subscriptions/acknowledged`: what is wanted, and what
 /// of it is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SubscriptionParams {
     /// Which notifications.
     #[serde(deserialize_with = "object")]
@@ -41,3 +48,12 @@ pub struct SubscriptionParams {
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
+
+impl SubscriptionParams {
+    /// These notifications.
+    pub fn new(notifications: SubscriptionFilter) -> Self {
+        Self { notifications, meta: None }
+    }
+}
+
+setters! { SubscriptionParams { meta: Option<Meta> } }

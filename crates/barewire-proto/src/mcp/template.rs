@@ -232,6 +232,7 @@ impl std::str::FromStr for Template {
 
 /// A text that is no template, or one that is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TemplateError {
     /// The byte where it goes wrong.
     pub at: usize,

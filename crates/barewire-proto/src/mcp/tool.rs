@@ -9,6 +9,7 @@ use super::{CacheScope, Content, Icon, Meta};
 /// A tool of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Tool {
     /// Its name, for programs and models.
     pub name: String,
@@ -54,9 +55,16 @@ impl Tool {
     }
 }
 
+setters! { Tool {
+    title: Option<impl Into<String>>, description: Option<impl Into<String>>,
+    output_schema: Option<Box<RawValue>>, annotations: Option<ToolAnnotations>,
+    icons: Option<impl Into<Vec<Icon>>>, execution: Option<ToolExecution>, meta: Option<Meta>,
+} }
+
 /// What kind of thing a tool does. Hints: nobody should rely on those of a server that is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolAnnotations {
     /// Its name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,18 +83,27 @@ pub struct ToolAnnotations {
     pub open_world_hint: Option<bool>,
 }
 
+setters! { ToolAnnotations {
+    title: Option<impl Into<String>>, read_only_hint: Option<bool>, destructive_hint: Option<bool>,
+    idempotent_hint: Option<bool>, open_world_hint: Option<bool>,
+} }
+
 /// How a tool can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolExecution {
     /// Whether a call of it may be a task; forbidden, if not said.
     #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
 }
 
+setters! { ToolExecution { task_support: Option<TaskSupport> } }
+
 /// Whether a call of a tool may be a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum TaskSupport {
     /// It must not.
     Forbidden,
@@ -99,6 +116,7 @@ pub enum TaskSupport {
 /// A page of the tools there are.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ListToolsResult {
     /// The tools.
     pub tools: Vec<Tool>,
@@ -116,9 +134,22 @@ pub struct ListToolsResult {
     pub meta: Option<Meta>,
 }
 
+impl ListToolsResult {
+    /// A page of these tools, and the last one.
+    pub fn new(tools: Vec<Tool>) -> Self {
+        Self { tools, ..Self::default() }
+    }
+}
+
+setters! { ListToolsResult {
+    next_cursor: Option<impl Into<String>>, ttl_ms: Option<u64>, cache_scope: Option<CacheScope>,
+    meta: Option<Meta>,
+} }
+
 /// What a tool gives back. That it failed is a result as well, so that the model can see why.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CallToolResult {
     /// For the model and the person.
     #[serde(default, deserialize_with = "or_default")]
@@ -155,3 +186,5 @@ impl CallToolResult {
         self.structured_content.as_ref().map(|raw| serde_json::from_str(raw.get()))
     }
 }
+
+setters! { CallToolResult { structured_content: Option<Box<RawValue>>, is_error: bool, meta: Option<Meta> } }

@@ -164,7 +164,7 @@ impl Shared {
     ) -> Result<(Listening, Reader<ServerNotification>), ClientError> {
         let heard = Arc::new(Heard { ring: Ring::new(KEPT, KEPT_BYTES), progress: watch::Sender::default() });
         let reader = heard.ring.reader();
-        let params = Params::of(&SubscriptionParams { notifications: filter, meta: None });
+        let params = Params::of(&SubscriptionParams::new(filter));
         let open = Open {
             shared: Arc::downgrade(self),
             state: self.state.subscribe(),

@@ -90,8 +90,7 @@ impl Client {
         if self.0.subscriptions().get(&uri).is_some_and(is_open) {
             return Ok(());
         }
-        let resource_subscriptions = vec![uri.clone()];
-        let filter = SubscriptionFilter { resource_subscriptions, ..SubscriptionFilter::default() };
+        let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
         let (listening, _, acknowledged) = self.0.listen(filter.clone()).await?;
         if !lacking(&filter, &acknowledged).is_empty() {
             return Err(ClientError::fault(
@@ -154,7 +153,7 @@ impl Client {
                 return Err(ClientError::NotOffered { method, capability: needed.as_str() });
             }
         } else {
-            let _: Raw = self.request("logging/setLevel", SetLevelParams { level, meta: None }).await?;
+            let _: Raw = self.request("logging/setLevel", SetLevelParams::new(level)).await?;
         }
         self.0.set_log_level(level);
         Ok(())

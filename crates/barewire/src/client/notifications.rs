@@ -190,7 +190,7 @@ impl ServerNotification {
             }
             "notifications/message" => Self::Message(read(json)?),
             "notifications/elicitation/complete" => {
-                let ElicitationComplete { elicitation_id } = read(json)?;
+                let ElicitationComplete { elicitation_id, .. } = read(json)?;
                 Self::ElicitationComplete { elicitation_id }
             }
             _ => Self::other(method, params),

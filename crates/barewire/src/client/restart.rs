@@ -252,7 +252,7 @@ impl Shared {
             return;
         }
         if let Some(level) = self.log_level() {
-            self.again(link, "logging/setLevel", SetLevelParams { level, meta: None }).await;
+            self.again(link, "logging/setLevel", SetLevelParams::new(level)).await;
         }
         let uris: Vec<String> = self.subscriptions().keys().cloned().collect();
         for uri in uris {
@@ -278,8 +278,7 @@ impl Shared {
                 ));
                 return;
             }
-            let resource_subscriptions = vec![uri.clone()];
-            let filter = SubscriptionFilter { resource_subscriptions, ..SubscriptionFilter::default() };
+            let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
             match self.begin_listen(Arc::clone(link), filter, false) {
                 Ok((begun, _)) => *listening = Some(begun),
                 Err(error) => {

@@ -141,7 +141,7 @@ async fn answers(
 }
 
 async fn answer(asking: &Asking<'_>, request: InputRequest) -> Result<Box<RawValue>, ClientError> {
-    let InputRequest { method, params } = request;
+    let InputRequest { method, params, .. } = request;
     let revision = asking.link.server.revision;
     let params = params.as_deref().map(RawValue::get);
     // A closure may panic before it gives a future as well as in it.

@@ -305,6 +305,7 @@ fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
         ElicitAction::Accept => Ok(answer),
         ElicitAction::Decline => Err(AskError::Declined),
         ElicitAction::Cancel => Err(AskError::Cancelled),
+        other => Err(AskError::Unreadable(format!("the action {other:?} is not known"))),
     }
 }
 

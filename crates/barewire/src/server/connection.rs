@@ -84,7 +84,7 @@ impl Connected {
     }
 
     fn policy(shared: &Shared) -> Policy<'_> {
-        Policy { supported: &shared.settings.revisions, lenient: shared.settings.lenient }
+        Policy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
     }
 
     /// Looks again if something has changed.

@@ -61,17 +61,16 @@ fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<Subscri
         return Err(Failure::invalid_params(what));
     }
     let offers = |capability| calling.offers(capability);
-    let mut resource_subscriptions = wanted.resource_subscriptions;
-    if !offers(ServerCapability::ResourcesSubscribe) {
-        resource_subscriptions.clear();
+    let mut honoured = SubscriptionFilter::default()
+        .tools_list_changed(wanted.tools_list_changed && offers(ServerCapability::ToolsListChanged))
+        .prompts_list_changed(wanted.prompts_list_changed && offers(ServerCapability::PromptsListChanged))
+        .resources_list_changed(
+            wanted.resources_list_changed && offers(ServerCapability::ResourcesListChanged),
+        );
+    if offers(ServerCapability::ResourcesSubscribe) {
+        honoured.resource_subscriptions = wanted.resource_subscriptions;
     }
-    Ok(SubscriptionFilter {
-        tools_list_changed: wanted.tools_list_changed && offers(ServerCapability::ToolsListChanged),
-        prompts_list_changed: wanted.prompts_list_changed && offers(ServerCapability::PromptsListChanged),
-        resources_list_changed: wanted.resources_list_changed
-            && offers(ServerCapability::ResourcesListChanged),
-        resource_subscriptions,
-    })
+    Ok(honoured)
 }
 
 /// Tells a legacy client what changes, until its connection ends.

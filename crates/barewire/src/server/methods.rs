@@ -27,30 +27,33 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
         ("tools/list", _) if offers(Tools) => {
             let (tools, next_cursor) =
                 list(calling, "tools", &calling.offer.tools, |tool| tool.listed(calling.revision))?;
-            Ok(ready(ListToolsResult { tools, next_cursor, ..Default::default() }, calling.style(cache)))
+            let mut result = ListToolsResult::new(tools);
+            result.next_cursor = next_cursor;
+            Ok(ready(result, calling.style(cache)))
         }
         ("prompts/list", _) if offers(Prompts) => {
             let (prompts, next_cursor) =
                 list(calling, "prompts", &calling.offer.prompts, |prompt| prompt.listed(calling.revision))?;
-            Ok(ready(ListPromptsResult { prompts, next_cursor, ..Default::default() }, calling.style(cache)))
+            let mut result = ListPromptsResult::new(prompts);
+            result.next_cursor = next_cursor;
+            Ok(ready(result, calling.style(cache)))
         }
         ("resources/list", _) if offers(Resources) => {
             let (resources, next_cursor) =
                 list(calling, "resources", &calling.offer.resources, |resource| {
                     resource.listed(calling.revision)
                 })?;
-            Ok(ready(
-                ListResourcesResult { resources, next_cursor, ..Default::default() },
-                calling.style(cache),
-            ))
+            let mut result = ListResourcesResult::new(resources);
+            result.next_cursor = next_cursor;
+            Ok(ready(result, calling.style(cache)))
         }
         ("resources/templates/list", _) if offers(Resources) => {
             let (resource_templates, next_cursor) =
                 list(calling, "templates", &calling.offer.templates, |template| {
                     template.listed(calling.revision)
                 })?;
-            let result =
-                ListResourceTemplatesResult { resource_templates, next_cursor, ..Default::default() };
+            let mut result = ListResourceTemplatesResult::new(resource_templates);
+            result.next_cursor = next_cursor;
             Ok(ready(result, calling.style(cache)))
         }
         ("prompts/get", _) if offers(Prompts) => {
@@ -128,7 +131,7 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
                 })?
                 .completers
         }
-        CompleteReference::Resource { uri } => match calling.offer.templates.find(uri) {
+        CompleteReference::Resource { uri, .. } => match calling.offer.templates.find(uri) {
             Some(template) => &template.completers,
             // A resource that is none of many has nothing to complete.
             None if calling.offer.resources.find(uri).is_some() => {
@@ -141,6 +144,7 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
                 )));
             }
         },
+        _ => return Err(Failure::invalid_params("Only arguments of prompts and templates are completed")),
     };
     let arguments = context.map(|context| context.arguments).unwrap_or_default();
     let Some(completed) =
@@ -148,18 +152,16 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
     else {
         return Ok(ready(CompleteResult::default(), calling.style(None)));
     };
-    let outcome =
-        async move { Ok(CompleteResult { completion: Completion::new(completed.await), meta: None }) };
+    let outcome = async move { Ok(CompleteResult::new(Completion::new(completed.await))) };
     Ok(serve(outcome, None, calling.style(None)))
 }
 
 fn discover(calling: &Calling<'_>) -> DiscoverResult {
     let shared: &Arc<_> = calling.shared;
     let modern = shared.settings.revisions.iter().filter(|revision| revision.is_modern());
-    DiscoverResult {
-        supported_versions: modern.map(|revision| revision.as_str().to_owned()).collect(),
-        capabilities: shared.capabilities(calling.offer, calling.revision),
-        instructions: shared.settings.instructions.clone(),
-        ..DiscoverResult::default()
-    }
+    let supported_versions = modern.map(|revision| revision.as_str().to_owned()).collect();
+    let mut result =
+        DiscoverResult::new(supported_versions, shared.capabilities(calling.offer, calling.revision));
+    result.instructions = shared.settings.instructions.clone();
+    result
 }

@@ -176,8 +176,12 @@ fn arguments(schema: &str) -> Vec<PromptArgument> {
     let Ok(Schema { properties, required }) = serde_json::from_str(schema) else { return Vec::new() };
     let argument = |(name, property): (String, serde_json::Value)| {
         let text = |member: &str| property.get(member).and_then(|it| it.as_str()).map(str::to_owned);
-        let required = required.contains(&name);
-        PromptArgument { title: text("title"), description: text("description"), required, name }
+        let is_required = required.contains(&name);
+        let mut argument = PromptArgument::new(name);
+        argument.title = text("title");
+        argument.description = text("description");
+        argument.required = is_required;
+        argument
     };
     properties.into_iter().map(argument).collect()
 }

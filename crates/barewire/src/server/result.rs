@@ -123,8 +123,9 @@ pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Content {
 fn structured(value: &impl Serialize, as_it_is: bool) -> Result<CallToolResult, ProtocolError> {
     let raw = serde_json::value::to_raw_value(value);
     let raw = raw.map_err(|error| ProtocolError(Failure::unserializable(&error)))?;
-    let text = CallToolResult::text(raw.get());
-    Ok(CallToolResult { structured_content: as_it_is.then_some(raw), ..text })
+    let mut result = CallToolResult::text(raw.get());
+    result.structured_content = as_it_is.then_some(raw);
+    Ok(result)
 }
 
 impl IntoToolResult for CallToolResult {

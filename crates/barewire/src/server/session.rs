@@ -25,12 +25,10 @@ impl Session {
         watch: Option<Arc<Watch>>,
     ) -> Self {
         // A legacy client is told of every list that it could ask for.
-        let wants = SubscriptionFilter {
-            tools_list_changed: true,
-            prompts_list_changed: true,
-            resources_list_changed: true,
-            ..SubscriptionFilter::default()
-        };
+        let wants = SubscriptionFilter::default()
+            .tools_list_changed(true)
+            .prompts_list_changed(true)
+            .resources_list_changed(true);
         let log_level = AtomicU8::new(number(LoggingLevel::Info));
         let watch = watch.unwrap_or_else(|| Arc::new(Watch::new(wants)));
         Self { info, capabilities, watch, log_level }

@@ -83,10 +83,7 @@ impl Cache {
 
     /// As members of a result.
     pub(super) fn members(self) -> String {
-        let scope = match self.scope {
-            CacheScope::Public => "public",
-            CacheScope::Private => "private",
-        };
+        let scope = self.scope.as_str();
         // What does not fit is longer than anybody keeps anything; a JavaScript client can count to 2^53.
         let time = u64::try_from(self.time.as_millis()).unwrap_or(MOST).min(MOST);
         format!(r#","ttlMs":{time},"cacheScope":"{scope}""#)
@@ -155,17 +152,15 @@ impl Shared {
     pub(super) fn capabilities(&self, offer: &Offer, revision: Revision) -> ServerCapabilities {
         let offers = |capability| self.offers(offer, capability);
         let open = self.registry.is_open();
-        let list = |capability| offers(capability).then_some(ListCapability { list_changed: open });
+        let list = |capability| offers(capability).then(|| ListCapability::default().list_changed(open));
         let completions = revision.has_completions_capability() && offers(ServerCapability::Completions);
-        ServerCapabilities {
-            tools: list(ServerCapability::Tools),
-            prompts: list(ServerCapability::Prompts),
-            resources: offers(ServerCapability::Resources)
-                .then_some(ResourcesCapability { subscribe: open, list_changed: open }),
-            completions: completions.then(Object::new),
-            logging: Some(Object::new()),
-            ..ServerCapabilities::default()
-        }
+        let mut capabilities = ServerCapabilities::default().logging(Object::new());
+        capabilities.tools = list(ServerCapability::Tools);
+        capabilities.prompts = list(ServerCapability::Prompts);
+        capabilities.resources = offers(ServerCapability::Resources)
+            .then(|| ResourcesCapability::default().subscribe(open).list_changed(open));
+        capabilities.completions = completions.then(Object::new);
+        capabilities
     }
 }
 

@@ -12,12 +12,10 @@ use super::seconds;
 const ALL: fn() -> Value = || json!({"tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}});
 
 fn filter() -> SubscriptionFilter {
-    SubscriptionFilter {
-        tools_list_changed: true,
-        prompts_list_changed: true,
-        resource_subscriptions: vec!["x:1".to_owned()],
-        ..SubscriptionFilter::default()
-    }
+    SubscriptionFilter::default()
+        .tools_list_changed(true)
+        .prompts_list_changed(true)
+        .resource_subscriptions(["x:1".to_owned()])
 }
 
 fn about(id: &Value) -> Value {

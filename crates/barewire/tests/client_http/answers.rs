@@ -271,7 +271,7 @@ async fn a_listen_whose_stream_breaks_is_opened_again() {
         let meta = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
         json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}})
     };
-    let filter = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+    let filter = SubscriptionFilter::default().tools_list_changed(true);
     let server = async {
         let asked = script.post("subscriptions/listen").await;
         let message = asked.json();

@@ -178,11 +178,9 @@ async fn changes_are_told_of_in_both_eras() {
     );
 
     let modern = soon(quiet().http(&*up.url)).await.expect("connected");
-    let filter = SubscriptionFilter {
-        tools_list_changed: true,
-        resource_subscriptions: vec!["note://readme".to_owned()],
-        ..SubscriptionFilter::default()
-    };
+    let filter = SubscriptionFilter::default()
+        .tools_list_changed(true)
+        .resource_subscriptions(["note://readme".to_owned()]);
     let mut listen: Listen = soon(modern.listen(filter)).await.expect("acknowledged");
     assert!(listen.acknowledged().tools_list_changed);
     handle.updated("note://readme");
@@ -257,7 +255,7 @@ async fn nothing_goes_on_when_the_client_is_dropped() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = soon(quiet().revision(revision).http(&*url)).await.expect("connected");
         soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect("a sum");
-        let filter = SubscriptionFilter { tools_list_changed: true, ..SubscriptionFilter::default() };
+        let filter = SubscriptionFilter::default().tools_list_changed(true);
         let listen = client.listen(filter).await.ok();
         assert_eq!(listen.is_some(), revision.has_listen());
         assert!(alive() > before);

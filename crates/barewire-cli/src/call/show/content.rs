@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents, Role};
+use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents};
+use serde::Serialize;
 
 use super::super::pretty::indented;
 use super::super::save::{decoded, save};
@@ -35,11 +36,7 @@ pub(super) fn messages(
     folder: Option<&Path>,
 ) -> Result<(), Failure> {
     for message in &result.messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
-        let role = output.paint(Tone::Strong, role);
+        let role = output.paint(Tone::Strong, message.role.as_str());
         write!(output, "{role}: ")?;
         content(output, &message.content, folder)?;
     }
@@ -57,6 +54,7 @@ pub(super) fn contents(
             let bytes = match part {
                 ResourceContents::Text(text) => text.text.clone().into_bytes(),
                 ResourceContents::Blob(blob) => bytes(&blob.blob)?,
+                other => json(other).into_bytes(),
             };
             let path = save(folder, part.uri(), part.mime_type(), &bytes)?;
             let path = shown(path.as_os_str().as_encoded_bytes(), LONGEST);
@@ -102,10 +100,7 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
             }
             (part, _) => whole(output, part)?,
         },
-        other => {
-            let json = serde_json::to_string(other).unwrap_or_default();
-            writeln!(output, "{}", safe_json(&json))?;
-        }
+        other => writeln!(output, "{}", safe_json(&json(other)))?,
     }
     Ok(())
 }
@@ -157,6 +152,10 @@ fn whole(output: &mut Output, part: &ResourceContents) -> Result<(), Failure> {
             writeln!(output, "[{uri}, {facts}]")?;
             Ok(())
         }
+        other => {
+            writeln!(output, "{}", safe_json(&json(other)))?;
+            Ok(())
+        }
     }
 }
 
@@ -178,6 +177,11 @@ fn facts(mime_type: Option<&str>, bytes: usize) -> String {
         Some(mime_type) => format!("{}, {size}", shown(mime_type.as_bytes(), LONGEST)),
         None => size,
     }
+}
+
+/// What is not known here, as it came.
+fn json(unknown: &impl Serialize) -> String {
+    serde_json::to_string(unknown).unwrap_or_default()
 }
 
 fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
