@@ -15,6 +15,11 @@ pub(crate) fn report(failure: &Failure) {
     });
 }
 
+/// The failure of everything that waits, where the system has no means to.
+pub(crate) fn cannot_begin(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot wait for anything here: {error}"))
+}
+
 /// The option of the command line for a setting that would help.
 pub(crate) fn option(advice: &Advice) -> String {
     match advice {

@@ -1,6 +1,7 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
 mod along;
+mod ask;
 mod attach;
 mod bearer;
 mod bench;
@@ -20,6 +21,7 @@ mod processes;
 mod read;
 mod replay;
 mod serve;
+mod signals;
 mod tap;
 mod xml;
 

@@ -21,8 +21,8 @@ use super::tally::Tally;
 use super::template::Template;
 use super::wish::{Wish, missed};
 use super::{Args, Failure};
-use crate::call::missed::{Missed, Reach};
-use crate::call::request::Request;
+use crate::ask::missed::{Missed, Reach};
+use crate::ask::request::Request;
 use crate::output::shown;
 
 /// One of the servers.

@@ -27,12 +27,12 @@ use barewire_proto::mcp::{Era, Revision};
 use tokio::runtime::Builder;
 
 use crate::along::Along;
-use crate::call::cannot_begin;
-use crate::call::missed::Reach;
-use crate::call::request::{Ask, Naming};
-use crate::call::signals::Signals;
+use crate::ask::missed::Reach;
+use crate::ask::request::{Ask, Naming};
 use crate::duration;
+use crate::failure::cannot_begin;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::{Exit, Failure};
 use alarm::Alarm;
 use lane::Lane;

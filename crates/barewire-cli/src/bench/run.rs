@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use super::alarm::Alarm;
 use super::load::Load;
 use super::tally::Tally;
-use crate::call::signals::Signals;
 use crate::output::{precisely, shown};
+use crate::signals::Signals;
 
 pub(super) struct Run<'a> {
     pub(super) load: &'a Load,

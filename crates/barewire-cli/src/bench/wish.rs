@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use super::template::payload;
 use crate::Failure;
-use crate::call::given::{Given, Pair, Text};
-use crate::call::missed::{Missed, Reach};
-use crate::call::request::{self, Ask, Request};
-use crate::call::schema::{Fields, Type};
+use crate::ask::given::{Given, Pair, Text};
+use crate::ask::missed::{Missed, Reach};
+use crate::ask::request::{self, Ask, Request};
+use crate::ask::schema::{Fields, Type};
 use crate::output::shown;
 
 /// What is to be asked, before any server is known.
@@ -137,7 +137,7 @@ fn filled(
         }
         Some(key) => key.clone(),
         None => {
-            let takes_text = |field: &&crate::call::schema::Field| {
+            let takes_text = |field: &&crate::ask::schema::Field| {
                 field.may_be(Type::String)
                     && field.choices.is_none()
                     && field.limits.format.is_none()

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Args;
-use super::missed::Missed;
 use super::pretty::indented;
+use crate::ask::missed::Missed;
 use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};

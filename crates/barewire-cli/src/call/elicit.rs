@@ -8,9 +8,9 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
 use super::console::Console;
-use super::given::{Pair, Text};
-use super::schema::Fields;
 use super::terminal::{self, Terminal};
+use crate::ask::given::{Pair, Text};
+use crate::ask::schema::Fields;
 use crate::output::shown;
 
 /// Whoever answers for the user.

@@ -15,13 +15,15 @@ use serde_json::{Map, Value};
 use super::answer::Agreed;
 use super::console::Console;
 use super::elicit::Elicitor;
-use super::given::{Pair, Text};
-use super::missed::Missed;
-use super::request::{self, Ask, Request};
-use super::signals::Signals;
 use super::target::Target;
-use super::{Args, arguments, cannot_begin, pages, progress, show, talk};
+use super::{Args, pages, progress, show, talk};
+use crate::ask::arguments;
+use crate::ask::given::{Pair, Text};
+use crate::ask::missed::Missed;
+use crate::ask::request::{self, Ask, Request};
+use crate::failure::cannot_begin;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::{Exit, Failure};
 
 /// What came of it.
@@ -54,7 +56,7 @@ impl Wishes {
         };
         let mut meta = Map::new();
         for Pair { key, value } in pairs(&args.meta)? {
-            let any = super::schema::Field::default();
+            let any = crate::ask::schema::Field::default();
             let value = match value {
                 Text::Json(json) => json,
                 text @ Text::Plain(_) => {
@@ -182,7 +184,7 @@ async fn asked(
         console.say(format!("barewire: no log: {what}"));
     }
     // Whatever does not exist may have been sent as it was written, and the server has said so.
-    let is_unchecked = matches!(&ask, Ask::Tool { given: super::given::Given::Object(_), .. });
+    let is_unchecked = matches!(&ask, Ask::Tool { given: crate::ask::given::Given::Object(_), .. });
     let request = ask.prepare(client, &args.reach()).await?;
     for note in &request.notes {
         console.say(format!("barewire: {note}"));

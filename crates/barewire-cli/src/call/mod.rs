@@ -1,28 +1,20 @@
 //! `barewire call`: one request to a program, a listener or a URL, and its answer.
 
 mod answer;
-mod arguments;
 mod console;
 mod elicit;
-pub(crate) mod given;
 mod mcp;
-pub(crate) mod missed;
 mod pages;
-mod params;
 mod pretty;
 mod progress;
 mod raw;
-pub(crate) mod request;
 mod save;
-pub(crate) mod schema;
 mod show;
-pub(crate) mod signals;
 mod talk;
-pub(crate) mod target;
+mod target;
 mod terminal;
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -33,12 +25,14 @@ use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 
 use crate::along::Along;
+use crate::ask::missed::Reach;
+use crate::ask::params;
+use crate::ask::request::Naming;
 use crate::duration;
+use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::{Exit, Failure};
 use mcp::Wishes;
-use missed::Reach;
-use request::Naming;
 use target::{Address, Target};
 
 /// Ask an MCP server one thing, and print the answer.
@@ -216,10 +210,6 @@ impl Framing {
             Self::ContentLength => WireFraming::ContentLength,
         }
     }
-}
-
-pub(crate) fn cannot_begin(error: &io::Error) -> Failure {
-    Failure::new(format!("cannot wait for anything here: {error}"))
 }
 
 fn level(text: &str) -> Result<LoggingLevel, String> {

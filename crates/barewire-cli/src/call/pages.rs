@@ -8,7 +8,7 @@ use barewire_proto::json::{Json, Kind, Text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::request::Request;
+use crate::ask::request::Request;
 use crate::output::shown;
 
 /// Asks for page after page. What is on them is not read, so nothing of it is lost.

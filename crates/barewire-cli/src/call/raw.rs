@@ -1,16 +1,18 @@
 //! `barewire call --raw`: one request of JSON-RPC, with nothing before it, and its answer as it was written.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use barewire::peer::{CallError, Raw};
 use serde_json::value::RawValue;
 
 use super::answer::{self, Answer, Form};
-use super::missed::Missed;
-use super::signals::Signals;
 use super::target::Target;
-use super::{Args, cannot_begin};
+use super::{Args, Framing};
+use crate::ask::missed::{Missed, Reason};
+use crate::failure::cannot_begin;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::{Exit, Failure};
 
 pub(super) async fn call(
@@ -36,7 +38,7 @@ pub(super) async fn call(
         match call.await {
             Ok(result) => Ok(Answer::Result(result)),
             Err(CallError::Refused(error)) => Ok(Answer::Refused(error)),
-            Err(error) => Err(Missed::unanswered(&error, args)),
+            Err(error) => Err(unanswered(&error, args)),
         }
     };
     let answer = signals.or(asked).await;
@@ -48,4 +50,20 @@ pub(super) async fn call(
         _ = signals.next() => {}
     }
     done
+}
+
+/// Returns the reason why a call of plain JSON-RPC has no answer, but for a refusal, which is one.
+fn unanswered(error: &CallError, args: &Args) -> Missed {
+    match error {
+        CallError::TimedOut => Missed {
+            reason: Reason::TimedOut,
+            what: format!("no answer within {:?}", args.timeout),
+            hint: Some(Cow::Borrowed(match args.framing {
+                Framing::Lines => "--timeout waits longer; a language server needs --framing content-length",
+                Framing::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
+            })),
+        },
+        CallError::Closed(closed) => Missed::closed(closed),
+        error => Missed { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
+    }
 }

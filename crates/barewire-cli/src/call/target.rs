@@ -14,9 +14,9 @@ use barewire::peer::{Connection, Peer};
 use barewire::transport::{Child, Transport, tcp, unix};
 
 use super::console::Console;
-use super::missed::Missed;
 use super::{Args, talk};
 use crate::Failure;
+use crate::ask::missed::Missed;
 use crate::output::shown;
 
 /// Whom to ask.

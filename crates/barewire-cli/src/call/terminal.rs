@@ -5,9 +5,9 @@ use std::io::{self, BufRead, Write};
 use barewire_proto::mcp::{ElicitAction, ElicitForm, ElicitResult, ElicitUrl, Object};
 use serde_json::Value;
 
-use super::arguments;
-use super::given::Text;
-use super::schema::{Choice, Field, Fields, Type, plain};
+use crate::ask::arguments;
+use crate::ask::given::Text;
+use crate::ask::schema::{Choice, Field, Fields, Type, plain};
 use crate::output::{shown, text_for};
 
 /// Where somebody is asked: what they type, and what they see.

@@ -7,9 +7,9 @@ use barewire_proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::pretty::indented;
-use super::super::request::fields_of;
-use super::super::schema::{Field, Fields, plain};
 use super::or_none;
+use crate::ask::request::fields_of;
+use crate::ask::schema::{Field, Fields, plain};
 use crate::output::{Output, Tone, safe_json, shown, size, wrap};
 
 pub(super) fn tools(output: &mut Output, tools: &[Tool], in_full: bool) -> io::Result<()> {

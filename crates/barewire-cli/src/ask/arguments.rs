@@ -13,13 +13,13 @@ use crate::output::shown;
 
 /// Why the pairs are no such object.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wrong {
-    pub(super) what: String,
-    pub(super) hint: String,
+pub(crate) struct Wrong {
+    pub(crate) what: String,
+    pub(crate) hint: String,
 }
 
 /// The object that was meant, in the order of the pairs, and what is odd about it. `of` is whose arguments they are.
-pub(super) fn object(
+pub(crate) fn object(
     of: &str,
     pairs: &[Pair],
     fields: &Fields,
@@ -69,7 +69,7 @@ pub(super) fn object(
 }
 
 /// What a text is, by what the field may be.
-pub(super) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String> {
+pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String> {
     let read = match text {
         Text::Json(json) => json.clone(),
         Text::Plain(text) => plain(field, text).ok_or_else(|| {
@@ -124,7 +124,7 @@ fn unknown(key: &str, fields: &Fields) -> String {
 }
 
 /// What there is, as it would be typed; what may be left out in brackets.
-pub(super) fn takes(fields: &Fields) -> String {
+pub(crate) fn takes(fields: &Fields) -> String {
     if fields.fields.is_empty() {
         return "it takes no arguments".to_owned();
     }

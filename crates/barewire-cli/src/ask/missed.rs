@@ -1,17 +1,16 @@
 //! Why there is no answer -> a word for scripts, a sentence, and what to do about it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use barewire::client::ClientError;
 use barewire::client::http::HttpFailure;
-use barewire::peer::{CallError, ConnectionEnd, EndReason};
+use barewire::peer::{ConnectionEnd, EndReason};
 use barewire::transport::SpawnError;
 use barewire_proto::mcp::Revision;
 
-use super::target::Address;
-use super::{Args, Framing};
 use crate::Failure;
 use crate::output::shown;
 
@@ -90,7 +89,7 @@ impl Missed {
         Self { reason: Reason::NotStarted, what: error.to_string(), hint: hint.map(Cow::Borrowed) }
     }
 
-    pub(super) fn not_connected(address: &Address, error: &io::Error) -> Self {
+    pub(crate) fn not_connected(address: &impl fmt::Display, error: &io::Error) -> Self {
         let hint = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Some("is the server running?"),
             io::ErrorKind::PermissionDenied => Some("ls -l shows who may connect"),
@@ -100,25 +99,8 @@ impl Missed {
         Self { reason: Reason::NotConnected, what, hint: hint.map(Cow::Borrowed) }
     }
 
-    pub(super) fn cancelled(signal: &str) -> Self {
+    pub(crate) fn cancelled(signal: &str) -> Self {
         Self { reason: Reason::Cancelled, what: format!("cancelled by {signal}"), hint: None }
-    }
-
-    pub(super) fn unanswered(error: &CallError, args: &Args) -> Self {
-        match error {
-            CallError::TimedOut => Self {
-                reason: Reason::TimedOut,
-                what: format!("no answer within {:?}", args.timeout),
-                hint: Some(Cow::Borrowed(match args.framing {
-                    Framing::Lines => {
-                        "--timeout waits longer; a language server needs --framing content-length"
-                    }
-                    Framing::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
-                })),
-            },
-            CallError::Closed(closed) => Self::closed(closed),
-            error => Self { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
-        }
     }
 
     /// Why a client of MCP has no result, but for a refusal, which is an answer.
@@ -225,7 +207,7 @@ impl Missed {
     }
 
     /// A result that is none.
-    pub(super) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
+    pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
         let method = shown(method.as_bytes(), LONGEST);
         let what = format!(
             "the result of {method} is not what it should be: {}",
@@ -234,7 +216,7 @@ impl Missed {
         Self { reason: Reason::BadAnswer, what, hint: None }
     }
 
-    fn closed(closed: &ConnectionEnd) -> Self {
+    pub(crate) fn closed(closed: &ConnectionEnd) -> Self {
         let (reason, hint) = match (closed.reason(), closed.stray_output()) {
             (EndReason::ContentLength, _) => {
                 (Reason::ContentLength, Some("--framing content-length speaks it"))

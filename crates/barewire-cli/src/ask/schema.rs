@@ -30,17 +30,17 @@ pub(crate) enum Others {
 #[derive(Debug, Default)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    pub(super) title: Option<String>,
-    pub(super) description: Option<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
     pub(crate) required: bool,
     /// What it may be; anything, if there is none.
     pub(crate) kinds: Vec<Type>,
     /// The values that it may have, if they are few.
     pub(crate) choices: Option<Vec<Choice>>,
-    pub(super) default: Option<Value>,
+    pub(crate) default: Option<Value>,
     pub(crate) limits: Limits,
     /// What the elements of an array are.
-    pub(super) items: Option<Box<Field>>,
+    pub(crate) items: Option<Box<Field>>,
 }
 
 /// A type of JSON, in the order in which a text is tried to be one: everything is a string.
@@ -58,21 +58,21 @@ pub(crate) enum Type {
 /// A value that can be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
-    pub(super) value: Value,
-    pub(super) title: Option<String>,
+    pub(crate) value: Value,
+    pub(crate) title: Option<String>,
 }
 
 /// Bounds: of a number, of the letters of a string, of the elements of an array.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    pub(super) least: Option<f64>,
-    pub(super) most: Option<f64>,
-    pub(super) above: Option<f64>,
-    pub(super) below: Option<f64>,
-    pub(super) min_length: Option<u64>,
-    pub(super) max_length: Option<u64>,
-    pub(super) min_items: Option<u64>,
-    pub(super) max_items: Option<u64>,
+    pub(crate) least: Option<f64>,
+    pub(crate) most: Option<f64>,
+    pub(crate) above: Option<f64>,
+    pub(crate) below: Option<f64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) max_items: Option<u64>,
     /// As `email` or `date`.
     pub(crate) format: Option<String>,
 }
@@ -109,14 +109,14 @@ impl Fields {
         Self { fields, others }
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
 impl Field {
     /// A string of this name: what the arguments of a prompt are.
-    pub(super) fn string(name: impl Into<String>) -> Self {
+    pub(crate) fn string(name: impl Into<String>) -> Self {
         Self { name: name.into(), kinds: vec![Type::String], ..Self::default() }
     }
 
@@ -160,7 +160,7 @@ impl Field {
     }
 
     /// What is wrong with `value`, as what it must be.
-    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         let fits = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.is(value));
         if !fits {
             return Err(format!("must be {}", self.kind()));
@@ -180,7 +180,7 @@ impl Field {
     }
 
     /// What it must be, with an article: `an integer`, `one of a, b`.
-    pub(super) fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         if let Some(choices) = &self.choices {
             // What the server says goes into a sentence of ours.
             let name = |choice: &Choice| shown(plain(&choice.value).as_bytes(), LONGEST);
@@ -198,7 +198,7 @@ impl Field {
     }
 
     /// The same for a column: `integer 1..10`, `a|b`, `array of string`.
-    pub(super) fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         if let Some(choices) = &self.choices {
             return choices.iter().map(|choice| plain(&choice.value)).collect::<Vec<_>>().join("|");
         }
@@ -230,7 +230,7 @@ impl Type {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., name)| name)
     }
 
-    pub(super) fn is(self, value: &Value) -> bool {
+    pub(crate) fn is(self, value: &Value) -> bool {
         match self {
             Self::Null => value.is_null(),
             Self::Boolean => value.is_boolean(),
@@ -319,7 +319,7 @@ fn is_width(format: &str) -> bool {
 }
 
 /// A value as a person would type it.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

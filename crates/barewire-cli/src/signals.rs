@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::missed::Missed;
+use crate::ask::missed::Missed;
 
 /// The signals that ask us to stop. Caught, they end nothing by themselves.
 pub(crate) struct Signals {

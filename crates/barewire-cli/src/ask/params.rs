@@ -15,7 +15,7 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 
 /// The params themselves, `@FILE` or `-`.
-pub(super) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
+pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
     match argument.as_bytes() {
         b"-" => check("stdin", &stdin()?),
         [b'@', path @ ..] => {
@@ -60,7 +60,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
 }
 
 /// What is wrong, and where: a line of the text with a caret under the byte.
-pub(super) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
+pub(crate) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
     // A file may have lines; only the one that is wrong is shown, and where in it.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -1,0 +1,8 @@
+//! Words on a command line -> a request to an MCP server, and the reason why there is no answer. `call` and `bench` share it.
+
+pub(crate) mod arguments;
+pub(crate) mod given;
+pub(crate) mod missed;
+pub(crate) mod params;
+pub(crate) mod request;
+pub(crate) mod schema;
