@@ -17,7 +17,6 @@ mod input;
 mod man;
 mod nearest;
 mod output;
-mod processes;
 mod read;
 mod replay;
 mod serve;

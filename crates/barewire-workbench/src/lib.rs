@@ -5,7 +5,9 @@ pub mod capture;
 mod error;
 pub mod frames;
 pub mod http;
+pub mod load;
 pub mod operations;
+pub mod processes;
 pub mod secrets;
 pub mod text;
 

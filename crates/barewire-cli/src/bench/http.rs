@@ -10,14 +10,15 @@ use barewire_proto::json::Json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::judge::{Judge, Unfit};
-use super::load::Amount;
-use super::outstanding::FIRST_ID;
-use super::run::{End, Run};
-use super::slice::Slice;
-use super::tally::{Tally, Wrong};
-use super::template::Template;
+use super::run::Run;
 use crate::output::shown;
+use barewire_workbench::load::judge::{Judge, Unfit};
+use barewire_workbench::load::load::Amount;
+use barewire_workbench::load::outstanding::FIRST_ID;
+use barewire_workbench::load::slice::End;
+use barewire_workbench::load::slice::Slice;
+use barewire_workbench::load::tally::{Tally, Wrong};
+use barewire_workbench::load::template::Template;
 
 /// A server at a URL.
 pub(super) struct Http {

@@ -10,20 +10,21 @@ use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
 use serde_json::json;
 
 use super::http::Http;
-use super::judge::{Judge, Unfit};
-use super::lend::lend;
-use super::load::Amount;
-use super::process::{self, Usage};
-use super::run::{End, Run};
+use super::run::Run;
 use super::servers::{At, Server};
 use super::stdio::Stdio;
-use super::tally::Tally;
-use super::template::Template;
 use super::wish::{Wish, missed};
 use super::{Args, Failure};
 use crate::ask::missed::{Missed, Reach};
 use crate::ask::request::Request;
 use crate::output::shown;
+use barewire_workbench::load::judge::{Judge, Unfit};
+use barewire_workbench::load::lend::lend;
+use barewire_workbench::load::load::Amount;
+use barewire_workbench::load::process::{self, Usage};
+use barewire_workbench::load::slice::End;
+use barewire_workbench::load::tally::Tally;
+use barewire_workbench::load::template::Template;
 
 /// One of the servers.
 pub(super) struct Lane {

@@ -1,21 +1,11 @@
 //! `barewire bench`: load for a server on stdio or over HTTP, and how it bears it.
 
-mod alarm;
-mod histogram;
 mod http;
-mod judge;
 mod lane;
-mod lend;
-mod load;
-mod outstanding;
-mod process;
 mod report;
 mod run;
 mod servers;
-mod slice;
 mod stdio;
-mod tally;
-mod template;
 mod wish;
 
 use std::ffi::OsString;
@@ -34,10 +24,11 @@ use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::{Exit, Failure};
-use alarm::Alarm;
+use barewire_workbench::load::alarm::Alarm;
+use barewire_workbench::load::load::{Amount, Load};
+use barewire_workbench::load::slice::End;
 use lane::Lane;
-use load::{Amount, Load};
-use run::{End, Live, Run, Stop};
+use run::{Live, Run, Stop};
 use servers::{At, Server};
 use wish::{Payload, Wish};
 
@@ -159,7 +150,7 @@ Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 no
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let servers = Server::all(args)?;
     let wish = args.wish()?;
-    if let Some(pid) = args.pid.filter(|pid| process::usage(*pid).is_none()) {
+    if let Some(pid) = args.pid.filter(|pid| barewire_workbench::load::process::usage(*pid).is_none()) {
         return Err(Failure::new(format!("--pid {pid}: there is no such process in /proc")));
     }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;

@@ -6,27 +6,17 @@ use std::time::{Duration, Instant};
 use terminal_size::terminal_size_of;
 use tokio::sync::watch;
 
-use super::alarm::Alarm;
-use super::load::Load;
-use super::tally::Tally;
 use crate::output::{precisely, shown};
 use crate::signals::Signals;
+use barewire_workbench::load::alarm::Alarm;
+use barewire_workbench::load::load::Load;
+use barewire_workbench::load::tally::Tally;
 
 pub(super) struct Run<'a> {
     pub(super) load: &'a Load,
     pub(super) alarm: Alarm,
     pub(super) live: Live,
     pub(super) stop: Stop,
-}
-
-/// How a slice ended.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum End {
-    Done,
-    /// By Ctrl-C or SIGTERM.
-    Stopped,
-    /// The connection is over.
-    Broken,
 }
 
 /// How often we were asked to stop.

@@ -14,14 +14,15 @@ use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Req
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-use super::judge::Judge;
-use super::lend::Pipes;
-use super::load::Amount;
-use super::outstanding::{Asked, Outstanding, Settled};
-use super::run::{End, Run};
-use super::slice::Slice;
-use super::tally::{Tally, Wrong};
-use super::template::Template;
+use super::run::Run;
+use barewire_workbench::load::judge::Judge;
+use barewire_workbench::load::lend::Pipes;
+use barewire_workbench::load::load::Amount;
+use barewire_workbench::load::outstanding::{Asked, Outstanding, Settled};
+use barewire_workbench::load::slice::End;
+use barewire_workbench::load::slice::Slice;
+use barewire_workbench::load::tally::{Tally, Wrong};
+use barewire_workbench::load::template::Template;
 
 /// A server that is a process.
 pub(super) struct Stdio {

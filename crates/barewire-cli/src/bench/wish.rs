@@ -5,13 +5,13 @@ use barewire_proto::mcp::{Era, Tool};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::template::payload;
 use crate::Failure;
 use crate::ask::given::{Given, Pair, Text};
 use crate::ask::missed::{Missed, Reach};
 use crate::ask::request::{self, Ask, Request};
 use crate::ask::schema::{Fields, Type};
 use crate::output::shown;
+use barewire_workbench::load::template::payload;
 
 /// What is to be asked, before any server is known.
 pub(super) struct Wish {
@@ -194,7 +194,7 @@ const OF_CALL: [&str; 3] = ["--raw", "--lenient", "--framing"];
 const PADDING: &str = "barewire/padding";
 
 /// Its number has ten digits, by which one answer is told from the other.
-const LEAST: usize = super::outstanding::DIGITS;
+const LEAST: usize = barewire_workbench::load::outstanding::DIGITS;
 
 /// As large as a frame may be here, with what an answer says besides.
 const MOST: usize = 32 * 1024 * 1024;

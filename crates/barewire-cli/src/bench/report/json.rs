@@ -7,11 +7,11 @@ use barewire_proto::mcp::Era;
 use serde_json::{Map, Value, json};
 
 use super::super::lane::Lane;
-use super::super::load::{Amount, Load};
-use super::super::tally::Wrong;
 use super::super::{Args, Failure};
 use super::{cpu_per_request, micros, own_cpu_per_request, ratio};
 use crate::output::{Output, safe_json};
+use barewire_workbench::load::load::{Amount, Load};
+use barewire_workbench::load::tally::Wrong;
 
 pub(super) fn print(
     output: &mut Output,

@@ -6,9 +6,9 @@ mod text;
 use std::time::Duration;
 
 use super::lane::Lane;
-use super::load::Load;
 use super::{Args, Failure};
 use crate::output::Output;
+use barewire_workbench::load::load::Load;
 
 pub(super) fn print(
     output: &mut Output,

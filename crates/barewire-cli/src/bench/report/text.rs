@@ -4,11 +4,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::super::lane::Lane;
-use super::super::load::{Amount, Load};
-use super::super::tally::Tally;
 use super::super::{Args, Failure};
 use super::{PERCENTILES, cpu_per_request, micros, own_cpu_per_request, ratio};
 use crate::output::{Output, Tone, precisely as time, shown, size};
+use barewire_workbench::load::load::{Amount, Load};
+use barewire_workbench::load::tally::Tally;
 
 /// One server.
 pub(super) fn one(

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::talk::Exited;
-use crate::processes::{Process, all};
+use barewire_workbench::processes::{Process, all};
 
 /// How a child of ours has exited, if it has. It is not reaped: others wait for it too.
 pub(super) fn exited(pid: u32) -> Option<Exited> {

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::load::{Amount, Load, Next, Pace};
-use super::run::End;
 use super::tally::Tally;
 
-pub(super) struct Slice {
+pub struct Slice {
     load: Load,
     pace: Pace,
     began: Instant,
@@ -19,8 +18,18 @@ pub(super) struct Slice {
     next_look: Instant,
 }
 
+/// How a slice ended.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum End {
+    Done,
+    /// By Ctrl-C or SIGTERM.
+    Stopped,
+    /// The connection is over.
+    Broken,
+}
+
 impl Slice {
-    pub(super) fn new(load: &Load, amount: Amount) -> Self {
+    pub fn new(load: &Load, amount: Amount) -> Self {
         let now = Instant::now();
         let next_look = now + look(load);
         Self {
@@ -35,7 +44,7 @@ impl Slice {
     }
 
     /// When the request was due that is to be sent now, if one is, with so many open.
-    pub(super) fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
+    pub fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
         self.wake = self.next_look;
         if open >= self.load.in_flight || self.is_hopeless(now) {
             return None;
@@ -58,17 +67,17 @@ impl Slice {
     }
 
     /// Nothing is open and nothing more will be.
-    pub(super) fn is_over(&self, now: Instant, open: usize) -> bool {
+    pub fn is_over(&self, now: Instant, open: usize) -> bool {
         open == 0 && (self.is_hopeless(now) || self.pace.next(now) == Next::Over)
     }
 
     /// When to wake up, if nothing comes.
-    pub(super) fn wake(&self) -> Instant {
+    pub fn wake(&self) -> Instant {
         self.wake
     }
 
     /// Whether it is time to look for what does not come, and to show how far it is.
-    pub(super) fn is_time_to_look(&mut self, now: Instant) -> bool {
+    pub fn is_time_to_look(&mut self, now: Instant) -> bool {
         let is_time = now >= self.next_look;
         if is_time {
             self.next_look = now + look(&self.load);
@@ -77,17 +86,17 @@ impl Slice {
     }
 
     /// Answers came, or were given up; so many were open before and so many are now.
-    pub(super) fn settled(&mut self, at: Instant, before: usize, now: usize) {
+    pub fn settled(&mut self, at: Instant, before: usize, now: usize) {
         if before >= self.load.in_flight && now < self.load.in_flight {
             self.room_since = at;
         }
     }
 
-    pub(super) fn received(&mut self, at: Instant) {
+    pub fn received(&mut self, at: Instant) {
         self.last = self.last.max(at);
     }
 
-    pub(super) fn close(self, end: End, tally: &mut Tally) {
+    pub fn close(self, end: End, tally: &mut Tally) {
         let planned = self.pace.end().filter(|_| self.load.rate.is_some() && end == End::Done);
         let until = planned.map_or(self.last, |planned| self.last.max(planned));
         tally.time += until.saturating_duration_since(self.began);

@@ -4,25 +4,25 @@ use std::time::{Duration, Instant};
 
 /// How much is asked, how fast, and how long an answer is waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Load {
-    pub(super) in_flight: usize,
+pub struct Load {
+    pub in_flight: usize,
     /// Requests a second; as fast as answers come if there is none.
-    pub(super) rate: Option<f64>,
-    pub(super) amount: Amount,
-    pub(super) warm_up: Duration,
-    pub(super) patience: Duration,
+    pub rate: Option<f64>,
+    pub amount: Amount,
+    pub warm_up: Duration,
+    pub patience: Duration,
 }
 
 /// When it is enough.
 #[derive(Clone, Copy)]
-pub(super) enum Amount {
+pub enum Amount {
     For(Duration),
     Count(u64),
 }
 
 impl Amount {
     /// The parts that it is taken in: one if there is nobody to take turns with.
-    pub(super) fn slices(self, servers: usize) -> Vec<Self> {
+    pub fn slices(self, servers: usize) -> Vec<Self> {
         if servers < 2 {
             return vec![self];
         }
@@ -42,7 +42,7 @@ impl Amount {
 }
 
 /// When the requests of a slice are due.
-pub(super) struct Pace {
+pub struct Pace {
     began: Instant,
     /// Between two requests.
     interval: Option<Duration>,
@@ -53,7 +53,7 @@ pub(super) struct Pace {
 
 /// What the pace says about the next request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub enum Next {
     /// It is due, since then. Its latency counts from there, however late it is sent.
     Due(Instant),
     /// Not before.
@@ -63,12 +63,12 @@ pub(super) enum Next {
 }
 
 impl Pace {
-    pub(super) fn new(load: &Load, amount: Amount, now: Instant) -> Self {
+    pub fn new(load: &Load, amount: Amount, now: Instant) -> Self {
         let interval = load.rate.map(|rate| Duration::from_secs_f64(1.0 / rate));
         Self { began: now, interval, amount, sent: 0 }
     }
 
-    pub(super) fn next(&self, now: Instant) -> Next {
+    pub fn next(&self, now: Instant) -> Next {
         let due = match self.interval {
             None => now,
             Some(interval) => self.began + times(interval, self.sent),
@@ -85,12 +85,12 @@ impl Pace {
     }
 
     /// The one that is due has been sent.
-    pub(super) fn sent(&mut self) {
+    pub fn sent(&mut self) {
         self.sent += 1;
     }
 
     /// When the last request should have been sent, if that is known.
-    pub(super) fn end(&self) -> Option<Instant> {
+    pub fn end(&self) -> Option<Instant> {
         match (self.amount, self.interval) {
             (Amount::For(time), _) => Some(self.began + time),
             (Amount::Count(count), Some(interval)) => Some(self.began + times(interval, count)),
@@ -99,7 +99,7 @@ impl Pace {
     }
 
     /// How many are due by now or were to be, and were not sent.
-    pub(super) fn overdue(&self, now: Instant) -> u64 {
+    pub fn overdue(&self, now: Instant) -> u64 {
         let Some(interval) = self.interval else { return 0 };
         let until = self.end().map_or(now, |end| end.min(now));
         let due = until.saturating_duration_since(self.began).as_nanos().div_ceil(interval.as_nanos().max(1));

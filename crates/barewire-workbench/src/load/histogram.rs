@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How often each length of time was seen.
 #[derive(Clone)]
-pub(super) struct Histogram {
+pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -24,11 +24,11 @@ const STEPS: u64 = 1 << BITS;
 const BUCKETS: usize = ((64 - BITS as usize) + 1) << BITS;
 
 impl Histogram {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    pub(super) fn record(&mut self, time: Duration) {
+    pub fn record(&mut self, time: Duration) {
         // More than 500 years are as good as 500 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
@@ -38,12 +38,12 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 
     /// The time that this share of all, from 0 to 1, did not take longer than. `None` if there were none.
-    pub(super) fn percentile(&self, share: f64) -> Option<Duration> {
+    pub fn percentile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
@@ -59,22 +59,22 @@ impl Histogram {
         Some(Duration::from_nanos(last(at).clamp(self.min, self.max)))
     }
 
-    pub(super) fn min(&self) -> Option<Duration> {
+    pub fn min(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.min))
     }
 
-    pub(super) fn max(&self) -> Option<Duration> {
+    pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.max))
     }
 
-    pub(super) fn mean(&self) -> Option<Duration> {
+    pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count))?;
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
     /// The counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to the
     /// last.
-    pub(super) fn rows(&self) -> Vec<(Duration, u64)> {
+    pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = Vec::new();
         let mut edges = edges();
         let mut edge = edges.next().unwrap_or(u64::MAX);

@@ -4,30 +4,30 @@ use std::time::Duration;
 
 /// What a process and its descendants use.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Usage {
+pub struct Usage {
     /// Of all of them since they began, with those that have ended and were waited for.
-    pub(super) cpu: Duration,
+    pub cpu: Duration,
     /// Bytes in memory now. What they share is counted for each.
-    pub(super) memory: u64,
+    pub memory: u64,
     /// The most that each of those alive has had, added up.
-    pub(super) peak: u64,
-    pub(super) processes: usize,
+    pub peak: u64,
+    pub processes: usize,
 }
 
 /// What is used now; `None` if there is no such process, or no way to know.
 #[cfg(target_os = "linux")]
-pub(super) fn usage(pid: u32) -> Option<Usage> {
+pub fn usage(pid: u32) -> Option<Usage> {
     linux::usage(pid)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn usage(_: u32) -> Option<Usage> {
+pub fn usage(_: u32) -> Option<Usage> {
     None
 }
 
 /// The CPU time of this process; none where it is not known.
 #[cfg(target_os = "linux")]
-pub(super) fn own_cpu() -> Duration {
+pub fn own_cpu() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -35,7 +35,7 @@ pub(super) fn own_cpu() -> Duration {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn own_cpu() -> Duration {
+pub fn own_cpu() -> Duration {
     Duration::ZERO
 }
 
@@ -47,7 +47,7 @@ mod linux {
     use super::Usage;
     use crate::processes::{Process, all};
 
-    pub(super) fn usage(root: u32) -> Option<Usage> {
+    pub fn usage(root: u32) -> Option<Usage> {
         let all = all();
         if !all.iter().any(|process| process.pid == root) {
             return None;

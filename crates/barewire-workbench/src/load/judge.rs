@@ -10,7 +10,7 @@ use super::tally::Wrong;
 use super::template::digits;
 
 /// What all answers have in common.
-pub(super) struct Judge {
+pub struct Judge {
     kind: Kind,
     echo: Echo,
 }
@@ -39,7 +39,7 @@ enum Echo {
 
 /// Why a first answer is none to measure.
 #[derive(Debug, PartialEq)]
-pub(super) enum Unfit {
+pub enum Unfit {
     /// It is an error: its code and message.
     Refused(String),
     /// It says isError.
@@ -50,7 +50,7 @@ pub(super) enum Unfit {
 
 impl Judge {
     /// Learns from the answer to the request with this number.
-    pub(super) fn learn(
+    pub fn learn(
         outcome: &Result<Json<'_>, ErrorRef<'_>>,
         number: u64,
         tail: Option<&[u8]>,
@@ -81,11 +81,7 @@ impl Judge {
     }
 
     /// Judges the answer to the request with this number.
-    pub(super) fn judge(
-        &mut self,
-        outcome: &Result<Json<'_>, ErrorRef<'_>>,
-        number: u64,
-    ) -> Result<(), Wrong> {
+    pub fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), Wrong> {
         let Ok(result) = outcome else { return Err(Wrong::Error) };
         let kind = Kind::of(*result);
         if kind.is_error {
@@ -110,7 +106,7 @@ impl Judge {
     }
 
     /// Whether answers are compared with what was sent.
-    pub(super) fn checks_echo(&self) -> bool {
+    pub fn checks_echo(&self) -> bool {
         !matches!(self.echo, Echo::Nothing)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::outstanding::{DIGITS, FIRST_ID};
 
 /// Bytes with numbers in them that are other ones each time.
-pub(super) struct Template {
+pub struct Template {
     bytes: Vec<u8>,
     /// Where the numbers stand.
     numbers: Vec<usize>,
@@ -18,7 +18,7 @@ pub(super) struct Template {
 
 impl Template {
     /// A whole request and its line break.
-    pub(super) fn request(method: &str, params: Option<&RawValue>) -> Self {
+    pub fn request(method: &str, params: Option<&RawValue>) -> Self {
         let mut bytes = Vec::new();
         let id = Id::from(i64::try_from(FIRST_ID).expect("ten digits"));
         let params = params.and_then(|params| Json::parse(params.get().as_bytes()).ok());
@@ -29,7 +29,7 @@ impl Template {
     }
 
     /// Params alone, for those who number their requests themselves.
-    pub(super) fn params(params: &RawValue) -> Self {
+    pub fn params(params: &RawValue) -> Self {
         Self::of(params.get().as_bytes().to_vec(), Vec::new())
     }
 
@@ -44,7 +44,7 @@ impl Template {
     }
 
     /// Appends the one with this number.
-    pub(super) fn append(&self, number: u64, out: &mut Vec<u8>) {
+    pub fn append(&self, number: u64, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         let digits = digits(number);
@@ -53,24 +53,24 @@ impl Template {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// What the payload says after its number.
-    pub(super) fn tail(&self) -> Option<&[u8]> {
+    pub fn tail(&self) -> Option<&[u8]> {
         self.tail.as_deref()
     }
 }
 
 /// A text of so many bytes that begins with the place for a number. Letters only: nobody writes them in another way.
-pub(super) fn payload(bytes: usize) -> String {
+pub fn payload(bytes: usize) -> String {
     let tail = ('a'..='z').cycle().take(bytes.saturating_sub(DIGITS));
     MARK.chars().chain(tail).collect()
 }
 
 /// The last ten digits of a number.
-pub(super) fn digits(mut number: u64) -> [u8; DIGITS] {
+pub fn digits(mut number: u64) -> [u8; DIGITS] {
     let mut digits = [b'0'; DIGITS];
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + u8::try_from(number % 10).expect("a digit");

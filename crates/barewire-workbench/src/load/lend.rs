@@ -13,30 +13,30 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
 /// What was lent, and can be taken back.
-pub(super) struct Loan(Shared);
+pub struct Loan(Shared);
 
 type Shared = Arc<Mutex<Pipes>>;
 
 /// The pipes of a process.
 #[derive(Default)]
-pub(super) struct Pipes {
-    pub(super) reader: Option<ProcessReader>,
-    pub(super) writer: Option<pipe::Sender>,
-    pub(super) ending: Option<ExitFuture>,
+pub struct Pipes {
+    pub reader: Option<ProcessReader>,
+    pub writer: Option<pipe::Sender>,
+    pub ending: Option<ExitFuture>,
     /// So many lines were written: the ids of the requests among them are not larger.
-    pub(super) lines: u64,
+    pub lines: u64,
     /// The last that was read ended in the middle of a line.
-    pub(super) in_a_line: bool,
+    pub in_a_line: bool,
 }
 
 /// What the client has of it. A half that it drops is closed, unless it was taken back.
-pub(super) struct Lent(Shared);
+pub struct Lent(Shared);
 
-pub(super) struct ReaderHalf(Shared);
+pub struct ReaderHalf(Shared);
 
-pub(super) struct WriterHalf(Shared);
+pub struct WriterHalf(Shared);
 
-pub(super) fn lend(process: Process) -> (Loan, Lent) {
+pub fn lend(process: Process) -> (Loan, Lent) {
     let parts = process.into_parts();
     let pipes = Pipes {
         reader: Some(parts.reader),
@@ -50,7 +50,7 @@ pub(super) fn lend(process: Process) -> (Loan, Lent) {
 
 impl Loan {
     /// Takes all of it. The client sees the end of the stream.
-    pub(super) fn take(self) -> Pipes {
+    pub fn take(self) -> Pipes {
         std::mem::take(&mut *lock(&self.0))
     }
 }

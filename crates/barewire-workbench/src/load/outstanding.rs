@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// What is asked and not answered yet. As large as what is in flight, and a memory of what was given up.
-pub(super) struct Outstanding {
+pub struct Outstanding {
     next: u64,
     open: HashMap<u64, Asked>,
     /// Given up; an answer to one of them is late and no second one.
@@ -12,14 +12,14 @@ pub(super) struct Outstanding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Asked {
+pub struct Asked {
     /// When it was due.
-    pub(super) due: Instant,
-    pub(super) sent: Instant,
+    pub due: Instant,
+    pub sent: Instant,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Settled {
+pub enum Settled {
     First(Asked),
     Again,
     Late,
@@ -27,19 +27,19 @@ pub(super) enum Settled {
 }
 
 impl Outstanding {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { next: FIRST_ID, open: HashMap::new(), gone: BTreeSet::new() }
     }
 
     /// The id of the next request.
-    pub(super) fn ask(&mut self, asked: Asked) -> u64 {
+    pub fn ask(&mut self, asked: Asked) -> u64 {
         let id = self.next;
         self.next += 1;
         self.open.insert(id, asked);
         id
     }
 
-    pub(super) fn answer(&mut self, id: u64) -> Settled {
+    pub fn answer(&mut self, id: u64) -> Settled {
         if let Some(asked) = self.open.remove(&id) {
             return Settled::First(asked);
         }
@@ -51,7 +51,7 @@ impl Outstanding {
     }
 
     /// Gives up what was sent before `patience` ago, and says how many that were.
-    pub(super) fn expire(&mut self, now: Instant, patience: Duration) -> u64 {
+    pub fn expire(&mut self, now: Instant, patience: Duration) -> u64 {
         let old = |asked: &Asked| now.saturating_duration_since(asked.sent) >= patience;
         let lost: Vec<u64> = self.open.iter().filter(|(_, asked)| old(asked)).map(|(id, _)| *id).collect();
         for id in &lost {
@@ -65,21 +65,21 @@ impl Outstanding {
     }
 
     /// Gives up everything.
-    pub(super) fn give_up(&mut self) -> u64 {
+    pub fn give_up(&mut self) -> u64 {
         self.expire(Instant::now(), Duration::ZERO)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.open.len()
     }
 }
 
 /// Ids have ten digits, so that a request is made by writing over ten bytes of the one before; and as long as they can they
 /// fit the 32 bits that some keep them in.
-pub(super) const FIRST_ID: u64 = 1_000_000_000;
+pub const FIRST_ID: u64 = 1_000_000_000;
 
 /// How many digits an id has.
-pub(super) const DIGITS: usize = 10;
+pub const DIGITS: usize = 10;
 
 /// A late answer to one that was given up before these is taken for a second one.
 const MOST_GONE: usize = 65_536;

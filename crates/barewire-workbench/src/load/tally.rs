@@ -4,33 +4,33 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::histogram::Histogram;
-use crate::output::shown;
+use crate::text::shown;
 
 /// All that is known about the requests to one server.
-pub(super) struct Tally {
-    pub(super) sent: u64,
+pub struct Tally {
+    pub sent: u64,
     /// No answer within the time for one, or none because the connection was refused or cut.
-    pub(super) lost: u64,
+    pub lost: u64,
     /// Answers to what was lost already.
-    pub(super) late: u64,
+    pub late: u64,
     /// Second answers.
-    pub(super) duplicated: u64,
-    pub(super) wrong: BTreeMap<Wrong, Example>,
+    pub duplicated: u64,
+    pub wrong: BTreeMap<Wrong, Example>,
     /// Due at a fixed rate, and never sent: the server was too slow for it.
-    pub(super) unsent: u64,
+    pub unsent: u64,
     /// Of the good answers.
-    pub(super) latency: Histogram,
+    pub latency: Histogram,
     /// By how much requests were sent late though there was room in flight: our own fault.
-    pub(super) lag: Histogram,
+    pub lag: Histogram,
     /// While there was something to send or to wait for.
-    pub(super) time: Duration,
+    pub time: Duration,
     /// What this program used meanwhile.
-    pub(super) own_cpu: Duration,
+    pub own_cpu: Duration,
 }
 
 /// What is wrong with an answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Wrong {
+pub enum Wrong {
     /// Its id is none that was asked.
     Nobody,
     /// Its id is the number that was asked under, written in another way: who compares texts does not know it again.
@@ -48,14 +48,14 @@ pub(super) enum Wrong {
 }
 
 /// How often, and the first of them, safe to look at.
-pub(super) struct Example {
-    pub(super) count: u64,
-    pub(super) first: String,
+pub struct Example {
+    pub count: u64,
+    pub first: String,
 }
 
 impl Wrong {
     /// For programs.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Nobody => "unknown_id",
             Self::Id => "id",
@@ -68,7 +68,7 @@ impl Wrong {
     }
 
     /// For people.
-    pub(super) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Self::Nobody => "with an id that nobody asked under",
             Self::Id => "with its id written otherwise than it was asked",
@@ -80,12 +80,12 @@ impl Wrong {
         }
     }
 
-    pub(super) const ALL: [Self; 7] =
+    pub const ALL: [Self; 7] =
         [Self::Nobody, Self::Id, Self::NoMessage, Self::Error, Self::Kind, Self::Echo, Self::Http];
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             sent: 0,
             lost: 0,
@@ -101,32 +101,32 @@ impl Tally {
     }
 
     /// A good answer.
-    pub(super) fn good(&mut self, due: Instant, received: Instant) {
+    pub fn good(&mut self, due: Instant, received: Instant) {
         self.latency.record(received.saturating_duration_since(due));
     }
 
     /// A wrong one, and what it says.
-    pub(super) fn wrong(&mut self, wrong: Wrong, text: &[u8]) {
+    pub fn wrong(&mut self, wrong: Wrong, text: &[u8]) {
         let example =
             self.wrong.entry(wrong).or_insert_with(|| Example { count: 0, first: shown(text, LONGEST) });
         example.count += 1;
     }
 
-    pub(super) fn wrong_answers(&self) -> u64 {
+    pub fn wrong_answers(&self) -> u64 {
         self.wrong.values().map(|example| example.count).sum()
     }
 
-    pub(super) fn good_answers(&self) -> u64 {
+    pub fn good_answers(&self) -> u64 {
         self.latency.count()
     }
 
     /// Whether there is anything to complain about.
-    pub(super) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.lost + self.late + self.duplicated + self.wrong_answers() == 0
     }
 
     /// Good answers a second.
-    pub(super) fn throughput(&self) -> f64 {
+    pub fn throughput(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53")]
         let answers = self.good_answers() as f64;
         if self.time.is_zero() { 0.0 } else { answers / self.time.as_secs_f64() }

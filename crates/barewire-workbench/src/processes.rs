@@ -2,19 +2,19 @@
 
 /// One that runs, or has ended and was not waited for.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
-    pub(crate) parent: u32,
-    pub(crate) group: u32,
-    pub(crate) name: String,
-    pub(crate) is_dead: bool,
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    pub name: String,
+    pub is_dead: bool,
     /// CPU time in ticks of the clock: its own, and of its children that have ended. 0 where it is not known.
-    pub(crate) ticks: u64,
+    pub ticks: u64,
 }
 
 /// All that there are.
 #[cfg(target_os = "linux")]
-pub(crate) fn all() -> Vec<Process> {
+pub fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     numbers
@@ -45,7 +45,7 @@ impl Process {
 
 /// All that there are.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn all() -> Vec<Process> {
+pub fn all() -> Vec<Process> {
     let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,pgid=,stat=,comm="]).output();
     let Ok(listed) = listed else { return Vec::new() };
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();

@@ -17,14 +17,14 @@ mod os {
     use super::{Instant, io};
 
     /// A timer of the kernel's.
-    pub(in super::super) struct Alarm {
+    pub struct Alarm {
         timer: pipe::Receiver,
         /// What it is set to.
         set: Option<Instant>,
     }
 
     impl Alarm {
-        pub(in super::super) fn new() -> io::Result<Self> {
+        pub fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             // It is no pipe, but it is read like one; and what tokio has for any descriptor needs unsafe code.
@@ -32,7 +32,7 @@ mod os {
         }
 
         /// Waits until then. Dropped and asked again for the same time, it stays set.
-        pub(in super::super) async fn at(&mut self, at: Instant) -> io::Result<()> {
+        pub async fn at(&mut self, at: Instant) -> io::Result<()> {
             if self.set != Some(at) {
                 // A time of zero would mean never.
                 let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
@@ -64,21 +64,21 @@ mod os {
     use super::{Instant, io};
 
     /// The best that tokio has.
-    pub(in super::super) struct Alarm;
+    pub struct Alarm;
 
     impl Alarm {
-        pub(in super::super) fn new() -> io::Result<Self> {
+        pub fn new() -> io::Result<Self> {
             Ok(Self)
         }
 
-        pub(in super::super) async fn at(&mut self, at: Instant) -> io::Result<()> {
+        pub async fn at(&mut self, at: Instant) -> io::Result<()> {
             tokio::time::sleep_until(at.into()).await;
             Ok(())
         }
     }
 }
 
-pub(super) use os::Alarm;
+pub use os::Alarm;
 
 #[cfg(test)]
 mod tests {
