@@ -1,4 +1,4 @@
-//! The loop that owns a connection's two halves: bytes in, frames to [`Dispatcher`], answers out, and the time.
+//! The loop that owns a connection's two halves: bytes in, frames to the [`Dispatcher`], answers out, and the time.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -11,7 +11,7 @@ use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::dispatch::{Dispatcher, Wants, later};
+use super::dispatch::{Dispatcher, EndRequest, later};
 use super::outlet::Outlet;
 use super::output::Output;
 use super::sniff::{self, Verdict};
@@ -24,36 +24,36 @@ pub(super) struct Driver<C, R, W> {
     codec: C,
     /// `None` once the other side has sent its last byte.
     reader: Option<R>,
-    /// All that it has sent has been handled.
-    used_up: bool,
+    /// Every byte that it has sent is handled.
+    input_done: bool,
     /// `None` once the other side no longer reads.
     writer: Option<W>,
-    /// What the last read gave; `taken..filled` is still to be looked at.
+    /// The bytes of the last read; those in `taken..filled` are not decoded yet.
     chunk: Vec<u8>,
     taken: usize,
     filled: usize,
-    /// The beginning of a stream that anybody can open, until it is known to be no HTTP request.
-    first: Option<Vec<u8>>,
-    /// All that was given to the writer is flushed.
+    /// The first bytes of a stream that any program can open, until they are known to be no HTTP request.
+    sniffed: Option<Vec<u8>>,
+    /// The writer has flushed every byte that it was given.
     flushed: bool,
     end: Option<End>,
     grace: Duration,
-    /// Since when the other side has taken nothing of what waits to be written.
-    stalled: Option<Instant>,
-    /// Since when nothing has come and nothing has been in flight, as far as anybody wants to know.
-    silent: Option<Instant>,
-    /// Since when there has been nothing to do, if there is memory to be given back.
-    quiet: Option<Instant>,
+    /// The moment since which the peer has taken none of the bytes that wait to be written.
+    stalled_since: Option<Instant>,
+    /// The moment since which nothing has come and nothing has been in flight, if there is an idle timeout.
+    idle_since: Option<Instant>,
+    /// The moment since which there has been nothing to do, if there is memory to be given back.
+    quiet_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
     ending: Option<ExitFuture>,
 }
 
-/// The connection is about to end.
+/// The end of the connection, once it has begun.
 struct End {
     reason: EndReason,
-    /// What is not finished by then is given up.
+    /// The moment at which unfinished work is given up.
     until: Instant,
-    /// It has been: nothing is left to do but write what was gathered, as long as it is taken.
+    /// It has been: nothing is left to do but write the answers that are there, as long as the peer takes them.
     gave_up: bool,
 }
 
@@ -70,47 +70,49 @@ where
         grace: Duration,
     ) -> Self {
         let Parts { reader, writer, open_to_all, ending, .. } = parts;
-        dispatcher.has_ending = ending.is_some();
+        if ending.is_some() {
+            dispatcher.await_exit();
+        }
         Self {
             dispatcher,
             codec,
             reader: Some(reader),
-            used_up: false,
+            input_done: false,
             writer: Some(writer),
-            chunk: vec![0; READ],
+            chunk: vec![0; READ_SIZE],
             taken: 0,
             filled: 0,
-            first: open_to_all.then(Vec::new),
+            sniffed: open_to_all.then(Vec::new),
             flushed: true,
             end: None,
             grace,
-            stalled: None,
-            silent: None,
-            quiet: None,
+            stalled_since: None,
+            idle_since: None,
+            quiet_since: None,
             timer: None,
             ending,
         }
     }
 
-    /// Until the end.
+    /// Runs until the connection has ended.
     pub(super) async fn run(mut self) -> ConnectionEnd {
         let reason = poll_fn(|context| self.poll(context)).await;
         if let Some(writer) = &mut self.writer {
-            // What is written is on its way; a writer that does not finish is not waited for.
+            // The bytes are on their way; a writer that does not finish is not waited for.
             let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
         }
-        // Before anybody waits for the other side to notice.
+        // Before the wait for the peer to notice.
         drop(self.writer.take());
         let exit = match self.ending.take() {
-            Some(mut ending) => poll_fn(|context| self.linger(context, &mut ending)).await,
+            Some(mut ending) => poll_fn(|context| self.poll_exit(context, &mut ending)).await,
             None => None,
         };
         self.dispatcher.finish(reason, exit)
     }
 
-    /// Waits for the end of a process. What it says until then goes nowhere, but it can be said: a program that is told to
-    /// end may have something to write first, and must not die of that.
-    fn linger(&mut self, context: &mut Context<'_>, ending: &mut ExitFuture) -> Poll<Option<Exit>> {
+    /// Waits for the end of a process. Its output until then is read and dropped: a program that is told to end may have
+    /// something to write first, and must not die of that.
+    fn poll_exit(&mut self, context: &mut Context<'_>, ending: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
             match Pin::new(reader).poll_read(context, &mut buffer) {
@@ -122,12 +124,12 @@ where
         ending.as_mut().poll(context)
     }
 
-    /// Goes round until there is nothing left to do but wait.
+    /// Runs the loop until there is nothing left to do but wait.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<EndReason> {
         loop {
             if self.gave_up() {
                 self.write(context);
-                if let Some(reason) = self.over() {
+                if let Some(reason) = self.end_if_done() {
                     return Poll::Ready(reason);
                 }
                 match self.wait(context) {
@@ -140,23 +142,23 @@ where
             self.dispatcher.start_waiting();
             let more = self.handle();
             self.write(context);
-            if let Some(reason) = self.over() {
+            if let Some(reason) = self.end_if_done() {
                 return Poll::Ready(reason);
             }
-            // Others on this thread have waited long enough: handlers that are tasks, other connections, the time.
-            if more && self.dispatcher.watched() > LONG {
-                // Wakes us once they have had it.
+            // The other tasks on this thread have waited long enough: handlers, connections, timers.
+            if more && self.dispatcher.slice_elapsed() > SLICE {
+                // Wakes us after they have run.
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
-            // What can be done now is done now, whatever made it possible: nobody would wake us for it.
+            // Work that can be done now is done now, whatever made it possible: there will be no wake-up for it.
             if more
                 || self.dispatcher.can_start()
                 || (self.taken < self.filled && !self.dispatcher.is_blocked())
             {
                 continue;
             }
-            // The frame that was given out last is handled, and may have been a large one.
+            // The last frame is handled, and may have been a large one.
             if self.taken == self.filled && self.codec.capacity() > KEPT {
                 self.codec.trim();
             }
@@ -168,10 +170,10 @@ where
             if self.dispatcher.queue.poll(context).is_ready() {
                 continue;
             }
-            let is_large = self.dispatcher.output.capacity() + self.codec.capacity() > KEEP;
-            self.quiet = is_large.then(Instant::now);
+            let is_large = self.dispatcher.output.capacity() + self.codec.capacity() > QUIET_BUFFERS;
+            self.quiet_since = is_large.then(Instant::now);
             if self.dispatcher.limits.idle_timeout.is_some() {
-                self.silent = self.is_idle().then(|| self.silent.unwrap_or_else(Instant::now));
+                self.idle_since = self.is_idle().then(|| self.idle_since.unwrap_or_else(Instant::now));
             }
             match self.wait(context) {
                 Poll::Ready(Ok(())) => continue,
@@ -181,16 +183,18 @@ where
         }
     }
 
-    /// Handles some of the frames that have been read. `true` if there is more to handle right away: after a while it is
-    /// time to write, so that nobody starves.
+    /// Handles the frames that have been read, for one slice of time. Returns `true` if there may be more to handle: answers are
+    /// written in between, so that neither direction starves.
     fn handle(&mut self) -> bool {
         if self.taken == self.filled {
             self.finish();
             return false;
         }
-        self.dispatcher.start_watch();
-        for _ in 0..FRAMES {
-            if self.dispatcher.is_blocked() || self.dispatcher.wants == Wants::ContentLength {
+        self.dispatcher.start_slice();
+        for _ in 0..SLICE_FRAMES {
+            if self.dispatcher.is_blocked()
+                || self.dispatcher.end_request() == Some(EndRequest::ContentLength)
+            {
                 return false;
             }
             let mut input = &self.chunk[self.taken..self.filled];
@@ -201,14 +205,14 @@ where
                 return false;
             };
             self.dispatcher.frame(frame);
-            if self.dispatcher.output.len() >= MUCH || self.dispatcher.watched() > LONG {
+            if self.dispatcher.output.len() >= WRITE_SIZE || self.dispatcher.slice_elapsed() > SLICE {
                 break;
             }
         }
         true
     }
 
-    /// Writes what waits, as far as it is taken.
+    /// Writes the bytes that wait, as far as the peer takes them.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
             self.dispatcher.output.clear();
@@ -221,7 +225,8 @@ where
         let wrote = match self.dispatcher.output.poll_write(context, writer, &queue.room) {
             Poll::Ready(Ok(0)) | Poll::Pending => Ok(()),
             Poll::Ready(Ok(_)) => {
-                (self.flushed, self.stalled, self.dispatcher.impatient) = (false, None, false);
+                self.dispatcher.write_progressed();
+                (self.flushed, self.stalled_since) = (false, None);
                 Ok(())
             }
             Poll::Ready(Err(error)) => Err(error),
@@ -239,29 +244,29 @@ where
         if let Err(error) = flushed {
             self.unwritable(error);
         } else if self.flushed && self.dispatcher.output.is_empty() {
-            self.stalled = None;
+            self.stalled_since = None;
         } else {
-            // Also if it took something: it may be the last that it takes.
-            self.stalled.get_or_insert_with(Instant::now);
+            // Also if the peer took something: it may be the last that it takes.
+            self.stalled_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// The other side no longer reads. What it has sent may still be of use to our calls; answers to it are of none.
+    /// The peer no longer reads. The bytes that it has sent may still answer our calls; answers to it are of no use.
     fn unwritable(&mut self, error: io::Error) {
         self.writer = None;
         self.flushed = true;
-        self.stalled = None;
+        self.stalled_since = None;
         self.dispatcher.output.clear();
         self.dispatcher.queue.room.close();
         self.dispatcher.stop_handlers();
         self.begin_end(EndReason::Write(Arc::new(error)));
     }
 
-    /// From now on only what is in flight is finished.
+    /// Starts the end: from now on only the work in flight is finished.
     fn begin_end(&mut self, reason: EndReason) {
         self.dispatcher.close(reason.clone());
         match &mut self.end {
-            // Nothing is more of an end than that.
+            // A failed write ends more than any other reason.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
             None => self.end = Some(End { reason, until: later(Instant::now(), self.grace), gave_up: false }),
@@ -280,18 +285,17 @@ where
         self.end.as_ref().is_some_and(|end| end.gave_up)
     }
 
-    /// Whether all is done that can be.
-    fn over(&mut self) -> Option<EndReason> {
-        match self.dispatcher.wants {
-            Wants::More => {}
-            Wants::ContentLength => return Some(EndReason::ContentLength),
-            Wants::Shutdown if self.end.is_none() => self.begin_end(EndReason::Shutdown),
-            Wants::Shutdown => {}
+    /// Starts the end if a message or command asks for it, and returns its reason once everything is done that can be.
+    fn end_if_done(&mut self) -> Option<EndReason> {
+        match self.dispatcher.end_request() {
+            Some(EndRequest::ContentLength) => return Some(EndReason::ContentLength),
+            Some(EndRequest::Shutdown) if self.end.is_none() => self.begin_end(EndReason::Shutdown),
+            Some(EndRequest::Shutdown) | None => {}
         }
         let end = self.end.as_ref()?;
         // Answers to our calls can come only while there is something to read.
-        let read = self.reader.is_some() || self.used_up;
-        let answered = self.used_up || !self.dispatcher.session.is_waiting();
+        let read = self.reader.is_some() || self.input_done;
+        let answered = self.input_done || !self.dispatcher.session.is_waiting();
         let answers = self.writer.is_none() || self.dispatcher.is_idle();
         let written = self.writer.is_none() || (self.dispatcher.output.is_empty() && self.flushed);
         (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
@@ -299,19 +303,19 @@ where
 
     /// Reads once. Pending also if nothing may be read.
     ///
-    /// While nothing may be handled, a little is read ahead, for the sake of the end of the stream: whoever is gone must not
-    /// be waited for because of what it sent before.
+    /// While no frame may be handled, a little is read ahead, for the sake of the end of the stream: a peer that is gone must not
+    /// be waited for because of the bytes that it sent before.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
-            if self.chunk.len() > READ {
-                self.chunk = vec![0; READ];
+            if self.chunk.len() > READ_SIZE {
+                self.chunk = vec![0; READ_SIZE];
             }
-        } else if !self.dispatcher.is_blocked() || self.filled >= AHEAD {
+        } else if !self.dispatcher.is_blocked() || self.filled >= READ_AHEAD {
             return Poll::Pending;
-        } else if self.chunk.len() < AHEAD {
-            self.chunk.resize(AHEAD, 0);
+        } else if self.chunk.len() < READ_AHEAD {
+            self.chunk.resize(READ_AHEAD, 0);
         }
         let before = self.filled;
         let mut buffer = ReadBuf::new(&mut self.chunk[before..]);
@@ -328,26 +332,26 @@ where
             }
             Poll::Ready(Ok(())) => self.filled += buffer.filled().len(),
         }
-        self.silent = None;
+        self.idle_since = None;
         if self.filled == before {
             self.eof();
-        } else if self.first.is_some() {
+        } else if self.sniffed.is_some() {
             return Poll::Ready(self.sniff());
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps the beginning of the stream until it is clear what it is.
+    /// Keeps the first bytes of the stream until it is clear whether they are an HTTP request.
     fn sniff(&mut self) -> Result<(), EndReason> {
-        let Some(mut first) = self.first.take() else { return Ok(()) };
+        let Some(mut first) = self.sniffed.take() else { return Ok(()) };
         first.extend_from_slice(&self.chunk[..self.filled]);
         self.filled = 0;
         match sniff::judge(&first) {
             Verdict::Http => return Err(self.http()),
-            Verdict::More => self.first = Some(first),
+            Verdict::More => self.sniffed = Some(first),
             Verdict::Fine => {
                 self.filled = first.len();
-                first.resize(first.len().max(READ), 0);
+                first.resize(first.len().max(READ_SIZE), 0);
                 self.chunk = first;
             }
         }
@@ -355,7 +359,7 @@ where
     }
 
     fn http(&mut self) -> EndReason {
-        // Not a byte goes back: to whatever sent it, this port is closed.
+        // Not a byte goes back: to the sender, this port is closed.
         self.writer = None;
         self.dispatcher.report(
             "closed without an answer: it begins with an HTTP request, and a web page may have sent it",
@@ -363,13 +367,13 @@ where
         EndReason::Http
     }
 
-    /// The last byte has come.
+    /// Handles the end of the stream: the last byte has come.
     fn eof(&mut self) {
         self.reader = None;
-        if let Some(first) = self.first.take() {
-            // What was kept is the whole stream, and its end ends the line.
+        if let Some(first) = self.sniffed.take() {
+            // The bytes that were kept are the whole stream, and its end ends the line.
             if sniff::judge(&[&first[..], b"\n"].concat()) == Verdict::Http {
-                self.used_up = true;
+                self.input_done = true;
                 let reason = self.http();
                 return self.begin_end(reason);
             }
@@ -379,24 +383,24 @@ where
         self.begin_end(EndReason::Eof);
     }
 
-    /// Handles what the end of the stream completes, once everything before it has been handled.
+    /// Handles the frame that the end of the stream completes, once everything before it has been handled.
     fn finish(&mut self) {
-        if self.used_up || self.reader.is_some() || self.dispatcher.is_blocked() {
+        if self.input_done || self.reader.is_some() || self.dispatcher.is_blocked() {
             return;
         }
-        self.used_up = true;
-        self.dispatcher.start_watch();
+        self.input_done = true;
+        self.dispatcher.start_slice();
         while let Some(frame) = self.codec.finish() {
             self.dispatcher.frame(frame);
         }
-        // If there is more to learn of the other side's end, those who wait want to know it.
+        // If there is more to learn of the peer's end, the callers that wait want to know it.
         if self.ending.is_none() {
-            let closed = self.dispatcher.closed(EndReason::Eof, None);
-            self.dispatcher.fail_calls(&closed);
+            let end = self.dispatcher.end(EndReason::Eof, None);
+            self.dispatcher.fail_calls(&end);
         }
     }
 
-    /// Waits for the next moment at which something is due. Ready if it is.
+    /// Waits for the next moment at which something is due, and does it.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -413,7 +417,7 @@ where
             Due::End(reason) => {
                 self.dispatcher.give_up();
                 match &mut self.end {
-                    // Whoever asked, closed its half and reads gets its answers, however slowly it reads.
+                    // A peer that has closed its half and still reads gets its answers, however slowly it reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
@@ -426,11 +430,11 @@ where
             }
             Due::Reason(reason) => Err(reason),
             Due::Stall => {
-                self.dispatcher.impatient = true;
+                self.dispatcher.write_stalled();
                 Ok(())
             }
-            Due::Quiet => {
-                self.quiet = None;
+            Due::Trim => {
+                self.quiet_since = None;
                 self.dispatcher.output.trim();
                 self.codec.trim();
                 Ok(())
@@ -438,64 +442,67 @@ where
         })
     }
 
-    /// What is due next, and when.
+    /// The next thing that is due, and when.
     fn next_due(&self) -> Option<(Instant, Due)> {
         let limits = &self.dispatcher.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
             return self
-                .stalled
+                .stalled_since
                 .map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
         }
         let call = self.dispatcher.session.next_deadline().map(|at| (self.dispatcher.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
-        let stall =
-            self.stalled.filter(|_| !self.dispatcher.impatient).map(|since| (since + STALL, Due::Stall));
-        let write = self.stalled.zip(limits.write_timeout);
+        let stall = self
+            .stalled_since
+            .filter(|_| !self.dispatcher.is_write_stalled())
+            .map(|since| (since + STALL_TIME, Due::Stall));
+        let write = self.stalled_since.zip(limits.write_timeout);
         let write =
             write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));
-        let idle = self.silent.zip(limits.idle_timeout);
+        let idle = self.idle_since.zip(limits.idle_timeout);
         let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(EndReason::IdleTimeout(most))));
-        let quiet = self.quiet.map(|since| (since + QUIET, Due::Quiet));
+        let quiet = self.quiet_since.map(|since| (since + TRIM_DELAY, Due::Trim));
         [call, end, stall, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
-/// What time brings.
+/// Something that is due at a time.
 enum Due {
-    /// A call of ours has waited long enough.
+    /// A call of ours has timed out.
     Call,
     /// The grace is over.
     End(EndReason),
     /// The connection is over.
     Reason(EndReason),
-    /// The other side has taken nothing for a while.
+    /// The peer has taken nothing for a while.
     Stall,
-    /// It has been quiet.
-    Quiet,
+    /// Unused memory is given back.
+    Trim,
 }
 
 /// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
-const READ: usize = 64 * 1024;
+const READ_SIZE: usize = 64 * 1024;
 
-/// So much is read while nothing may be handled.
-const AHEAD: usize = 256 * 1024;
+/// The bytes that are read while no frame may be handled.
+const READ_AHEAD: usize = 256 * 1024;
 
-/// So much is written before more is handled.
-const MUCH: usize = 64 * 1024;
+/// The bytes of output at which they are written before more frames are handled.
+const WRITE_SIZE: usize = 64 * 1024;
 
-/// For so long handlers may run before what they gave is written and others get their turn. A count of frames would be too few of those that take
-/// half a microsecond, which then cost a system call more than they need, and too many of those that take a millisecond.
-const LONG: Duration = Duration::from_micros(500);
+/// The time for which handlers may run before their answers are written and other tasks get their turn. A count of frames would
+/// be too few of those that take half a microsecond, which then cost a system call more than they need, and too many of those
+/// that take a millisecond.
+const SLICE: Duration = Duration::from_micros(500);
 
-/// So many frames are handled before what they gave is written, if they are of a kind that nobody measures.
-const FRAMES: usize = 1024;
+/// The frames after which answers are written, if they are of a kind that is not timed.
+const SLICE_FRAMES: usize = 1024;
 
-/// When nothing has been taken for so long, the other side may be waiting for us to read.
-const STALL: Duration = Duration::from_secs(1);
+/// The time after which a peer that takes nothing may be waiting for us to read.
+const STALL_TIME: Duration = Duration::from_secs(1);
 
-/// So much memory for bytes under way a quiet connection may keep: little enough for a thousand of them.
-const KEEP: usize = 256 * 1024;
+/// The memory that a quiet connection may keep for bytes: little enough for a thousand connections.
+const QUIET_BUFFERS: usize = 256 * 1024;
 
-/// After so much quiet, memory is given back that was only needed for large messages.
-const QUIET: Duration = Duration::from_secs(1);
+/// The quiet time after which memory is given back that was only needed for large messages.
+const TRIM_DELAY: Duration = Duration::from_secs(1);

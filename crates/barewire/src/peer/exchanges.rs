@@ -1,8 +1,8 @@
-//! A connection without a stream: each message of theirs comes by itself, and each of ours goes where its exchange goes.
+//! A connection without a stream: each message of the peer comes by itself, and each of ours goes to its exchange.
 //!
-//! There is no loop that reads. Whoever brings a message handles it, unless somebody else is handling one at that moment:
-//! then it is left for them, so that nobody ever waits for a handler of another. One task per connection does what time and
-//! handlers that have become tasks bring about.
+//! There is no loop that reads. The thread that brings a message handles it. The state is only ever `try_lock`ed: on contention the
+//! message is left in the inbox, and the lock's holder drains the inbox before it goes. One task per connection handles timeouts
+//! and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use barewire_proto::frame::Frame;
-use barewire_proto::rpc::{Message, Parsed, parse};
-use barewire_proto::session::{CallId, Refusal};
+use barewire_proto::rpc::{Parsed, parse};
+use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::connection::Settings;
-use super::dispatch::{AnyCaller, Dispatcher, Wants, later};
+use super::dispatch::{AnyCaller, Dispatcher, EndRequest, Source, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
 use super::{CallError, ConnectionEnd, EndReason, Peer};
@@ -26,7 +26,7 @@ use super::{CallError, ConnectionEnd, EndReason, Peer};
 /// A message that has come.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    /// What it came in, and what the answer belongs to.
+    /// The exchange it came in, which its answer belongs to.
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
     pub(crate) message: Bytes,
@@ -35,9 +35,9 @@ pub(crate) struct Delivery {
 /// A connection whose messages come and go in exchanges.
 pub(crate) struct Exchanges<O> {
     state: Mutex<State<O>>,
-    /// What is to be done by whoever has the state.
+    /// The work for the holder of the state.
     inbox: Mutex<VecDeque<Input<O>>>,
-    /// When the driver has to look at the time next. Only changed by whoever has the state.
+    /// The next time at which the driver has to work. Only changed by the holder of the state.
     due: Mutex<Option<Instant>>,
     queue: Arc<Queue>,
     grace: Duration,
@@ -45,16 +45,16 @@ pub(crate) struct Exchanges<O> {
 
 struct State<O> {
     dispatcher: Dispatcher<O>,
-    /// What is not finished by then is given up.
-    ends: Option<Instant>,
+    /// The moment at which unfinished work is given up, once the end has begun.
+    give_up_at: Option<Instant>,
 }
 
 enum Input<O> {
     Message(Delivery),
-    Do(Wish<O>),
+    Run(Task<O>),
 }
 
-type Wish<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
+type Task<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
 
 /// The room that there is for what we send by ourselves.
 #[derive(Debug, Clone)]
@@ -81,66 +81,38 @@ impl Drop for Permits {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// A dispatcher without a stream, and whose output `outlet` makes.
-    pub(crate) fn alone(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
+    /// A dispatcher without a stream, whose output `outlet` makes.
+    pub(crate) fn without_stream(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
     }
 
     /// Handles a message that came by itself.
-    pub(crate) fn deliver(
-        &mut self,
-        exchange: Exchange,
-        caller: Option<AnyCaller>,
-        bytes: &[u8],
-        parsed: Parsed<'_>,
-    ) {
-        self.start_watch();
-        (self.exchange, self.caller) = (exchange, caller);
-        self.take(Frame { offset: 0, bytes, event: None }, parsed);
-        // There is no stream that could be held back: what cannot be begun now is refused.
-        if let Some(held) = self.held.take() {
-            self.refuse_all(&held.frame);
-        }
-        (self.exchange, self.caller) = (Exchange::NONE, None);
+    pub(crate) fn deliver(&mut self, source: Source<'_>, bytes: &[u8], parsed: Parsed<'_>) {
+        self.start_slice();
+        self.take(Frame { offset: 0, bytes, event: None }, parsed, source);
+        // There is no stream that could be held back: a frame that cannot be started now is refused.
+        self.refuse_held(source);
         self.take_commands();
         self.start_waiting();
     }
 
-    fn refuse_all(&mut self, frame: &[u8]) {
-        match parse(frame, self.limits.depth) {
-            Parsed::Message(Message::Request(request)) => {
-                self.refuse(&request, Refusal::Busy, self.exchange.into());
-            }
-            Parsed::Batch(batch) => {
-                let (group, place) = self.open_group();
-                for element in batch.elements() {
-                    if let Ok(Message::Request(request)) = element {
-                        self.refuse(&request, Refusal::Busy, place);
-                    }
-                }
-                self.close_entry(group);
-            }
-            _ => self.report("dropped a notification: too many wait to be handled"),
-        }
-    }
-
-    /// Does what handlers want that have become tasks; pending until there is more of it.
+    /// Carries out the commands of handlers that have become tasks; pending until there are more.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.take_commands();
         self.start_waiting();
         self.queue.poll(context)
     }
 
-    /// Begins nothing new, and tells handlers that would go on for ever.
+    /// Starts nothing new, and tells handlers that would go on for ever.
     pub(crate) fn begin_end(&mut self) {
         self.close(EndReason::Shutdown);
     }
 
-    /// Whether it is as if nothing had ever happened, and nobody is left who could say something through it.
-    pub(crate) fn is_new(&self) -> bool {
-        let nobody = Arc::strong_count(&self.queue) == HOLDERS && self.queue.closed().is_none();
-        nobody && self.closing.is_none() && self.is_done() && self.output.len() == 0
+    /// Whether it can serve another request: idle, output empty, no live handle.
+    pub(crate) fn is_reusable(&self) -> bool {
+        let no_handle = Arc::strong_count(&self.queue) == QUEUE_HOLDERS && self.queue.closed().is_none();
+        no_handle && !self.is_closing() && self.is_done() && self.output.len() == 0
     }
 
     /// Whether nothing is in flight either way.
@@ -148,7 +120,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.is_idle() && !self.session.is_waiting()
     }
 
-    /// Where messages go.
+    /// The place that messages go to.
     pub(crate) fn outlet(&mut self) -> &mut O {
         &mut self.output
     }
@@ -158,58 +130,58 @@ impl<O: Outlet + 'static> Exchanges<O> {
     /// A connection that serves `settings`, and whose output `outlet` makes.
     pub(crate) fn new(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
-        let dispatcher = Dispatcher::alone(settings, outlet);
+        let dispatcher = Dispatcher::without_stream(settings, outlet);
         let queue = Arc::clone(&dispatcher.queue);
-        let state = Mutex::new(State { dispatcher, ends: None });
+        let state = Mutex::new(State { dispatcher, give_up_at: None });
         Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
     }
 
-    /// The other side. The connection shuts down when the last one is dropped.
+    /// A handle for the peer. The connection shuts down when the last one is dropped.
     pub(crate) fn peer(&self) -> Peer {
         Peer::guarded(Arc::clone(&self.queue))
     }
 
-    /// Handles a message, or leaves it to whoever is handling one.
+    /// Handles a message, or leaves it to the thread that is handling one.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         self.put(Input::Message(delivery));
     }
 
-    /// Waits until all that has been brought so far is handled: whoever reads from a stream reads no faster than that.
+    /// Waits until every message so far is handled, so that a stream is read no faster than that.
     pub(crate) async fn caught_up(&self) {
         if self.inbox().is_empty() {
             return;
         }
         let (done, handled) = tokio::sync::oneshot::channel();
-        self.put(Input::Do(Box::new(move |_| {
+        self.put(Input::Run(Box::new(move |_| {
             let _ = done.send(());
         })));
         let _ = handled.await;
     }
 
-    /// A call of ours will not be answered, for this reason.
+    /// Fails a call of ours that will not be answered, for this reason.
     pub(crate) fn fail(&self, call: CallId, why: CallError) {
-        self.put(Input::Do(Box::new(move |dispatcher| dispatcher.fail(call, why))));
+        self.put(Input::Run(Box::new(move |dispatcher| dispatcher.fail(call, why))));
     }
 
-    /// Ends at once: handlers are stopped, and all who wait are told.
+    /// Ends at once: handlers are stopped, and all callers are told.
     pub(crate) fn end(&self, reason: EndReason) {
-        self.put(Input::Do(Box::new(move |dispatcher| {
+        self.put(Input::Run(Box::new(move |dispatcher| {
             dispatcher.give_up();
             drop(dispatcher.finish(reason, None));
         })));
     }
 
-    /// Begins nothing new, and tells handlers that would go on for ever.
+    /// Starts nothing new, and tells handlers that would go on for ever.
     pub(crate) fn begin_end(&self) {
-        self.put(Input::Do(Box::new(Dispatcher::begin_end)));
+        self.put(Input::Run(Box::new(Dispatcher::begin_end)));
     }
 
-    /// Whether it is over.
+    /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
         self.queue.closed().is_some()
     }
 
-    /// There may be room for what could not be begun.
+    /// Wakes the driver, as there may be room for a request that could not be started.
     pub(crate) fn has_room(&self) {
         self.queue.wake();
     }
@@ -227,7 +199,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what there is to do. `false` if somebody else is at it: they look again before they go.
+    /// Does the work there is. Returns `false` if another thread holds the state: it looks into the inbox before it goes.
     fn work(&self) -> bool {
         loop {
             let mut state = match self.state.try_lock() {
@@ -235,29 +207,29 @@ impl<O: Outlet + 'static> Exchanges<O> {
                 Err(TryLockError::Poisoned(state)) => state.into_inner(),
                 Err(TryLockError::WouldBlock) => return false,
             };
-            let all = self.some(&mut state);
-            let due = self.see_to_the_end(&mut state);
+            let is_empty = self.drain_inbox(&mut state);
+            let due = self.end_if_due(&mut state);
             let changed = std::mem::replace(&mut *self.due(), due) != due;
             drop(state);
             // Not before, so that the driver finds the state free.
-            if changed || !all {
+            if changed || !is_empty {
                 self.queue.wake();
             }
-            // The driver goes on with the rest, so that nobody works for others for ever.
-            if !all || (self.inbox().is_empty() && (self.queue.is_empty() || self.is_over())) {
+            // The driver goes on with the rest, so that no thread works for others for ever.
+            if !is_empty || (self.inbox().is_empty() && (self.queue.is_empty() || self.is_over())) {
                 return true;
             }
         }
     }
 
-    /// Does some of it; `true` if that was all.
-    fn some(&self, state: &mut State<O>) -> bool {
+    /// Handles up to 32 inputs; `true` if the inbox is now empty.
+    fn drain_inbox(&self, state: &mut State<O>) -> bool {
         let dispatcher = &mut state.dispatcher;
         if !self.is_over() {
             dispatcher.take_commands();
             dispatcher.start_waiting();
         }
-        for _ in 0..SOME {
+        for _ in 0..INPUTS_AT_ONCE {
             let Some(input) = self.inbox().pop_front() else { return true };
             match input {
                 Input::Message(Delivery { exchange, .. }) if self.is_over() => {
@@ -265,25 +237,26 @@ impl<O: Outlet + 'static> Exchanges<O> {
                 }
                 Input::Message(Delivery { exchange, caller, message }) => {
                     let parsed = parse(&message, dispatcher.limits.depth);
-                    dispatcher.deliver(exchange, caller, &message, parsed);
+                    let source = Source { exchange, caller: caller.as_ref() };
+                    dispatcher.deliver(source, &message, parsed);
                 }
-                Input::Do(run) => run(dispatcher),
+                Input::Run(run) => run(dispatcher),
             }
         }
         false
     }
 
-    /// Ends what is to end, and says when to look again.
-    fn see_to_the_end(&self, state: &mut State<O>) -> Option<Instant> {
+    /// Ends the connection if it is to end now, and returns the next time at which the driver has to work.
+    fn end_if_due(&self, state: &mut State<O>) -> Option<Instant> {
         if self.is_over() {
             return None;
         }
-        let State { dispatcher, ends } = state;
+        let State { dispatcher, give_up_at } = state;
         let call = dispatcher.session.next_deadline().map(|at| dispatcher.at(at));
-        if dispatcher.wants != Wants::Shutdown {
+        if dispatcher.end_request() != Some(EndRequest::Shutdown) {
             return call;
         }
-        let end = *ends.get_or_insert_with(|| {
+        let end = *give_up_at.get_or_insert_with(|| {
             dispatcher.begin_end();
             later(Instant::now(), self.grace)
         });
@@ -294,7 +267,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         Some(call.map_or(end, |call| call.min(end)))
     }
 
-    /// Does what time and handlers bring about, until the connection is over.
+    /// Handles timeouts and the commands of handlers, until the connection is over.
     pub(crate) async fn drive(&self) -> ConnectionEnd {
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         poll_fn(|context| self.poll(context, &mut timer)).await;
@@ -303,29 +276,29 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     fn poll(&self, context: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<()> {
         loop {
-            // First, so that what others change while we look wakes us.
+            // First, so that a change from another thread while we look wakes us.
             self.queue.register(context);
             let looked = self.work();
             if self.is_over() {
                 return Poll::Ready(());
             }
             let due = *self.due();
-            // Whoever is at it wakes us if there is something left for us.
+            // The holder of the state wakes us if there is something left for us.
             let Some(at) = due.filter(|_| looked) else { return Poll::Pending };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
             }
             std::task::ready!(timer.as_mut().poll(context));
-            // Until somebody has seen to it, it is not due again.
+            // It is not due again before it is handled.
             *self.due() = None;
-            self.put(Input::Do(Box::new(Dispatcher::tick)));
+            self.put(Input::Run(Box::new(Dispatcher::tick)));
         }
     }
 }
 
-/// Who holds the queue of a dispatcher that stands alone: the dispatcher itself, and its outlet for the room.
-const HOLDERS: usize = 2;
+/// The holders of the queue of a dispatcher without a stream: the dispatcher itself, and its outlet for the room.
+const QUEUE_HOLDERS: usize = 2;
 
-/// So many messages are handled before others on this thread have their turn.
-const SOME: usize = 32;
+/// The inputs that are handled before other tasks on this thread have their turn.
+const INPUTS_AT_ONCE: usize = 32;

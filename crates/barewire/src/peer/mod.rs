@@ -57,7 +57,7 @@ pub use connection::{Connection, Running, Trace};
 pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
-pub(crate) use dispatch::{AnyCaller, Dispatcher, later};
+pub(crate) use dispatch::{AnyCaller, Dispatcher, Source, later};
 #[cfg(feature = "http")]
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;

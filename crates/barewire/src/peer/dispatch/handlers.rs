@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request, parse};
 use barewire_proto::session::{Event, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
-use super::{Dispatcher, Held, Parked, Place, Running};
+use super::in_flight::{ParkedRequest, RunningRequest};
+use super::{Destination, Dispatcher, Source};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::Context;
@@ -24,14 +24,20 @@ pub(super) struct Job<'a> {
     pub(super) ticket: Ticket,
     pub(super) request: Request<'a>,
     pub(super) bytes: usize,
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     /// The session has it in flight already.
     pub(super) deferred: bool,
 }
 
 impl<O: Outlet> Dispatcher<O> {
     /// Starts the handler of a message and runs it up to its first wait.
-    fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>) -> Begun {
+    fn begin(
+        &mut self,
+        method: &str,
+        id: Option<&Id<'_>>,
+        params: Option<Params<'_>>,
+        source: Source<'_>,
+    ) -> Begun {
         let span = match id {
             Some(id) => tracing::info_span!(
                 "request",
@@ -50,9 +56,9 @@ impl<O: Outlet> Dispatcher<O> {
         let progress = self.conventions.progress;
         let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
         let token = self.tokens.find(params);
-        // What is said about a notification goes where everything goes that answers nothing.
-        let exchange = if id.is_some() { self.exchange } else { Exchange::NONE };
-        incoming = Incoming::of(incoming, method, id, token, exchange, self.caller.as_ref());
+        // Messages about a notification belong to no exchange, as everything that answers nothing.
+        let exchange = if id.is_some() { source.exchange } else { Exchange::NONE };
+        incoming = Incoming::of(incoming, method, id, token, exchange, source.caller);
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let entered = span.enter();
         let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, params))?);
@@ -61,7 +67,7 @@ impl<O: Outlet> Dispatcher<O> {
             (polled, work)
         });
         drop(entered);
-        self.check_watch(method);
+        self.warn_if_slow(method);
         match polled {
             Ok((Poll::Pending, work)) => Begun::Waits { work, span, incoming },
             Ok((Poll::Ready(done), work)) => {
@@ -76,32 +82,32 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     /// Handles a request. If its handler is done at once the answer is written; if not it becomes a task.
-    pub(super) fn start(&mut self, job: Job<'_>) {
-        let Job { ticket, ref request, bytes, place, deferred } = job;
+    pub(super) fn start(&mut self, job: Job<'_>, source: Source<'_>) {
+        let Job { ticket, ref request, bytes, destination, deferred } = job;
         let method = request.method.to_name();
-        match self.begin(&method, Some(&request.id), request.params) {
+        match self.begin(&method, Some(&request.id), request.params, source) {
             Begun::Done(done) => {
-                // What it sent while it ran goes out first.
+                // The messages that it sent while it ran go out first.
                 self.take_commands();
-                if deferred && place.group.is_none() {
+                if deferred && destination.batch.is_none() {
                     self.session.step(Event::Answer { ticket, id: &request.id });
                 }
                 let mut failed = None;
-                self.send(place, |out| {
+                self.send(destination, |out| {
                     failed = work::answer(done, request.reply(), &method, out);
                     Sent::Answer(failed.as_ref().map(Failure::code))
                 });
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                // Somebody may go on with it: nothing more is said about this request.
+                // A clone of the context may live on: nothing more is sent about this request.
                 if let Some(spare) = &self.spare
                     && Arc::strong_count(spare) > 1
                 {
                     spare.finish();
                 }
-                if let Some(number) = place.group {
-                    self.answered(number, ticket, &request.id);
+                if let Some(number) = destination.batch {
+                    self.batch_element_answered(number, ticket, &request.id);
                 }
             }
             Begun::Waits { work, span, incoming } => {
@@ -116,22 +122,23 @@ impl<O: Outlet> Dispatcher<O> {
                     let mut message = Vec::new();
                     let failure = work::answer(done, answer_to, &method, &mut message);
                     let code = failure.as_ref().map(Failure::code);
-                    // If they cannot be told, the connection is over and nobody asks.
+                    // If the queue takes nothing, the connection is over and no answer is needed.
                     if let Some(failure) = failure {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
                     let _ = queue.push(Command::Answered { ticket, message, code });
                 };
                 let task = tokio::spawn(task.instrument(span)).abort_handle();
-                self.running.insert(ticket, Running { task, incoming, reply, place });
+                let running = RunningRequest { task, incoming, reply, destination };
+                self.in_flight.running.insert(ticket, running);
             }
         }
     }
 
     /// Handles a notification. If its handler is not done at once, those behind it wait.
-    pub(super) fn notified(&mut self, notification: Notification<'_>) {
+    pub(super) fn start_notification(&mut self, notification: Notification<'_>, source: Source<'_>) {
         let method = notification.method.to_name();
-        match self.begin(&method, None, notification.params) {
+        match self.begin(&method, None, notification.params, source) {
             Begun::Done(done) => {
                 if let Some(failure) = work::finish(done) {
                     self.log.failed(&method, &failure);
@@ -145,17 +152,16 @@ impl<O: Outlet> Dispatcher<O> {
                     }
                     let _ = queue.push(Command::Handled);
                 };
-                self.notifications.task = Some(tokio::spawn(task.instrument(span)).abort_handle());
+                let task = tokio::spawn(task.instrument(span)).abort_handle();
+                self.in_flight.notifications.started(task);
             }
         }
     }
 
-    /// Says so if a handler has kept everything else waiting.
-    fn check_watch(&mut self, method: &str) {
-        let now = std::time::Instant::now();
-        let took = now.duration_since(self.watch);
-        self.watch = now;
-        if took > LONG {
+    /// Logs a warning if the handler that has just returned kept everything else waiting.
+    fn warn_if_slow(&mut self, method: &str) {
+        let took = self.timing.handler_returned();
+        if took > SLOW_HANDLER_WARNING {
             let method = quoted(method.as_bytes());
             self.log.line(format_args!(
                 "barewire: handler of {method} ran for {} ms without waiting, and everything else waited for it: \
@@ -165,36 +171,34 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Starts what could not be started before.
+    /// Starts the requests, notifications and the frame that could not be started before.
     pub(in crate::peer) fn start_waiting(&mut self) {
         if !self.can_start() {
             return;
         }
-        self.start_watch();
-        while !self.parked.is_empty() && self.has_room() {
-            let Some(Parked { ticket, frame, place, caller }) = self.parked.pop_front() else { break };
-            (self.exchange, self.caller) = (place.exchange, caller);
+        self.start_slice();
+        while self.has_room()
+            && let Some(parked) = self.in_flight.parked.pop_front()
+        {
+            let ParkedRequest { ticket, frame, destination, caller } = parked;
             if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
                 let bytes = frame.len();
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
-                self.start(Job { ticket, request, bytes, place, deferred: true });
+                let source = Source { exchange: destination.exchange, caller: caller.as_ref() };
+                self.start(Job { ticket, request, bytes, destination, deferred: true }, source);
             }
         }
-        (self.exchange, self.caller) = (Exchange::NONE, None);
-        while self.notifications.task.is_none()
-            && let Some(frame) = self.notifications.waiting.pop_front()
-        {
-            self.notifications.bytes -= frame.len();
+        while let Some(frame) = self.in_flight.notifications.next() {
             if let Parsed::Message(Message::Notification(notification)) = parse(&frame, self.limits.depth) {
-                self.notified(notification);
+                self.start_notification(notification, Source::STREAM);
             }
         }
         // After those, because it came after them.
-        if let Some(held) = &self.held
+        if let Some(held) = &self.in_flight.held
             && self.would_take(held)
-            && let Some(Held { offset, frame, .. }) = self.held.take()
+            && let Some(held) = self.in_flight.held.take()
         {
-            self.whole(Frame { offset, bytes: &frame, event: None });
+            self.whole(held.frame(), Source::STREAM);
         }
     }
 }
@@ -207,4 +211,4 @@ enum Begun {
 
 /// A handler that runs longer without waiting keeps everything else on its connection waiting for a time that people
 /// notice. On a busy machine even one that does nothing may be put aside for tens of milliseconds.
-const LONG: Duration = Duration::from_millis(100);
+const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(100);

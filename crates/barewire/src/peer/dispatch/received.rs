@@ -1,4 +1,4 @@
-//! What came -> what is done about it: requests, notifications, responses, and what is none of these.
+//! A frame of the peer -> what is done about it: requests, notifications, responses, and frames that are no message.
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::rpc::{
@@ -7,58 +7,59 @@ use barewire_proto::rpc::{
 use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
 
 use super::handlers::Job;
-use super::{Caller, Dispatcher, Held, Parked, Place, Wants};
+use super::in_flight::{HeldFrame, InFlight, ParkedRequest, PendingCall};
+use super::{Destination, Dispatcher, EndRequest, Source};
 use crate::Failure;
-use crate::log::quoted;
 use crate::peer::outlet::{Outlet, Sent};
 use crate::peer::queue::OnProgress;
-use crate::peer::{CallError, Raw, StrayOutput};
+use crate::peer::{CallError, Raw};
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Handles one frame.
+    /// Handles one frame of a stream.
     pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
-            Ok(frame) => self.whole(frame),
+            Ok(frame) => self.whole(frame, Source::STREAM),
             Err(error) => {
                 let begins = error.begins();
-                self.invalid(error.offset(), begins, &Invalid::from_frame(&error), self.here());
-                self.note(error.offset(), begins);
+                let invalid = Invalid::from_frame(&error);
+                self.invalid(error.offset(), begins, &invalid, Source::STREAM.into());
+                self.no_message(error.offset(), begins);
             }
         }
     }
 
     #[inline]
-    pub(super) fn whole(&mut self, frame: Frame<'_>) {
+    pub(super) fn whole(&mut self, frame: Frame<'_>, source: Source<'_>) {
         let parsed = parse(frame.bytes, self.limits.depth);
-        self.take(frame, parsed);
+        self.take(frame, parsed, source);
     }
 
-    /// Handles what a frame was found to be.
+    /// Handles a frame that has been parsed.
     #[inline]
-    pub(in crate::peer) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>) {
+    pub(in crate::peer) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>, source: Source<'_>) {
         match parsed {
             Parsed::Message(message) => {
-                self.heard = true;
-                self.message(frame, message);
+                self.opening.message_came();
+                self.message(frame, message, source);
             }
             Parsed::Batch(batch) => {
-                self.heard = true;
-                self.batch(frame, batch);
+                self.opening.message_came();
+                self.batch(frame, batch, source);
             }
             Parsed::Invalid(invalid) => {
-                self.invalid(frame.offset, frame.bytes, &invalid, self.here());
-                self.note(frame.offset, frame.bytes);
+                self.invalid(frame.offset, frame.bytes, &invalid, source.into());
+                self.no_message(frame.offset, frame.bytes);
             }
         }
     }
 
     #[inline]
-    pub(super) fn message(&mut self, frame: Frame<'_>, message: Message<'_>) {
+    pub(super) fn message(&mut self, frame: Frame<'_>, message: Message<'_>, source: Source<'_>) {
         match message {
-            Message::Request(request) => self.request(frame, request),
+            Message::Request(request) => self.request(frame, request, source),
             Message::Notification(notification) => {
-                if !self.notification(notification, frame) {
-                    self.held = Some(Held::new(frame, false));
+                if !self.notification(notification, frame, source) {
+                    self.in_flight.held = Some(HeldFrame::new(frame, false));
                 }
             }
             Message::Response(response) => self.response(frame, response),
@@ -71,43 +72,48 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     #[inline]
-    fn request(&mut self, frame: Frame<'_>, request: Request<'_>) {
+    fn request(&mut self, frame: Frame<'_>, request: Request<'_>, source: Source<'_>) {
         if !self.service.is_asked() {
             return self.log.frame(frame.offset, frame.bytes, "a request, and nothing may be asked of us");
         }
         let bytes = frame.bytes.len();
-        let room = self.parked.is_empty() && self.has_room();
+        let (destination, room) = (source.into(), self.in_flight.parked.is_empty() && self.has_room());
         match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
-                self.start(Job { ticket, request, bytes, place: self.here(), deferred: false });
+                self.start(Job { ticket, request, bytes, destination, deferred: false }, source);
             }
-            Effect::Park(ticket) => {
-                self.park(ticket, frame.bytes, self.here());
-            }
-            Effect::Hold => self.held = Some(Held::new(frame, false)),
-            Effect::Refuse(refusal) => self.refuse(&request, refusal, self.here()),
+            Effect::Park(ticket) => self.park(ticket, frame.bytes, destination, source),
+            Effect::Hold => self.in_flight.held = Some(HeldFrame::new(frame, false)),
+            Effect::Refuse(refusal) => self.refuse(&request, refusal, destination),
             effect => unreachable!("{effect:?} does not follow from a request"),
         }
     }
 
     /// Keeps a request that cannot be started yet.
-    pub(super) fn park(&mut self, ticket: Ticket, frame: &[u8], place: Place) {
-        self.parked.push_back(Parked { ticket, frame: frame.into(), place, caller: self.caller.clone() });
+    pub(super) fn park(
+        &mut self,
+        ticket: Ticket,
+        frame: &[u8],
+        destination: Destination,
+        source: Source<'_>,
+    ) {
+        let caller = source.caller.cloned();
+        self.in_flight.parked.push_back(ParkedRequest { ticket, frame: frame.into(), destination, caller });
     }
 
-    pub(in crate::peer) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, place: Place) {
+    pub(super) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, destination: Destination) {
         let error = refusal.error(&request.id);
         let reply = match refusal {
             Refusal::Duplicate => request.reply().unnamed(),
             _ => request.reply(),
         };
-        self.say_no(place, reply, &error);
+        self.send_error(destination, reply, &error);
     }
 
-    /// Sends an answer that says no.
-    pub(super) fn say_no(&mut self, place: Place, reply: Reply<'_>, error: &ErrorObject) {
-        self.send(place, |out| {
-            if reply.id().is_none() && place.group.is_none() && !O::NULL_ID {
+    /// Sends an error as the answer.
+    pub(super) fn send_error(&mut self, destination: Destination, reply: Reply<'_>, error: &ErrorObject) {
+        self.send(destination, |out| {
+            if reply.id().is_none() && destination.batch.is_none() && !O::NULL_ID {
                 write::error(out, None, error);
                 return Sent::Unnamed;
             }
@@ -116,37 +122,61 @@ impl<O: Outlet> Dispatcher<O> {
         });
     }
 
-    /// Refuses what is no message, or tells the caller whose answer it should have been.
-    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, place: Place) {
+    /// Logs a frame that is no message, and refuses it, or tells the caller whose answer it should have been.
+    pub(super) fn invalid(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        invalid: &Invalid<'_>,
+        destination: Destination,
+    ) {
         self.log.refused(offset, bytes, invalid);
-        self.judge(invalid, place);
+        self.judge(invalid, destination);
     }
 
-    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, place: Place) {
+    /// Refuses a frame that is no message, or tells the caller whose answer it should have been.
+    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, destination: Destination) {
         match self.session.step(Event::Invalid(invalid)) {
-            // Where nothing may be asked of us, nobody waits for an answer.
+            // Where the peer may ask nothing of us, it waits for no answer.
             Effect::Reject if self.service.is_asked() => {
                 if let Some(reply) = invalid.reply() {
                     // Under the id of a request that is in flight it would be taken for the answer to that.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
                     let reply = if is_taken { reply.unnamed() } else { reply };
-                    self.say_no(place, reply, &invalid.error());
+                    self.send_error(destination, reply, &invalid.error());
                 }
             }
-            Effect::Fault(call) => self.settle(call, Err(CallError::Fault(invalid.to_string()))),
+            Effect::Fault(call) => self.in_flight.settle(call, Err(CallError::Fault(invalid.to_string()))),
             _ => {}
         }
     }
 
-    /// Keeps what the other side began with, if that was no message.
-    fn note(&mut self, offset: u64, bytes: &[u8]) {
-        if self.heard || self.stray.is_some() {
-            return;
+    /// Refuses the frame that is held, if there is one, as nothing can be kept waiting for it.
+    #[cfg(feature = "http")]
+    pub(in crate::peer) fn refuse_held(&mut self, source: Source<'_>) {
+        let Some(held) = self.in_flight.held.take() else { return };
+        match parse(&held.bytes, self.limits.depth) {
+            Parsed::Message(Message::Request(request)) => {
+                self.refuse(&request, Refusal::Busy, source.into());
+            }
+            Parsed::Batch(batch) => {
+                let (number, destination) = self.open_batch(source.exchange);
+                for element in batch.elements() {
+                    if let Ok(Message::Request(request)) = element {
+                        self.refuse(&request, Refusal::Busy, destination);
+                    }
+                }
+                self.batch_element_done(number);
+            }
+            _ => self.report("dropped a notification: too many wait to be handled"),
         }
-        self.stray = Some(StrayOutput { offset, excerpt: quoted(bytes) });
-        let header = bytes.get(..CONTENT_LENGTH.len());
-        if !self.answer_unreadable && header.is_some_and(|it| it.eq_ignore_ascii_case(CONTENT_LENGTH)) {
-            self.wants = Wants::ContentLength;
+    }
+
+    /// Keeps the first output of a peer that sends no messages, and ends the connection if that is of another format.
+    fn no_message(&mut self, offset: u64, bytes: &[u8]) {
+        let is_other_format = self.opening.frame_failed(offset, bytes);
+        if is_other_format && !self.answer_unreadable {
+            self.closing.request(EndRequest::ContentLength);
         }
     }
 
@@ -157,7 +187,7 @@ impl<O: Outlet> Dispatcher<O> {
                     Ok(result) => Ok(Raw::new(result)),
                     Err(error) => Err(CallError::Refused(error.to_owned())),
                 };
-                self.settle(call, outcome);
+                self.in_flight.settle(call, outcome);
             }
             Effect::Late => {}
             _ => {
@@ -171,12 +201,17 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Handles a notification; `false` if it has to wait and nothing behind it may be taken.
-    pub(super) fn notification(&mut self, notification: Notification<'_>, frame: Frame<'_>) -> bool {
+    /// Handles a notification; `false` if it has to wait and no frame behind it may be taken.
+    pub(super) fn notification(
+        &mut self,
+        notification: Notification<'_>,
+        frame: Frame<'_>,
+        source: Source<'_>,
+    ) -> bool {
         match self.conventions.signal(&notification) {
             Signal::Cancel(id) => {
                 match CallId::from_id(&id).filter(|call| self.service.ends(*call)) {
-                    Some(call) => self.ended(call),
+                    Some(call) => self.call_ended(call),
                     None => self.cancelled(&id),
                 }
                 return true;
@@ -185,23 +220,21 @@ impl<O: Outlet> Dispatcher<O> {
                 self.log.frame(frame.offset, frame.bytes, "cancels something, but does not say what");
                 return true;
             }
-            Signal::Progress(call) if self.callers.contains_key(&call) => {
+            Signal::Progress(call) if self.in_flight.calls.contains_key(&call) => {
                 self.progress(call, notification.params);
                 return true;
             }
             Signal::Progress(_) | Signal::None => {}
         }
         self.service.arrived(&notification);
-        let lane = &self.notifications;
-        if lane.task.is_none() && lane.waiting.is_empty() {
-            self.notified(notification);
+        let queue = &self.in_flight.notifications;
+        if queue.is_idle() {
+            self.start_notification(notification, source);
             return true;
         }
-        let bytes = frame.bytes.len();
-        match (lane.is_full(bytes, &self.limits), self.must_read()) {
+        match (queue.is_full(frame.bytes.len(), &self.limits), self.must_read()) {
             (false, _) => {
-                self.notifications.bytes += bytes;
-                self.notifications.waiting.push_back(frame.bytes.into());
+                self.in_flight.notifications.push(frame.bytes);
                 true
             }
             (true, false) => false,
@@ -214,9 +247,10 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     fn progress(&mut self, call: CallId, params: Option<Params<'_>>) {
-        let now = self.now();
+        let now = self.timing.session_now();
         self.session.step(Event::Progress { call, now });
-        if let Some(Caller { progress: Some(OnProgress(tell)), .. }) = self.callers.get_mut(&call)
+        if let Some(PendingCall { progress: Some(OnProgress(tell)), .. }) =
+            self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
             let value = Raw::new(self.conventions.progress.value(params.json()));
@@ -226,39 +260,36 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// They have ended a call of ours, and will not answer it.
-    fn ended(&mut self, call: CallId) {
+    /// Fails a call of ours that the peer has ended: it will not be answered.
+    fn call_ended(&mut self, call: CallId) {
         self.session.step(Event::Forget(call));
-        self.settle(call, Err(CallError::Cancelled));
+        self.in_flight.settle(call, Err(CallError::Cancelled));
     }
 
-    /// They no longer want an answer: the session forgets the id, then the handler is told, then it is dropped.
+    /// The peer no longer wants an answer: the session forgets the id, then the handler is told, then it is dropped.
     fn cancelled(&mut self, id: &Id<'_>) {
         let Effect::Cancel { ticket, answer } = self.session.step(Event::Cancelled(id)) else { return };
-        let (reply, place) = if let Some(running) = self.running.remove(&ticket) {
-            running.incoming.cancel();
-            running.task.abort();
-            (running.reply, running.place)
-        } else if let Some(at) = self.parked.iter().position(|parked| parked.ticket == ticket)
-            && let Some(parked) = self.parked.remove(at)
+        let InFlight { running, parked, .. } = &mut self.in_flight;
+        let (reply, destination) = if let Some(running) = running.remove(&ticket) {
+            running.stop();
+            (running.reply, running.destination)
+        } else if let Some(at) = parked.iter().position(|parked| parked.ticket == ticket)
+            && let Some(parked) = parked.remove(at)
             && let Parsed::Message(Message::Request(request)) = parse(&parked.frame, self.limits.depth)
         {
-            (request.reply().into_owned(), parked.place)
+            (request.reply().into_owned(), parked.destination)
         } else {
             // Its answer is there, in an array that is not complete.
             return;
         };
-        if answer.is_none() && place.group.is_none() {
-            self.output.over(place.exchange);
+        if answer.is_none() && destination.batch.is_none() {
+            self.output.over(destination.exchange);
         }
         if let Some(code) = answer {
-            self.say_no(place, reply, &ErrorObject::standard(code));
+            self.send_error(destination, reply, &ErrorObject::standard(code));
         }
-        if let Some(group) = place.group {
-            self.close_entry(group);
+        if let Some(batch) = destination.batch {
+            self.batch_element_done(batch);
         }
     }
 }
-
-/// What the other framing begins with.
-const CONTENT_LENGTH: &[u8] = b"content-length:";

@@ -15,7 +15,7 @@ use super::body::{KeepAlive, event};
 use super::closing::Closing;
 use super::counter::Counted;
 use super::endpoint::Endpoint;
-use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent, Source};
 
 /// What a request gave.
 pub(super) enum Outcome {
@@ -83,9 +83,9 @@ pub(super) async fn serve(
 ) -> Outcome {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let alone = |room| Alone { waiting: VecDeque::new(), bytes: 0, room };
-        Box::new(Dispatcher::alone(endpoint.alone(), alone))
+        Box::new(Dispatcher::without_stream(endpoint.alone(), alone))
     });
-    dispatcher.deliver(THE_ONE, caller, body, parsed);
+    dispatcher.deliver(Source { exchange: THE_ONE, caller: caller.as_ref() }, body, parsed);
     if dispatcher.outlet().is_answered() {
         let answer = answer(&mut dispatcher);
         endpoint.spare.put(dispatcher);
@@ -134,7 +134,7 @@ impl Spare {
 
     /// Keeps it, if nothing is left of what it was used for.
     fn put(&self, dispatcher: Box<Dispatcher<Alone>>) {
-        if !dispatcher.is_new() {
+        if !dispatcher.is_reusable() {
             return;
         }
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);

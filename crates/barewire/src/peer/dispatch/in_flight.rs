@@ -1,0 +1,160 @@
+//! The work that is under way: our calls that wait for an answer, and the peer's messages that wait for a handler or for its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use barewire_proto::frame::Frame;
+use barewire_proto::rpc::Reply;
+use barewire_proto::session::{CallId, Ticket};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use super::{AnyCaller, Destination};
+use crate::peer::context::Incoming;
+use crate::peer::outlet::Exchange;
+use crate::peer::queue::OnProgress;
+use crate::peer::{CallError, ConnectionLimits, Raw};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct InFlight {
+    /// Our calls that wait for an answer.
+    pub(super) calls: HashMap<CallId, PendingCall>,
+    /// The requests whose handlers did not finish at their first poll.
+    pub(super) running: HashMap<Ticket, RunningRequest>,
+    /// The requests that are accepted and not started: nothing can be written. In the order they came.
+    pub(super) parked: VecDeque<ParkedRequest>,
+    pub(super) notifications: NotificationQueue,
+    /// A frame that cannot be handled yet. No frame behind it is taken before it.
+    pub(super) held: Option<HeldFrame>,
+}
+
+/// A call of ours, until it is answered.
+pub(super) struct PendingCall {
+    pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
+    pub(super) progress: Option<OnProgress>,
+    /// The peer is not told when the call is given up.
+    pub(super) quiet: bool,
+    /// The exchange in the course of which it was made.
+    pub(super) exchange: Exchange,
+}
+
+/// A request whose handler has become a task.
+pub(super) struct RunningRequest {
+    pub(super) task: AbortHandle,
+    pub(super) incoming: Arc<Incoming>,
+    pub(super) reply: Reply<'static>,
+    pub(super) destination: Destination,
+}
+
+/// A request that waits to be started.
+pub(super) struct ParkedRequest {
+    pub(super) ticket: Ticket,
+    pub(super) frame: Box<[u8]>,
+    pub(super) destination: Destination,
+    pub(super) caller: Option<AnyCaller>,
+}
+
+/// A frame that waits to be handled.
+pub(super) struct HeldFrame {
+    pub(super) offset: u64,
+    pub(super) bytes: Box<[u8]>,
+    pub(super) is_batch: bool,
+}
+
+impl HeldFrame {
+    pub(super) fn new(frame: Frame<'_>, is_batch: bool) -> Self {
+        Self { offset: frame.offset, bytes: frame.bytes.into(), is_batch }
+    }
+
+    pub(super) fn frame(&self) -> Frame<'_> {
+        Frame { offset: self.offset, bytes: &self.bytes, event: None }
+    }
+}
+
+/// The notifications that wait, because they are handled one after the other.
+#[derive(Default)]
+pub(super) struct NotificationQueue {
+    waiting: VecDeque<Box<[u8]>>,
+    /// The bytes of those that wait.
+    bytes: usize,
+    /// The handler of the one before them, which has become a task.
+    task: Option<AbortHandle>,
+}
+
+impl InFlight {
+    /// Tells the caller of `call` how it went, unless it waits no more.
+    pub(super) fn settle(&mut self, call: CallId, outcome: Result<Raw, CallError>) {
+        if let Some(pending) = self.calls.remove(&call) {
+            // A caller that has dropped the call in the meantime does not want to know.
+            let _ = pending.answer.send(outcome);
+        }
+    }
+
+    /// Whether a message of the peer waits, or the handler of a notification runs.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.held.is_some() || !self.notifications.is_idle()
+    }
+
+    /// Cancels all handlers that have become tasks.
+    pub(super) fn stop_handlers(&mut self) {
+        for running in self.running.values() {
+            running.stop();
+        }
+        if let Some(task) = &self.notifications.task {
+            task.abort();
+        }
+    }
+}
+
+impl RunningRequest {
+    /// Tells the handler that it is cancelled, and drops it.
+    pub(super) fn stop(&self) {
+        self.incoming.cancel();
+        self.task.abort();
+    }
+}
+
+impl NotificationQueue {
+    /// Whether the next notification can be handled at once.
+    pub(super) fn is_idle(&self) -> bool {
+        self.task.is_none() && self.waiting.is_empty()
+    }
+
+    /// Whether a notification waits and none is being handled.
+    pub(super) fn can_start(&self) -> bool {
+        self.task.is_none() && !self.waiting.is_empty()
+    }
+
+    /// Whether there is no room for another of so many bytes.
+    pub(super) fn is_full(&self, bytes: usize, limits: &ConnectionLimits) -> bool {
+        self.bytes + bytes > limits.output && !self.waiting.is_empty()
+            || self.waiting.len() >= limits.requests
+    }
+
+    /// Adds a notification behind those that wait.
+    pub(super) fn push(&mut self, notification: &[u8]) {
+        self.bytes += notification.len();
+        self.waiting.push_back(notification.into());
+    }
+
+    /// Takes the next notification to handle; `None` while one is being handled.
+    pub(super) fn next(&mut self) -> Option<Box<[u8]>> {
+        if self.task.is_some() {
+            return None;
+        }
+        let next = self.waiting.pop_front()?;
+        self.bytes -= next.len();
+        Some(next)
+    }
+
+    /// The handler of a notification has become a task: those behind it wait.
+    pub(super) fn started(&mut self, task: AbortHandle) {
+        self.task = Some(task);
+    }
+
+    /// The handler of a notification has finished.
+    pub(super) fn finished(&mut self) {
+        self.task = None;
+    }
+}

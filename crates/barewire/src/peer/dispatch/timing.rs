@@ -1,0 +1,67 @@
+//! The clocks of a dispatcher: the time of the session, how long handlers run, and whether the peer takes what is written.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// See the module.
+pub(super) struct Timing {
+    /// The moment from which the session counts.
+    session_start: Instant,
+    /// The moment at which the first handler of this slice could start.
+    slice_start: std::time::Instant,
+    /// The moment at which the last handler returned, or the first could start.
+    last_return: std::time::Instant,
+    /// The peer has taken nothing of what we write for a while.
+    write_stalled: bool,
+}
+
+impl Timing {
+    pub(super) fn new() -> Self {
+        let now = std::time::Instant::now();
+        Self { session_start: Instant::now(), slice_start: now, last_return: now, write_stalled: false }
+    }
+
+    /// The time now, as the session counts it.
+    pub(super) fn session_now(&self) -> Duration {
+        self.session_start.elapsed()
+    }
+
+    /// The moment of a time of the session.
+    pub(super) fn at(&self, time: Duration) -> Instant {
+        later(self.session_start, time)
+    }
+
+    /// Starts a slice: handlers are timed from now on.
+    pub(super) fn start_slice(&mut self) {
+        let now = std::time::Instant::now();
+        (self.slice_start, self.last_return) = (now, now);
+    }
+
+    /// The time that handlers have run in this slice.
+    pub(super) fn slice_elapsed(&self) -> Duration {
+        self.last_return.duration_since(self.slice_start)
+    }
+
+    /// Notes that a handler has returned, and returns how long it ran.
+    pub(super) fn handler_returned(&mut self) -> Duration {
+        let now = std::time::Instant::now();
+        now.duration_since(std::mem::replace(&mut self.last_return, now))
+    }
+
+    pub(super) fn is_write_stalled(&self) -> bool {
+        self.write_stalled
+    }
+
+    pub(super) fn set_write_stalled(&mut self, stalled: bool) {
+        self.write_stalled = stalled;
+    }
+}
+
+/// `time` after `from`. A moment that no clock can hold is as good as never.
+pub(crate) fn later(from: Instant, time: Duration) -> Instant {
+    from.checked_add(time).unwrap_or_else(|| from + THIRTY_YEARS)
+}
+
+/// Longer than any process runs.
+const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
