@@ -26,6 +26,13 @@ pub(crate) fn option(advice: &Advice) -> String {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),
         Advice::RaiseFrameLimit => "--max-frame raises the limit".to_owned(),
         Advice::ReadAsLines => "--format lines reads newline-delimited JSON".to_owned(),
+        Advice::ReadCapture => "barewire read shows what is in it".to_owned(),
+        Advice::NameChannel { channels } => format!("--channel NAME says which: {channels}"),
+        Advice::AllowRedacted => {
+            "--allow-redacted replays it as it stands there, and takes any answer where something is replaced"
+                .to_owned()
+        }
+        Advice::RecordUncompressed => "capture it again, with barewire tap --http --uncompressed".to_owned(),
         other => other.to_string(),
     }
 }

@@ -32,6 +32,17 @@ pub enum Advice {
     RaiseFrameLimit,
     /// Read it as newline-delimited JSON.
     ReadAsLines,
+    /// Look at the frames of the capture.
+    ReadCapture,
+    /// Name the channel of one conversation.
+    NameChannel {
+        /// A channel of each conversation, separated by commas.
+        channels: String,
+    },
+    /// Accept frames in which a secret was replaced.
+    AllowRedacted,
+    /// Record again, with bodies that are not compressed.
+    RecordUncompressed,
 }
 
 impl fmt::Display for Advice {
@@ -40,6 +51,10 @@ impl fmt::Display for Advice {
             Self::NameFile => "give the path of a file",
             Self::RaiseFrameLimit => "a higher limit for frames takes it",
             Self::ReadAsLines => "it may be newline-delimited JSON, which is another format",
+            Self::ReadCapture => "read the capture to see what is in it",
+            Self::NameChannel { channels } => return write!(f, "name a channel: {channels}"),
+            Self::AllowRedacted => "if replaced secrets are allowed, any answer matches them",
+            Self::RecordUncompressed => "record it again, with bodies that are not compressed",
         })
     }
 }

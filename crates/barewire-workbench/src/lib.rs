@@ -8,6 +8,7 @@ pub mod http;
 pub mod load;
 pub mod operations;
 pub mod processes;
+pub mod replay;
 pub mod secrets;
 pub mod text;
 

@@ -1,45 +1,26 @@
 //! `barewire replay`: a capture again, as the client or as the server.
 
-mod channels;
-mod client;
-mod clock;
-mod cues;
-mod diff;
-mod difference;
-mod message;
-mod minted;
-mod path;
-mod plan;
-mod player;
 mod report;
-mod rewrite;
-mod script;
 mod serve;
-mod stage;
-mod value;
-mod web;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use barewire::client::http::{Dialer, Endpoint, FetchError};
+use barewire::transport::{Child, Stderr};
 use barewire_proto::frame::DEFAULT_LIMIT;
-use barewire_proto::transcript::Framing;
+use barewire_workbench::replay::{
+    Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http,
+};
 use tokio::runtime::Builder;
 
 use crate::along::Along;
 use crate::duration;
+use crate::failure;
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::Limits;
-use clock::Pace;
-use path::Pattern;
-use player::{Played, Player, Rules};
-use script::{Script, Wanted};
-use stage::Manner;
-use web::Site;
 
 /// Send what the client said in a capture to a server again, and show where the answers differ; or be the server.
 ///
@@ -168,45 +149,30 @@ Exit codes: 0 no difference, 1 differences, 2 it could not be replayed. With --s
 request was matched, 1 some were not.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    let limits = Limits { frame: args.max_frame, depth: usize::MAX };
-    let wanted = Wanted { channel: args.channel.as_deref(), redacted: args.allow_redacted, limits };
-    let script = Script::load(&args.file, wanted)?;
+    let script = Script::load(&args.file, args.script(), &failure::report)?;
     if args.program.is_empty() && args.url.is_none() && !args.serve {
         return Err(Failure::new("nobody to replay it to: neither a program nor --url")
             .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
-    let site = args.url.as_deref().map(|url| args.site(url)).transpose()?;
+    let dialer = args.url.as_deref().map(dialer).transpose()?;
+    let headers = args.along.headers()?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
     if args.serve {
-        let manner = Manner {
-            in_order: args.in_order,
-            strict: args.strict,
-            real_time: args.real_time,
-            ignore: args.ignore.clone(),
-        };
-        let served = runtime.block_on(async {
-            match &args.http {
-                Some(addr) => serve::http::serve(&script, manner, addr, args.max_frame, args.quiet).await,
-                None => serve::serve(&script, manner, args.max_frame, args.quiet).await,
-            }
-        });
+        let (options, addr) = (args.serve_options(), args.http.as_deref());
+        let served = runtime.block_on(serve::serve(&script, &options, addr, args.quiet));
         runtime.shutdown_background();
         return served;
     }
-    let rules =
-        Rules { ignore: args.ignore.clone(), map: args.map.clone(), notifications: args.notifications };
-    let pace = Pace {
-        patience: (!args.timeout.is_zero()).then_some(args.timeout),
-        real_time: args.real_time,
-        max_frame: args.max_frame,
-    };
-    let framing = if site.is_some() { Framing::Body } else { script.on_a_stream() };
-    let player = Player::new(&script, framing, rules);
+    let options = args.play_options();
     let played = runtime.block_on(async {
-        match site {
-            Some(site) => web::play(&script, player, site, pace).await,
-            None => client::play(&script, player, &args.program, pace).await,
+        match dialer {
+            Some(dialer) => play_http(&script, dialer, headers, &options).await,
+            None => {
+                let child = Child::new(&args.program[0]).args(&args.program[1..]).stderr(stderr());
+                let server = child.spawn().map_err(|error| Failure::new(error.to_string()))?;
+                Ok(play(&script, server, &options).await)
+            }
         }
     });
     runtime.shutdown_background();
@@ -214,13 +180,52 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 }
 
 impl Args {
-    fn site(&self, url: &str) -> Result<Site, Failure> {
-        let dial = Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
-            FetchError::Url(what) => Failure::new(format!("cannot replay it: the URL {what}")),
-            error => Failure::new(format!("cannot replay it: {error}")),
-        })?;
-        Ok(Site { dial, headers: self.along.headers()? })
+    fn script(&self) -> ScriptOptions<'_> {
+        let mut options = ScriptOptions::default();
+        options.channel = self.channel.as_deref();
+        options.allow_redacted = self.allow_redacted;
+        options.max_frame = self.max_frame;
+        options
     }
+
+    fn play_options(&self) -> PlayOptions {
+        let mut options = PlayOptions::default();
+        options.ignore.clone_from(&self.ignore);
+        options.generated.clone_from(&self.map);
+        options.compare_notifications = self.notifications;
+        options.timeout = (!self.timeout.is_zero()).then_some(self.timeout);
+        options.real_time = self.real_time;
+        options.max_frame = self.max_frame;
+        options
+    }
+
+    fn serve_options(&self) -> ServeOptions {
+        let mut options = ServeOptions::default();
+        options.in_order = self.in_order;
+        options.strict = self.strict;
+        options.real_time = self.real_time;
+        options.ignore.clone_from(&self.ignore);
+        options.max_frame = self.max_frame;
+        options
+    }
+}
+
+fn dialer(url: &str) -> Result<Dialer, Failure> {
+    Dialer::new(&Endpoint::new(url)).map_err(|error| match error {
+        FetchError::Url(what) => Failure::new(format!("cannot replay it: the URL {what}")),
+        error => Failure::new(format!("cannot replay it: {error}")),
+    })
+}
+
+/// The stderr of the program: to a terminal escaped, to anything else as it is.
+fn stderr() -> Stderr {
+    if io::stderr().is_terminal() {
+        return Stderr::inherit();
+    }
+    Stderr::lines(|line| {
+        // In one piece, so that lines of several programs do not mix. If stderr is closed nothing can be said.
+        let _ = io::stderr().write_all(&[line, b"\n"].concat());
+    })
 }
 
 fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failure> {

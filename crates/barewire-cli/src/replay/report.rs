@@ -1,17 +1,11 @@
 //! Differences -> lines for people, or one JSON object a line.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use barewire_proto::json::Json;
-use serde::Serialize;
+use barewire_workbench::replay::{Change, Difference, Played};
 use serde_json::json;
 
-use super::diff::Change;
-use super::difference::Difference;
-use super::path::pointer;
-use super::player::Played;
-use super::value::Value;
 use crate::output::{Output, Tone, safe_json, shown};
 
 /// One difference: what it is about, where it stands in the capture, and what differs.
@@ -20,14 +14,14 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     let about =
         if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
     let frames: Vec<String> =
-        [difference.asked_in, difference.recorded_in].iter().flatten().map(u64::to_string).collect();
+        [difference.frame, difference.answer_frame].iter().flatten().map(u64::to_string).collect();
     let frames = match frames.as_slice() {
         [] => String::new(),
         [one] => format!(" (frame {one})"),
         [one, other] if one == other => format!(" (frame {one})"),
         several => format!(" (frames {})", several.join(", ")),
     };
-    let sentence = output.paint(Tone::Bad, difference.differs.sentence());
+    let sentence = output.paint(Tone::Bad, &difference.kind);
     writeln!(output, "{about}{sentence}{}", output.paint(Tone::Faint, frames))?;
     for change in difference.changes.iter().take(MOST_CHANGES) {
         self::change(output, change)?;
@@ -60,11 +54,10 @@ fn about(difference: &Difference) -> String {
 }
 
 fn change(output: &mut Output, change: &Change) -> io::Result<()> {
-    let path = pointer(&change.path);
+    let path = change.pointer();
     writeln!(output, "  {}", if path.is_empty() { "all of it".into() } else { shown(path.as_bytes(), 200) })?;
-    let written =
-        |value: &Option<Value>| value.as_ref().map(|value| safe_json(&value.to_string()).into_owned());
-    let (was, is) = (written(&change.recorded), written(&change.came));
+    let written = |value: Option<String>| value.map(|value| safe_json(&value).into_owned());
+    let (was, is) = (written(change.recorded()), written(change.came()));
     let at = match (&was, &is) {
         (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),
         _ => 0,
@@ -90,39 +83,7 @@ fn cut(text: &str, at: usize) -> String {
 
 /// The same for scripts.
 pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<()> {
-    let line = Line {
-        answer_frame: difference.recorded_in,
-        came: difference.came.as_deref().map(String::from_utf8_lossy),
-        changes: &difference.changes,
-        detail: difference.differs.sentence(),
-        frame: difference.asked_in,
-        id: difference.id.as_ref().and_then(|id| Value::parse(id.as_bytes())),
-        kind: difference.differs.word(),
-        method: difference.method.as_deref(),
-        name: difference.name.as_deref(),
-    };
-    writeln!(output, "{}", safe_json(&serde_json::to_string(&line)?))
-}
-
-/// What is known of a difference.
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer_frame: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    came: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "<[Change]>::is_empty")]
-    changes: &'a [Change],
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<Value>,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    writeln!(output, "{}", safe_json(&serde_json::to_string(difference)?))
 }
 
 /// The last object for scripts.

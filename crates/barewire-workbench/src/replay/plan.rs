@@ -147,12 +147,11 @@ mod tests {
     use barewire_proto::transcript::read;
 
     use super::*;
-    use crate::replay::script::Wanted;
-    use barewire_workbench::frames::Limits;
+    use crate::replay::script::ScriptOptions;
 
     fn plan(text: &str) -> Plan {
-        let wanted = Wanted { channel: None, redacted: false, limits: Limits { frame: 1000, depth: 100 } };
-        Plan::of(&Script::of(&read(text.as_bytes()).expect("a transcript"), wanted).expect("fit"))
+        let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
+        Plan::of(&Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit"))
     }
 
     fn needs(plan: &Plan) -> Vec<usize> {

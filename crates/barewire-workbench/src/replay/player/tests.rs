@@ -1,12 +1,11 @@
 use barewire_proto::transcript::read;
 
 use super::*;
-use crate::replay::script::Wanted;
-use barewire_workbench::frames::Limits;
+use crate::replay::script::ScriptOptions;
 
 fn script(text: &str) -> Script {
-    let wanted = Wanted { channel: None, redacted: true, limits: Limits { frame: 10_000, depth: 100 } };
-    Script::of(&read(text.as_bytes()).expect("a transcript"), wanted).expect("fit")
+    let options = ScriptOptions { allow_redacted: true, max_frame: 10_000, ..ScriptOptions::default() };
+    Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
 }
 
 /// Everything that is sent until something has to come first.
@@ -19,7 +18,7 @@ fn sent(player: &mut Player<'_>) -> Vec<String> {
 }
 
 fn words(played: &Played) -> Vec<&'static str> {
-    played.differences.iter().map(|difference| difference.differs.word()).collect()
+    played.differences.iter().map(|difference| difference.kind.as_str()).collect()
 }
 
 const TWO: &str = r#"
@@ -34,7 +33,8 @@ const TWO: &str = r#"
 #[test]
 fn a_message_waits_for_what_it_followed() {
     let script = script(TWO);
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     let first = [
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n",
         "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n",
@@ -54,7 +54,8 @@ fn a_message_waits_for_what_it_followed() {
 #[test]
 fn every_way_to_answer_otherwise() {
     let script = script(TWO);
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
@@ -64,7 +65,7 @@ fn every_way_to_answer_otherwise() {
     player.take(br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, None);
     assert_eq!(sent(&mut player).len(), 1);
     assert_eq!(player.give_up("late"), 2);
-    player.exited(Ended::Code(0));
+    player.exited(ExitStatus::Code(0));
     let played = player.played();
     let expected = [
         "answer",
@@ -77,7 +78,7 @@ fn every_way_to_answer_otherwise() {
     ];
     assert_eq!(words(&played), expected);
     let first = &played.differences[0];
-    assert_eq!((first.method.as_deref(), first.asked_in, first.recorded_in), (Some("b"), Some(2), Some(3)));
+    assert_eq!((first.method.as_deref(), first.frame, first.answer_frame), (Some("b"), Some(2), Some(3)));
     assert_eq!(super::super::path::pointer(&first.changes[0].path), "/result/n");
 }
 
@@ -92,7 +93,8 @@ const ASKS: &str = r#"
 #[test]
 fn what_the_server_asks_is_answered_under_its_id() {
     let script = script(ASKS);
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     assert_eq!(sent(&mut player).len(), 1);
     let asks =
         br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
@@ -109,7 +111,8 @@ fn what_the_server_asks_is_answered_under_its_id() {
 #[test]
 fn what_the_server_does_not_ask_is_not_answered_and_what_else_it_asks_is_refused() {
     let script = script(ASKS);
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     let refusal = player.take(br#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#, None);
     assert!(
@@ -134,7 +137,8 @@ fn what_the_server_makes_up_is_given_back() {
 < {"jsonrpc":"2.0","id":2,"result":{"tools":[],"key":"0f8fad5bd9cb469fa165"}}
 "#,
     );
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"two","key":"k"}}"#, None);
     let second = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{ \"cursor\":\"two\",\"key\":\"k\"}}\n";
@@ -151,7 +155,8 @@ fn with_headers_a_changed_message_has_its_own_length() {
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
         body.len(),
     ));
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     player.take(br#"{"jsonrpc":"2.0","id":"long","method":"ping"}"#, None);
     let answer = r#"{"jsonrpc":"2.0","id":"long","result":{}}"#;
     assert_eq!(sent(&mut player), [format!("Content-Length: {}\r\n\r\n{answer}", answer.len())]);
@@ -168,7 +173,8 @@ fn a_cancelled_request_may_be_answered_or_not() {
 "#,
     );
     let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes();
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     assert_eq!(sent(&mut player).len(), 4);
     assert_eq!(player.next(), Next::Done);
     player.take(&answer(1), None);
@@ -190,8 +196,8 @@ fn notifications_are_compared_in_any_order_if_wanted() {
 < {"jsonrpc":"2.0","id":1,"result":{}}
 "#,
     );
-    let rules = Rules { notifications: true, ..Rules::default() };
-    let mut player = Player::new(&script, script.on_a_stream(), rules);
+    let options = PlayOptions { compare_notifications: true, ..PlayOptions::default() };
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","method":"n","params":{"x":3}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
@@ -201,7 +207,7 @@ fn notifications_are_compared_in_any_order_if_wanted() {
     assert_eq!(player.next(), Next::Done);
     let played = player.played();
     assert_eq!(words(&played), ["notification", "missing-notification", "unexpected-notification"]);
-    assert_eq!(played.differences[0].asked_in, Some(3));
+    assert_eq!(played.differences[0].frame, Some(3));
 }
 
 #[test]
@@ -213,8 +219,8 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
 "#,
     );
     let ignore = ["initialize:/result/time", "/result/*/y"].map(|path| path.parse().expect("a path"));
-    let mut player =
-        Player::new(&script, script.on_a_stream(), Rules { ignore: ignore.to_vec(), ..Rules::default() });
+    let options = PlayOptions { ignore: ignore.to_vec(), ..PlayOptions::default() };
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     player.take(
         br#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"t","version":"2"},"x":{"y":2}}}"#,
@@ -228,17 +234,19 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
 #[test]
 fn the_end_says_what_was_not_sent() {
     let script = script(&format!("{TWO}@ exit code 0\n"));
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     player.ended("gone");
     assert_eq!(player.next(), Next::Done);
     let played = player.played();
     assert_eq!((words(&played), played.sent), (vec!["ended", "unanswered"], 2));
-    let unsent = Differs::Ended { how: "gone".into(), unsent: 1 };
-    assert_eq!(played.differences[0].differs, unsent);
-    let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
-    player.exited(Ended::Signal(9));
+    let unsent = DifferenceKind::Ended { how: "gone".into(), unsent: 1 };
+    assert_eq!(played.differences[0].kind, unsent);
+    let options = PlayOptions::default();
+    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    player.exited(ExitStatus::Signal(9));
     assert_eq!(words(&player.played()), ["exit"]);
 }
 
@@ -247,10 +255,11 @@ fn what_no_value_can_hold_is_compared_as_text() {
     let script = script(
         "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1e400}\n",
     );
-    for (came, differs) in [("1e400", 0), ("1e401", 1)] {
-        let mut player = Player::new(&script, script.on_a_stream(), Rules::default());
+    for (came, kind) in [("1e400", 0), ("1e401", 1)] {
+        let options = PlayOptions::default();
+        let mut player = Player::new(&script, script.on_a_stream(), &options);
         sent(&mut player);
         player.take(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{came}}}"#).as_bytes(), None);
-        assert_eq!(player.played().differences.len(), differs);
+        assert_eq!(player.played().differences.len(), kind);
     }
 }

@@ -1,80 +1,65 @@
 //! A script and clients at a URL -> what the server said in the capture: every session has the whole of it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::{self, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::Framing;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, sleep_until};
 
-use super::connection::{News, PATH, Reply, Request, serve as serve_connection};
+use super::connection::{News, Reply, Request, serve as serve_connection};
+use super::{ServeOptions, Served};
+use crate::http::is_modern;
 use crate::replay::message::{Kind, Said};
 use crate::replay::script::Script;
-use crate::replay::stage::{Came, Manner, Out, Stage};
-use crate::{Exit, Failure};
-use barewire_workbench::http::is_modern;
+use crate::replay::stage::{Came, Out, Stage};
 
-pub(in crate::replay) async fn serve(
+/// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the server of the capture did, until `stop` is ready.
+///
+/// Every session has the whole capture to itself; all requests that are in no session share one. Only clients that call this server
+/// by a loopback name are answered. `log` is called with a line about each request: what in the capture answers it, or why nothing
+/// does.
+pub async fn serve_http(
     script: &Script,
-    manner: Manner,
-    addr: &str,
-    max_frame: usize,
-    quiet: bool,
-) -> Result<Exit, Failure> {
-    let tcp = bind(addr).await?;
-    let signals = signal(SignalKind::interrupt()).and_then(|it| Ok((it, signal(SignalKind::terminate())?)));
-    let (mut interrupt, mut terminate) =
-        signals.map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
-    let local = tcp.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
-    say(&format!("serving the capture at http://{local}{PATH}, for this machine only; Ctrl-C ends it"));
+    listener: TcpListener,
+    options: &ServeOptions,
+    stop: impl Future<Output = ()>,
+    log: impl FnMut(&str),
+) -> Served {
+    let mut stop = pin!(stop);
     let (sender, mut receiver) = unbounded_channel();
-    let mut house = House::new(script, manner, quiet);
+    let mut house = House::new(script, options, log);
     let mut last = 0;
     loop {
         let due = house.due();
         tokio::select! {
-            accepted = tcp.accept() => {
+            accepted = listener.accept() => {
                 // What fails is a client that is gone again; or there are too many files open, which passes.
                 let Ok((client, _)) = accepted else {
                     sleep(Duration::from_millis(10)).await;
                     continue;
                 };
                 last += 1;
-                tokio::spawn(serve_connection(client, last, max_frame, sender.clone()));
+                tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
             }
             Some(news) = receiver.recv() => house.take(news),
             () = async { match due {
                 Some(due) => sleep_until(due.into()).await,
                 None => std::future::pending().await,
             } } => house.run(),
-            _ = interrupt.recv() => break,
-            _ = terminate.recv() => break,
+            () = &mut stop => break,
         }
     }
-    Ok(house.end())
-}
-
-/// Only this machine can connect: whoever has the capture decides who sees it.
-async fn bind(addr: &str) -> Result<TcpListener, Failure> {
-    let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot serve at {addr}: {why}"));
-    let addrs: Vec<SocketAddr> = addr.to_socket_addrs().map_err(|error| cannot(&error))?.collect();
-    if addrs.iter().any(|addr| !addr.ip().to_canonical().is_loopback()) {
-        return Err(
-            cannot(&"other machines can connect there").with_hint("127.0.0.1:PORT is for this machine only")
-        );
-    }
-    TcpListener::bind(&addrs[..]).await.map_err(|error| cannot(&error))
+    house.end()
 }
 
 /// All conversations with clients.
-struct House<'a> {
+struct House<'a, L> {
     script: &'a Script,
-    manner: Manner,
-    quiet: bool,
+    options: &'a ServeOptions,
+    log: L,
     /// By session; under the empty name, all that are in none.
     talks: HashMap<String, Talk<'a>>,
     /// Those that are not answered.
@@ -104,12 +89,12 @@ struct Exchange {
     is_stream: bool,
 }
 
-impl<'a> House<'a> {
-    fn new(script: &'a Script, manner: Manner, quiet: bool) -> Self {
+impl<'a, L: FnMut(&str)> House<'a, L> {
+    fn new(script: &'a Script, options: &'a ServeOptions, log: L) -> Self {
         Self {
             script,
-            manner,
-            quiet,
+            options,
+            log,
             talks: HashMap::new(),
             exchanges: HashMap::new(),
             sessions: 0,
@@ -190,8 +175,8 @@ impl<'a> House<'a> {
         } else {
             let _ = reply.send(Reply::Status("202 Accepted", String::new()));
         }
-        let (script, now) = (self.script, Instant::now());
-        let stage = || Stage::new(script, Framing::Body, self.manner.clone(), now);
+        let (script, options, now) = (self.script, self.options, Instant::now());
+        let stage = || Stage::new(script, Framing::Body, options, now);
         let one = self.talks.entry(talk.clone()).or_insert_with(|| Talk {
             stage: stage(),
             listener: None,
@@ -221,8 +206,7 @@ impl<'a> House<'a> {
     fn say(&mut self, talk: &str, all: Vec<Out>) {
         for out in all {
             match out {
-                Out::Log(line) if !self.quiet => say(&line),
-                Out::Log(_) => {}
+                Out::Log(line) => (self.log)(&line),
                 Out::Send { bytes, to, ends } => self.send(talk, bytes, to, ends),
             }
         }
@@ -272,23 +256,14 @@ impl<'a> House<'a> {
         });
     }
 
-    fn end(mut self) -> Exit {
+    fn end(mut self) -> Served {
         for (_, talk) in std::mem::take(&mut self.talks) {
             self.over(&talk.stage);
         }
-        let Self { matched, unmatched, quiet, script, manner, .. } = self;
-        let nobody = || Stage::new(script, Framing::Body, manner, Instant::now()).left();
-        let left = self.left.unwrap_or_else(nobody).len();
-        if !quiet {
-            say(&format!("{matched} matched, {unmatched} not; {left} of the capture not asked"));
-        }
-        if unmatched == 0 { Exit::Clean } else { Exit::No }
+        let unused = || Stage::new(self.script, Framing::Body, self.options, Instant::now()).left();
+        let not_asked = self.left.unwrap_or_else(unused).len();
+        Served { matched: self.matched, unmatched: self.unmatched, not_asked }
     }
-}
-
-/// Talk goes to stderr; if that is closed there is nobody to tell.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "barewire: {line}");
 }
 
 /// More than anybody tries a client with.

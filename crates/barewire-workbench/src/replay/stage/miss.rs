@@ -3,9 +3,9 @@
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
-use crate::output::shown;
 use crate::replay::diff::Change;
 use crate::replay::path::pointer;
+use crate::text::shown;
 
 /// Why nothing in the capture answers a request.
 pub(super) enum Miss {

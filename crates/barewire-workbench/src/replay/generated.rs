@@ -9,7 +9,7 @@ use super::path::Pattern;
 use super::rewrite::strings;
 use super::script::Script;
 use super::value::Value;
-use barewire_workbench::secrets::BEGIN as REPLACED;
+use crate::secrets::BEGIN as REPLACED;
 
 /// What the server has made up this time, by what it made up in the capture. Values are kept as JSON text, and numbers of the capture in
 /// the one spelling that each has.

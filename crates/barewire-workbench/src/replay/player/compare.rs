@@ -2,7 +2,7 @@
 
 use super::{Line, Player, State, What};
 use crate::replay::diff::{Change, diff};
-use crate::replay::difference::{Difference, Differs};
+use crate::replay::difference::{Difference, DifferenceKind};
 use crate::replay::message::{Kind, Said};
 use crate::replay::value::Value;
 
@@ -11,21 +11,21 @@ impl Player<'_> {
         self.awaited[awaited] = State::Come;
         self.come += 1;
         let (line, what) = (self.plan.awaited[awaited].line, self.plan.awaited[awaited].what.clone());
-        let (method, differs) = match what {
+        let (method, kind) = match what {
             What::Answer { asked } => {
-                (self.said(self.plan.asked[asked].line).method().unwrap_or_default(), Differs::Answer)
+                (self.said(self.plan.asked[asked].line).method().unwrap_or_default(), DifferenceKind::Answer)
             }
-            What::Request { .. } => (came.method().unwrap_or_default(), Differs::Request),
-            What::Orphan => ("", Differs::Answer),
+            What::Request { .. } => (came.method().unwrap_or_default(), DifferenceKind::Request),
+            What::Orphan => ("", DifferenceKind::Answer),
         };
-        let changes = self.changes(method, line, came, differs == Differs::Request);
+        let changes = self.changes(method, line, came, kind == DifferenceKind::Request);
         if !changes.is_empty() {
             let about = match what {
                 What::Answer { asked } => self.plan.asked[asked].line,
                 _ => line,
             };
-            let mut difference = self.difference(differs, Some(about), None);
-            difference.recorded_in = Some(self.script.frames[line.frame].number);
+            let mut difference = self.difference(kind, Some(about), None);
+            difference.answer_frame = Some(self.script.frames[line.frame].number);
             difference.changes = changes;
             self.differences.push(difference);
         }
@@ -41,12 +41,12 @@ impl Player<'_> {
             let text = |said: &Said| Some(Value::String(String::from_utf8_lossy(&said.text).into_owned()));
             return vec![Change { path: Vec::new(), recorded: text(recorded), came: text(came) }];
         };
-        let Self { rules, minted, notes, .. } = self;
+        let Self { options, minted, notes, .. } = self;
         let mut changes = diff(was, is, &mut |path, was, is| {
             // What is made up is given back, also if nobody compares it.
             let both = was.zip(is);
             let is_made_up = both.is_some_and(|(was, is)| minted.excuses(method, path, was, is));
-            if is_made_up || rules.ignore.iter().any(|pattern| pattern.covers(method, path)) {
+            if is_made_up || options.ignore.iter().any(|pattern| pattern.covers(method, path)) {
                 return true;
             }
             match both {
@@ -59,7 +59,7 @@ impl Player<'_> {
         });
         let path = ["id".to_owned()];
         if is_spelt_otherwise(recorded, came)
-            && !rules.ignore.iter().any(|pattern| pattern.covers(method, &path))
+            && !options.ignore.iter().any(|pattern| pattern.covers(method, &path))
         {
             let id = |value: &Value| value.get("id").cloned();
             changes.push(Change { path: path.into(), recorded: id(was), came: id(is) });
@@ -85,29 +85,29 @@ impl Player<'_> {
         for (line, method) in left {
             let same = |said: &Option<Said>| said.as_ref().is_some_and(|said| said.method() == Some(&method));
             match came.iter_mut().find(|said| same(said)).and_then(Option::take) {
-                None => self.differs(Differs::NotTold, Some(line), None),
+                None => self.differs(DifferenceKind::MissingNotification, Some(line), None),
                 Some(said) => {
-                    let mut difference = self.difference(Differs::Notification, Some(line), None);
+                    let mut difference = self.difference(DifferenceKind::Notification, Some(line), None);
                     difference.changes = self.changes(&method, line, &said, false);
                     self.differences.push(difference);
                 }
             }
         }
         for said in came.into_iter().flatten() {
-            self.differs(Differs::Tells, None, Some(&said));
+            self.differs(DifferenceKind::UnexpectedNotification, None, Some(&said));
         }
     }
 
-    pub(super) fn differs(&mut self, differs: Differs, about: Option<Line>, came: Option<&Said>) {
+    pub(super) fn differs(&mut self, kind: DifferenceKind, about: Option<Line>, came: Option<&Said>) {
         if self.differences.len() < MOST_DIFFERENCES {
-            let difference = self.difference(differs, about, came);
+            let difference = self.difference(kind, about, came);
             self.differences.push(difference);
         }
     }
 
     pub(super) fn difference(
         &self,
-        differs: Differs,
+        kind: DifferenceKind,
         about: Option<Line>,
         came: Option<&Said>,
     ) -> Difference {
@@ -117,12 +117,12 @@ impl Player<'_> {
             _ => None,
         };
         Difference {
-            differs,
+            kind,
             method: said.and_then(Said::method).map(str::to_owned),
             name: said.and_then(Said::name).map(str::to_owned),
             id,
-            asked_in: about.map(|line| self.script.frames[line.frame].number),
-            recorded_in: None,
+            frame: about.map(|line| self.script.frames[line.frame].number),
+            answer_frame: None,
             came: came.map(|said| said.text[..said.text.len().min(MOST_SHOWN)].to_vec()),
             changes: Vec::new(),
         }

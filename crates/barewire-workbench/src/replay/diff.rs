@@ -5,15 +5,32 @@ use serde::{Serialize, Serializer};
 use super::path::pointer;
 use super::value::Value;
 
-/// One place where what was recorded and what came differ.
+/// One place where what was recorded and what came differ. Serialized, it is an object with `path`, `recorded` and `came`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Change {
+pub struct Change {
     #[serde(serialize_with = "as_pointer")]
     pub(super) path: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) recorded: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) came: Option<Value>,
+}
+
+impl Change {
+    /// The JSON Pointer of the place; empty for the whole message.
+    pub fn pointer(&self) -> String {
+        pointer(&self.path)
+    }
+
+    /// The JSON text of the recorded value, if there is one.
+    pub fn recorded(&self) -> Option<String> {
+        self.recorded.as_ref().map(Value::to_string)
+    }
+
+    /// The JSON text of the value that came, if one did.
+    pub fn came(&self) -> Option<String> {
+        self.came.as_ref().map(Value::to_string)
+    }
 }
 
 fn as_pointer<S: Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use barewire_proto::transcript::{Entry, Note, Stream};
 
-use super::script::Unfit;
-use crate::output::shown;
+use crate::text::shown;
+use crate::{Advice, Error};
 
 /// The channels of one conversation.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Those of the conversation that the channel which is wanted is part of, or of the only one.
-    pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Unfit> {
+    pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Error> {
         let found = Found::of(entries);
         match wanted {
             Some(wanted) if found.exchanges.contains_key(wanted) => {
@@ -27,14 +27,15 @@ impl Channels {
             }
             Some(wanted) if found.streams.contains(wanted) => Ok(Self::stream(wanted)),
             Some(wanted) => {
-                Err(Unfit::new(format!("it has no channel {wanted}"), format!("it has: {}", found.listed())))
+                let hint = format!("it has: {}", found.listed());
+                Err(Error::new(format!("it has no channel {wanted}")).with_hint(hint))
             }
             None => match (found.streams.iter().collect::<Vec<_>>().as_slice(), found.sessions()) {
                 ([one], _) => Ok(Self::stream(one)),
                 // What is in no session, as a question for the era, belongs to the only one that there is.
                 ([], sessions) if sessions.len() < 2 && !found.exchanges.is_empty() => found.http(|_| true),
                 ([], sessions) if sessions.is_empty() => {
-                    Err(Unfit::new("there are no frames in it", "barewire read shows what is in it"))
+                    Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture))
                 }
                 (streams, sessions) => {
                     let mut has = Vec::new();
@@ -50,7 +51,7 @@ impl Channels {
                         has.push("exchanges in no session".to_owned());
                     }
                     let what = format!("it has {}", has.join(", and "));
-                    Err(Unfit::new(what, format!("--channel NAME says which: {}", found.listed())))
+                    Err(Error::new(what).with_advice(Advice::NameChannel { channels: found.listed() }))
                 }
             },
         }
@@ -153,7 +154,7 @@ impl Found {
         all.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    fn http(&self, is: impl Fn(&Exchange) -> bool) -> Result<Channels, Unfit> {
+    fn http(&self, is: impl Fn(&Exchange) -> bool) -> Result<Channels, Error> {
         let all = || self.exchanges.iter().filter(|(_, exchange)| is(exchange));
         let encoded = all().filter_map(|(name, it)| Some((it.number, name, it.encoding.as_ref()?))).min();
         if let Some((_, name, encoding)) = encoded {
@@ -161,7 +162,7 @@ impl Found {
                 "the answer in exchange {name} is compressed with {}",
                 shown(encoding.as_bytes(), 20)
             );
-            return Err(Unfit::new(what, "capture it again, with barewire tap --http --uncompressed"));
+            return Err(Error::new(what).with_advice(Advice::RecordUncompressed));
         }
         Ok(Channels { over_http: true, names: all().map(|(name, _)| name.clone()).collect() })
     }
@@ -180,7 +181,7 @@ mod tests {
         @x2 head > POST /mcp HTTP/1.1\n@x2 head < HTTP/1.1 200 OK\n@x2 head < Mcp-Session-Id: a\n\
         @x3 head > POST /mcp HTTP/1.1\n@x3 head > mcp-session-id: a\n";
 
-    fn channels(text: &str, wanted: Option<&str>) -> Result<Vec<String>, Unfit> {
+    fn channels(text: &str, wanted: Option<&str>) -> Result<Vec<String>, Error> {
         let channels = Channels::of(&read(text.as_bytes()).expect("a transcript"), wanted)?;
         let mut names: Vec<String> = channels.names.into_iter().collect();
         names.sort();
@@ -194,14 +195,14 @@ mod tests {
         assert_eq!(channels(TWO, Some("x1")).expect("no session"), ["x1"]);
         let more = format!("{TWO}@x4 head > POST /mcp HTTP/1.1\n@x4 head > mcp-session-id: b\n");
         let unfit = channels(&more, None).expect_err("two sessions");
-        assert_eq!(unfit.what, "it has 2 sessions over HTTP, and exchanges in no session");
-        assert_eq!(unfit.hint, "--channel NAME says which: x2, x4, or x1 for what is in no session");
+        assert_eq!(unfit.to_string(), "it has 2 sessions over HTTP, and exchanges in no session");
+        assert_eq!(unfit.hint().expect("a hint"), "name a channel: x2, x4, or x1 for what is in no session");
     }
 
     #[test]
     fn what_is_compressed_cannot_be_compared() {
         let text = format!("{TWO}@x3 head < HTTP/1.1 200 OK\n@x3 head < Content-Encoding: gzip\n");
         let unfit = channels(&text, None).expect_err("unreadable");
-        assert_eq!(unfit.what, "the answer in exchange x3 is compressed with gzip");
+        assert_eq!(unfit.to_string(), "the answer in exchange x3 is compressed with gzip");
     }
 }

@@ -1,6 +1,7 @@
 //! What a client says and a script -> what the server said to it in the capture. Nothing here touches the world.
 
 mod miss;
+mod reactions;
 #[cfg(test)]
 mod tests;
 
@@ -12,17 +13,17 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Invalid, Parsed, parse, write};
 use barewire_proto::transcript::Framing;
 
-use super::cues::{Cues, Part};
 use super::diff::{Change, diff};
+use super::framing::framed;
 use super::message::{Kind, SUBSCRIPTION, Said};
-use super::path::Pattern;
 use super::plan::Line;
-use super::player::framed;
 use super::rewrite::rewrite;
 use super::script::Script;
+use super::serve::ServeOptions;
 use super::value::Value;
-use crate::output::shown;
+use crate::text::shown;
 use miss::Miss;
+use reactions::{Cues, Part};
 
 /// Plays the server's part.
 pub(super) struct Stage<'a> {
@@ -32,7 +33,7 @@ pub(super) struct Stage<'a> {
     cues: Cues,
     /// The cues by what is said in them to the letter, in order.
     exact: HashMap<String, Vec<usize>>,
-    manner: Manner,
+    options: &'a ServeOptions,
     /// How often each cue was given.
     given: Vec<usize>,
     /// The first cue that is not given, in order.
@@ -64,18 +65,6 @@ pub(super) struct Came {
     pub(super) to: u64,
 }
 
-/// How requests are found in the capture.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Manner {
-    /// Only the next one of the capture will do.
-    pub(super) in_order: bool,
-    /// Each one of the capture is answered once.
-    pub(super) strict: bool,
-    /// With the delays of the capture.
-    pub(super) real_time: bool,
-    pub(super) ignore: Vec<Pattern>,
-}
-
 /// A cue that was given, and how much has been said to it.
 struct Scene {
     /// `None` for what is said before anything.
@@ -103,7 +92,7 @@ pub(super) enum Out {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(script: &'a Script, framing: Framing, manner: Manner, now: Instant) -> Self {
+    pub(super) fn new(script: &'a Script, framing: Framing, options: &'a ServeOptions, now: Instant) -> Self {
         let cues = Cues::of(script);
         let given = vec![0; cues.cues.len()];
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
@@ -118,7 +107,7 @@ impl<'a> Stage<'a> {
             framing,
             cues,
             exact,
-            manner,
+            options,
             given,
             next: 0,
             scenes: Vec::new(),
@@ -251,7 +240,7 @@ impl<'a> Stage<'a> {
             matches!(recorded.kind, Kind::Request { .. }) == is_request && recorded.method().is_some()
         };
         let all = || (0..self.cues.cues.len()).filter(kind);
-        if self.manner.in_order && is_request {
+        if self.options.in_order && is_request {
             let next = all().find(|cue| *cue >= self.next);
             let Some(next) = next else { return Err(Miss::Over) };
             let recorded = self.said(self.cues.cues[next].line);
@@ -287,7 +276,7 @@ impl<'a> Stage<'a> {
         let unused = same.iter().find(|cue| self.given[**cue] == 0).copied();
         match (unused, same.last(), nearest) {
             (Some(cue), _, _) => Ok(cue),
-            (None, Some(last), _) if !self.manner.strict => Ok(*last),
+            (None, Some(last), _) if !self.options.strict => Ok(*last),
             (None, Some(last), _) => Err(Miss::Again { frame: self.number(*last) }),
             (None, None, Some((cue, changes))) => Err(Miss::Params { frame: self.number(cue), changes }),
             (None, None, None) => Err(Miss::Method),
@@ -315,7 +304,7 @@ impl<'a> Stage<'a> {
             [member] if member == "id" || member == "jsonrpc" => true,
             [params] if params == "params" && is_nothing(was) && is_nothing(is) => true,
             [params, meta, ..] if params == "params" && meta == "_meta" => true,
-            path => self.manner.ignore.iter().any(|pattern| pattern.covers(method, path)),
+            path => self.options.ignore.iter().any(|pattern| pattern.covers(method, path)),
         })
     }
 
@@ -383,7 +372,7 @@ impl<'a> Stage<'a> {
         let asked = scene.cue.map(|cue| self.cues.cues[cue].line.frame);
         let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[line.frame].time));
         match times {
-            Some((Some(asked), Some(said))) if self.manner.real_time && !matches!(part, Part::Await(_)) => {
+            Some((Some(asked), Some(said))) if self.options.real_time && !matches!(part, Part::Await(_)) => {
                 scene.came.at + said.checked_sub(asked).unwrap_or(Duration::ZERO)
             }
             _ => scene.came.at,

@@ -13,11 +13,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Site;
-use crate::output::shown;
+use super::http::Site;
+use crate::http::{Asking, News, Tools, exchange, is_modern};
 use crate::replay::message::{Kind, Said};
 use crate::replay::player::Player;
-use barewire_workbench::http::{Asking, News, Tools, exchange, is_modern};
+use crate::text::shown;
 
 /// One client of a server.
 pub(super) struct Line {

@@ -4,18 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::script::Script;
-
-/// How it is played.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
-    /// How long something is waited for, if not for ever.
-    pub(super) patience: Option<Duration>,
-    /// Nothing is sent earlier than it was in the capture.
-    pub(super) real_time: bool,
-    /// The longest frame that is taken.
-    pub(super) max_frame: usize,
-}
+use super::PlayOptions;
+use crate::replay::script::Script;
 
 /// When what is sent, and when it is too late.
 pub(super) struct Clock {
@@ -30,11 +20,12 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(script: &Script, pace: Pace) -> Self {
+    pub(super) fn new(script: &Script, options: &PlayOptions) -> Self {
         let first = script.frames.iter().find_map(|frame| frame.time).unwrap_or_default();
         let now = Instant::now();
-        let start = pace.real_time.then(|| now.checked_sub(first).unwrap_or(now));
-        let mut clock = Self { start, patience: pace.patience, deadline: None, seen: ((0, 0), 0), missed: 0 };
+        let start = options.real_time.then(|| now.checked_sub(first).unwrap_or(now));
+        let mut clock =
+            Self { start, patience: options.timeout, deadline: None, seen: ((0, 0), 0), missed: 0 };
         clock.begin();
         clock
     }

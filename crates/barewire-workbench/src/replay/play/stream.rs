@@ -1,33 +1,28 @@
-//! A script and a program -> what the program answers this time, over its stdin and stdout.
+//! A script and a server on a stream, as the stdin and stdout of a program -> what the server answers this time.
 
-use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use barewire::transport::{Child, Exit, Stderr, Transport};
-use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
-use barewire_proto::transcript::Framing;
+use barewire::transport::{Exit, Transport};
+use barewire_proto::frame::{Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::clock::{Clock, MOST_MISSED, Pace, wait_until};
-use super::player::{Next, Played, Player};
-use super::script::{Ended, Script};
-use crate::Failure;
+use super::clock::{Clock, MOST_MISSED, wait_until};
+use super::{PlayOptions, Played};
+use crate::replay::framing::StreamDecoder;
+use crate::replay::player::{Next, Player};
+use crate::replay::script::{ExitStatus, Script};
 
-pub(super) async fn play(
-    script: &Script,
-    mut player: Player<'_>,
-    program: &[OsString],
-    pace: Pace,
-) -> Result<Played, Failure> {
-    let [program, args @ ..] = program else { return Err(Failure::new("no program to replay to")) };
-    let child = Child::new(program).args(args).stderr(stderr());
-    let process = child.spawn().map_err(|error| Failure::new(error.to_string()))?;
-    let mut parts = process.into_parts();
-    let mut frames = Frames::new(script.on_a_stream(), pace.max_frame);
-    let mut clock = Clock::new(script, pace);
+/// Sends what the client sent in the capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and
+/// compares the answers.
+pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> Played {
+    let framing = script.on_a_stream();
+    let mut player = Player::new(script, framing, options);
+    let mut parts = server.into_parts();
+    let mut decoder = StreamDecoder::new(framing, options.max_frame);
+    let mut clock = Clock::new(script, options);
     let (mut out, mut held) = (Vec::new(), None);
     let mut buffer = vec![0; 64 * 1024];
     let ended = loop {
@@ -56,7 +51,7 @@ pub(super) async fn play(
             () = wait_until(clock.deadline.filter(|_| held.is_none())) => Event::Late,
         };
         match event {
-            Event::Read(Ok(read)) if read > 0 => out.extend(frames.push(&buffer[..read], &mut player)),
+            Event::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut player)),
             Event::Read(_) => break Finish::Closed,
             Event::Written(Ok(written)) => {
                 out.drain(..written);
@@ -68,8 +63,8 @@ pub(super) async fn play(
                 out.extend_from_slice(&bytes);
             }
             Event::Late => {
-                let patience = pace.patience.unwrap_or_default().as_secs_f64();
-                let missed = player.give_up(&format!("nothing within {patience} s"));
+                let timeout = options.timeout.unwrap_or_default().as_secs_f64();
+                let missed = player.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if !out.is_empty() {
                     break Finish::Stuck("the server does not read what it is sent");
@@ -103,7 +98,7 @@ pub(super) async fn play(
     let exit = loop {
         tokio::select! {
             read = parts.reader.read(&mut buffer) => match read {
-                Ok(read) if read > 0 => { frames.push(&buffer[..read], &mut player); }
+                Ok(read) if read > 0 => { push(&mut decoder, &buffer[..read], &mut player); }
                 _ => break ending.await,
             },
             exit = &mut ending => break exit,
@@ -114,15 +109,17 @@ pub(super) async fn play(
     while Instant::now() < last
         && let Ok(Ok(read @ 1..)) = timeout(AT_THE_END, parts.reader.read(&mut buffer)).await
     {
-        frames.push(&buffer[..read], &mut player);
+        push(&mut decoder, &buffer[..read], &mut player);
     }
-    frames.finish(&mut player);
+    decoder.finish(&mut |frame| {
+        taken(frame, &mut player);
+    });
     match exit.as_ref().and_then(known) {
         _ if ended == Finish::Closed => player.ended(&how(exit.as_ref())),
         Some(ended) => player.exited(ended),
         None => {}
     }
-    Ok(player.played())
+    player.played()
 }
 
 /// What can happen.
@@ -144,51 +141,11 @@ enum Finish {
     Stuck(&'static str),
 }
 
-/// What the server writes, cut into frames.
-pub(super) enum Frames {
-    Lines(Lines),
-    ContentLength(ContentLength),
-}
-
-impl Frames {
-    pub(super) fn new(framing: Framing, limit: usize) -> Self {
-        match framing {
-            Framing::ContentLength => Self::ContentLength(ContentLength::new(limit)),
-            _ => Self::Lines(Lines::new(limit)),
-        }
-    }
-
-    /// Calls `each` with every frame that is whole.
-    pub(super) fn each(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
-        while let Some(frame) = match self {
-            Self::Lines(codec) => codec.next_frame(&mut bytes),
-            Self::ContentLength(codec) => codec.next_frame(&mut bytes),
-        } {
-            each(frame);
-        }
-    }
-
-    /// Calls `each` with what the end of the stream completes.
-    pub(super) fn last(&mut self, each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
-        while let Some(frame) = match self {
-            Self::Lines(codec) => codec.finish(),
-            Self::ContentLength(codec) => codec.finish(),
-        } {
-            each(frame);
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8], player: &mut Player<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.each(bytes, &mut |frame| out.extend(taken(frame, player)));
-        out
-    }
-
-    fn finish(&mut self, player: &mut Player<'_>) {
-        self.last(&mut |frame| {
-            taken(frame, player);
-        });
-    }
+/// Hands every frame that these bytes complete to the player; returns what the server is to be told at once.
+fn push(decoder: &mut StreamDecoder, bytes: &[u8], player: &mut Player<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    decoder.push(bytes, &mut |frame| out.extend(taken(frame, player)));
+    out
 }
 
 fn taken(frame: Result<Frame<'_>, FrameError>, player: &mut Player<'_>) -> Vec<u8> {
@@ -209,24 +166,13 @@ fn how(exit: Option<&Exit>) -> String {
 }
 
 /// How it ended by itself.
-fn known(exit: &Exit) -> Option<Ended> {
+fn known(exit: &Exit) -> Option<ExitStatus> {
     match exit {
         Exit { by_us: true, .. } => None,
-        Exit { code: Some(code), .. } => Some(Ended::Code(*code)),
-        Exit { signal: Some(signal), .. } => Some(Ended::Signal(*signal)),
+        Exit { code: Some(code), .. } => Some(ExitStatus::Code(*code)),
+        Exit { signal: Some(signal), .. } => Some(ExitStatus::Signal(*signal)),
         _ => None,
     }
-}
-
-/// The stderr of the program: to a terminal escaped, to anything else as it is.
-fn stderr() -> Stderr {
-    if io::stderr().is_terminal() {
-        return Stderr::inherit();
-    }
-    Stderr::lines(|line| {
-        // In one piece, so that lines of several do not mix. If stderr is closed there is nobody to tell.
-        let _ = io::stderr().write_all(&[line, b"\n"].concat());
-    })
 }
 
 /// Long enough for what is in a pipe.

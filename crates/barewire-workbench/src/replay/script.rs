@@ -1,28 +1,30 @@
 //! A capture -> what one client and one server said to each other, in order, ready to be said again.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
 use super::message::Said;
-use crate::Failure;
-use barewire_workbench::frames::{Limits, Seen, Sight, Sink, Streams, entries};
+use crate::frames::{Limits, Seen, Sight, Sink, Streams, entries};
+use crate::{Advice, Error};
 
-/// One conversation of a capture.
+/// One conversation of a capture: what one client and one server said to each other, in order.
 #[derive(Debug)]
-pub(super) struct Script {
+pub struct Script {
     /// Of a stream; bodies, if it went over HTTP.
     pub(super) framing: Framing,
     pub(super) frames: Vec<Recorded>,
     /// Bytes to the server that belong to no frame and stand behind the last.
     pub(super) tail: Vec<u8>,
     /// How the server ended.
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<ExitStatus>,
 }
 
 /// A frame, by whom and when.
@@ -43,60 +45,66 @@ pub(super) struct Recorded {
     pub(super) given_up: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Ended {
+/// How a server process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitStatus {
+    /// It exited with this code.
     Code(i32),
+    /// This signal ended it.
     Signal(i32),
 }
 
-/// What of a capture is wanted.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub(super) channel: Option<&'a str>,
-    /// Frames in which something was replaced are taken as they are.
-    pub(super) redacted: bool,
-    pub(super) limits: Limits,
+/// The conversation of a capture that is wanted, and what is accepted in it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ScriptOptions<'a> {
+    /// The channel of the conversation; over HTTP, that of any exchange of a session. `None` takes the only conversation there is.
+    pub channel: Option<&'a str>,
+    /// Whether frames in which a secret was replaced are taken as they are. Any answer then matches what was replaced.
+    pub allow_redacted: bool,
+    /// The longest frame that is taken, in bytes.
+    pub max_frame: usize,
+}
+
+impl Default for ScriptOptions<'_> {
+    fn default() -> Self {
+        Self { channel: None, allow_redacted: false, max_frame: DEFAULT_LIMIT }
+    }
 }
 
 impl Script {
-    pub(super) fn load(file: &Path, wanted: Wanted<'_>) -> Result<Self, Failure> {
+    /// Reads one conversation of a capture. `warn` is called with what is left out because it cannot be read.
+    pub fn load(file: &Path, options: ScriptOptions<'_>, warn: &dyn Fn(&Error)) -> Result<Self, Error> {
         let name = file.display();
-        let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot read {name}: {why}"));
+        let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
         let mut text = Vec::new();
         let opened =
             File::open(file).map_err(|error| cannot(&error).with_hint("give the path of a capture"))?;
-        opened.take(MOST + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
-        if text.len() as u64 > MOST {
-            return Err(cannot(&format_args!("it is longer than {MOST} bytes"))
+        opened.take(MAX_CAPTURE + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
+        if text.len() as u64 > MAX_CAPTURE {
+            return Err(cannot(&format_args!("it is longer than {MAX_CAPTURE} bytes"))
                 .with_hint("a capture is replayed from memory: cut it to what matters"));
         }
-        let entries = entries(&name.to_string(), &text, &crate::failure::report).map_err(|error| {
+        let entries = entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
-        Self::of(&entries, wanted).map_err(|Unfit { what, hint }| {
-            Failure::new(format!("cannot replay {name}: {what}")).with_hint(hint)
-        })
+        Self::of(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
     }
 
-    /// The conversation of one channel.
-    pub(super) fn of(entries: &[Entry], wanted: Wanted<'_>) -> Result<Self, Unfit> {
-        let channels = Channels::of(entries, wanted.channel)?;
-        let mut collector = Collector::new(&channels, wanted.redacted);
-        let mut streams = Streams::new(wanted.limits);
+    /// Takes one conversation of the entries of a capture.
+    pub fn of(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
+        let channels = Channels::of(entries, options.channel)?;
+        let mut collector = Collector::new(&channels, options.allow_redacted);
+        let mut streams = Streams::new(Limits { frame: options.max_frame, depth: usize::MAX });
         for entry in entries {
             collector.look(entry)?;
-            // The collector keeps what is wrong, because whoever cuts the streams knows only failures.
-            let told = streams.entry(entry, &mut collector);
-            collector.unfit.take().map_or(Ok(()), Err)?;
-            told.map_err(|_| Unfit::new("its frames are too long", LONG))?;
+            streams.entry(entry, &mut collector)?;
         }
-        let told = streams.finish(&mut collector);
-        collector.unfit.take().map_or(Ok(()), Err)?;
-        told.map_err(|_| Unfit::new("its frames are too long", LONG))?;
+        streams.finish(&mut collector)?;
         let Collector { framing, frames, sent, cut, ended, .. } = collector;
         if !frames.iter().any(|frame| frame.side == Side::Client) {
-            let what = "the client says nothing in it";
-            return Err(Unfit::new(what, "barewire read shows what is in it"));
+            return Err(Error::new("the client says nothing in it").with_advice(Advice::ReadCapture));
         }
         Ok(Self { framing, frames, tail: sent[cut..].to_vec(), ended })
     }
@@ -110,19 +118,6 @@ impl Script {
     }
 }
 
-/// Why a capture cannot be replayed, and what to do about it.
-#[derive(Debug)]
-pub(super) struct Unfit {
-    pub(super) what: String,
-    pub(super) hint: String,
-}
-
-impl Unfit {
-    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
-    }
-}
-
 /// Gathers the frames of one conversation.
 struct Collector<'a> {
     channels: &'a Channels,
@@ -133,8 +128,7 @@ struct Collector<'a> {
     sent: Vec<u8>,
     /// How many of them are in frames.
     cut: usize,
-    ended: Option<Ended>,
-    unfit: Option<Unfit>,
+    ended: Option<ExitStatus>,
 }
 
 impl<'a> Collector<'a> {
@@ -147,17 +141,16 @@ impl<'a> Collector<'a> {
             sent: Vec::new(),
             cut: 0,
             ended: None,
-            unfit: None,
         }
     }
 
     /// What an entry says besides the frame that it may complete.
-    fn look(&mut self, entry: &Entry) -> Result<(), Unfit> {
+    fn look(&mut self, entry: &Entry) -> Result<(), Error> {
         match entry {
             Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
                 if bytes.stream != Stream::Stderr && bytes.marks.truncated.is_some() {
                     let what = format!("frame {} is truncated", self.next_number());
-                    return Err(Unfit::new(what, "capture it again without a limit"));
+                    return Err(Error::new(what).with_hint("capture it again without a limit"));
                 }
                 if bytes.stream == Stream::ToServer && !self.channels.over_http {
                     self.sent.extend_from_slice(&bytes.payload);
@@ -168,7 +161,8 @@ impl<'a> Collector<'a> {
                 Note::Gap(stream, missing) => {
                     let (to, number) = (stream.sigil(), self.next_number());
                     let what = format!("{missing} bytes of {to} are missing before frame {number}");
-                    return Err(Unfit::new(what, "what came after that cannot be known: capture it again"));
+                    let hint = "what came after that cannot be known: capture it again";
+                    return Err(Error::new(what).with_hint(hint));
                 }
                 Note::Other(what) if what.starts_with(b"closed >") => {
                     let exchange = event.channel.as_str();
@@ -184,10 +178,10 @@ impl<'a> Collector<'a> {
                 Note::Framing(framing) => {
                     let what =
                         format!("its framing is {}, which no program reads on stdin", framing.as_str());
-                    return Err(Unfit::new(what, "barewire read shows what is in it"));
+                    return Err(Error::new(what).with_advice(Advice::ReadCapture));
                 }
-                Note::ExitCode(code) => self.ended = Some(Ended::Code(*code)),
-                Note::ExitSignal(signal) => self.ended = Some(Ended::Signal(*signal)),
+                Note::ExitCode(code) => self.ended = Some(ExitStatus::Code(*code)),
+                Note::ExitSignal(signal) => self.ended = Some(ExitStatus::Signal(*signal)),
                 _ => {}
             },
             _ => {}
@@ -200,17 +194,17 @@ impl<'a> Collector<'a> {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }
 
-    fn frame(&mut self, seen: &Seen<'_>, stream: Stream) -> Result<(), Unfit> {
+    fn frame(&mut self, seen: &Seen<'_>, stream: Stream) -> Result<(), Error> {
         let number = seen.number;
         let place = seen.place.filter(|place| place.redacted && !self.redacted);
         if place.is_some() {
             let what = format!("something in frame {number} was replaced to keep a secret");
-            let hint = "--allow-redacted replays it as it stands there, and takes any answer where something is replaced";
-            return Err(Unfit::new(what, hint));
+            return Err(Error::new(what).with_advice(Advice::AllowRedacted));
         }
         let Some(text) = seen.bytes else {
             if seen.length > 0 {
-                return Err(Unfit::new(format!("frame {number} is longer than {} bytes", seen.length), LONG));
+                let what = format!("frame {number} is longer than {} bytes", seen.length);
+                return Err(Error::new(what).with_advice(Advice::RaiseFrameLimit));
             }
             // A header that frames nothing; its bytes are sent with the next frame.
             return Ok(());
@@ -245,21 +239,18 @@ impl<'a> Collector<'a> {
 }
 
 impl Sink for Collector<'_> {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
+    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error> {
         let Sight::Frame(seen) = sight else { return Ok(true) };
         let Some(place) = seen.place.filter(|place| self.channels.has(place.channel)) else {
             return Ok(true);
         };
-        let done = self.frame(seen, place.stream);
-        self.unfit = self.unfit.take().or(done.err());
-        Ok(self.unfit.is_none())
+        self.frame(seen, place.stream)?;
+        Ok(true)
     }
 }
 
-const LONG: &str = "--max-frame raises the limit";
-
 /// Longer than any conversation that somebody wants to have again. It is kept a few times over: as bytes, and as values.
-const MOST: u64 = 128 * 1024 * 1024;
+const MAX_CAPTURE: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -267,13 +258,13 @@ mod tests {
 
     use super::*;
 
-    fn script(text: &str) -> Result<Script, Unfit> {
+    fn script(text: &str) -> Result<Script, Error> {
         with(text, None, false)
     }
 
-    fn with(text: &str, channel: Option<&str>, redacted: bool) -> Result<Script, Unfit> {
-        let limits = Limits { frame: 1000, depth: 100 };
-        Script::of(&read(text.as_bytes()).expect("a transcript"), Wanted { channel, redacted, limits })
+    fn with(text: &str, channel: Option<&str>, allow_redacted: bool) -> Result<Script, Error> {
+        let options = ScriptOptions { channel, allow_redacted, max_frame: 1000 };
+        Script::of(&read(text.as_bytes()).expect("a transcript"), options)
     }
 
     fn raw(script: &Script) -> Vec<String> {
@@ -307,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_refused() {
-        let unfit = |text: &str| script(text).expect_err("unfit").what;
+        let unfit = |text: &str| script(text).expect_err("unfit").to_string();
         let hash = "0".repeat(64);
         assert_eq!(unfit(&format!("> {{}}\n<(truncated=9:{hash}) {{\n")), "frame 2 is truncated");
         assert_eq!(unfit("> {}\n@ gap < 7\n"), "7 bytes of < are missing before frame 2");
@@ -326,10 +317,10 @@ mod tests {
     #[test]
     fn of_several_channels_one_is_named() {
         let two = ">a {\"a\":1}\n>b {\"b\":1}\n<b(redacted) {}\n@b exit code 3\n";
-        assert_eq!(script(two).expect_err("two").hint, "--channel NAME says which: a, b");
+        assert_eq!(script(two).expect_err("two").hint().expect("a hint"), "name a channel: a, b");
         let script = with(two, Some("a"), false).expect("fit");
         assert_eq!((raw(&script), script.ended), (vec!["{\"a\":1}\n".to_owned()], None));
-        assert_eq!(with(two, Some("c"), false).expect_err("none").what, "it has no channel c");
-        assert_eq!(with(two, Some("b"), true).expect("fit").ended, Some(Ended::Code(3)));
+        assert_eq!(with(two, Some("c"), false).expect_err("none").to_string(), "it has no channel c");
+        assert_eq!(with(two, Some("b"), true).expect("fit").ended, Some(ExitStatus::Code(3)));
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A JSON Pointer in which `*` stands for any one member or element. All that is below the place is meant too.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     /// Only in answers to this method.
     method: Option<String>,
     steps: Vec<Step>,

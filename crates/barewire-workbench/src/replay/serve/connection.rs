@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use barewire_workbench::http::messages::{Follows, Messages, Part};
+use crate::http::messages::{Follows, Messages, Part};
 
 /// A request of HTTP.
 pub(super) struct Request {
@@ -170,8 +170,11 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
         .check(None, &pairs[..])
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
     let path = parsed.path.unwrap_or_default();
-    if path.split('?').next() != Some(PATH) {
-        return Err(("404 Not Found", format!("There is nothing at this path: the endpoint is {PATH}\n")));
+    if path.split('?').next() != Some(HTTP_PATH) {
+        return Err((
+            "404 Not Found",
+            format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n"),
+        ));
     }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs
@@ -202,8 +205,8 @@ async fn linger(mut client: TcpStream) {
     let _ = timeout(LINGER, drained).await;
 }
 
-/// Where the server is.
-pub(super) const PATH: &str = "/mcp";
+/// The path of the endpoint at which [`serve_http`](super::serve_http) answers.
+pub const HTTP_PATH: &str = "/mcp";
 
 const CHUNK: usize = 32 * 1024;
 const MOST_HEADERS: usize = 100;

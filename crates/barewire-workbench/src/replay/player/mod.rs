@@ -7,18 +7,18 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use barewire_proto::frame::{Codec, ContentLength, Lines};
 use barewire_proto::rpc::{Code, ErrorObject, Id, write};
 use barewire_proto::transcript::Framing;
 use serde_json::json;
 
-use super::difference::{Difference, Differs};
+use super::difference::{Difference, DifferenceKind};
+use super::framing::framed;
+use super::generated::Minted;
 use super::message::{Kind, Said};
-use super::minted::Minted;
-use super::path::Pattern;
 use super::plan::{Asked, Line, Plan, What};
+use super::play::{PlayOptions, Played};
 use super::rewrite::rewrite;
-use super::script::{Ended, Script};
+use super::script::{ExitStatus, Script};
 
 /// Plays the client's part.
 pub(super) struct Player<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Player<'a> {
     /// How the server wants to have its messages.
     framing: Framing,
     plan: Plan,
-    rules: Rules,
+    options: &'a PlayOptions,
     minted: Minted,
     /// The next frame that is sent.
     at: usize,
@@ -51,15 +51,6 @@ pub(super) struct Player<'a> {
     notes: BTreeSet<String>,
 }
 
-/// What is compared, and what is no difference.
-#[derive(Debug, Default)]
-pub(super) struct Rules {
-    pub(super) ignore: Vec<Pattern>,
-    pub(super) map: Vec<Pattern>,
-    /// Notifications too.
-    pub(super) notifications: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Open,
@@ -78,24 +69,14 @@ pub(super) enum Next {
     Done,
 }
 
-/// What came of it.
-pub(super) struct Played {
-    pub(super) differences: Vec<Difference>,
-    pub(super) notes: BTreeSet<String>,
-    /// Frames that were sent.
-    pub(super) sent: usize,
-    /// Answers and requests of the server that were compared.
-    pub(super) compared: usize,
-}
-
 impl<'a> Player<'a> {
-    pub(super) fn new(script: &'a Script, framing: Framing, mut rules: Rules) -> Self {
+    pub(super) fn new(script: &'a Script, framing: Framing, options: &'a PlayOptions) -> Self {
         let plan = Plan::of(script);
-        let minted = Minted::new(script, std::mem::take(&mut rules.map));
+        let minted = Minted::new(script, options.generated.clone());
         Self {
             script,
             framing,
-            rules,
+            options,
             minted,
             at: 0,
             sent: 0,
@@ -133,7 +114,7 @@ impl<'a> Player<'a> {
             self.sent += 1;
             return Next::Send { bytes: self.bytes(self.at - 1), time, at: self.at - 1 };
         }
-        let is_told = !self.rules.notifications || self.told.len() >= self.plan.told.len();
+        let is_told = !self.options.compare_notifications || self.told.len() >= self.plan.told.len();
         if self.first_open == self.awaited.len() && is_told { Next::Done } else { Next::Wait }
     }
 
@@ -187,16 +168,16 @@ impl<'a> Player<'a> {
                 Kind::Answer { id } => self.answer(id, &said, to),
                 Kind::Orphan => match self.open(|what| *what == What::Orphan) {
                     Some(awaited) => self.compare(awaited, &said),
-                    None => self.differs(Differs::Nobody, None, Some(&said)),
+                    None => self.differs(DifferenceKind::StrayAnswer, None, Some(&said)),
                 },
                 Kind::Request { id, method } => out.extend(self.request(id, method, &said)),
                 Kind::Notification { .. } => {
-                    if self.rules.notifications && self.told_bytes < MOST_TOLD {
+                    if self.options.compare_notifications && self.told_bytes < MOST_TOLD {
                         self.told_bytes += said.text.len() + size_of::<Said>();
                         self.told.push(said);
                     }
                 }
-                Kind::Noise => self.stray(Differs::Noise, &said),
+                Kind::Noise => self.stray(DifferenceKind::NoMessage, &said),
             }
         }
         out
@@ -205,7 +186,7 @@ impl<'a> Player<'a> {
     /// What could not be cut into a frame.
     pub(super) fn unreadable(&mut self, why: &str) {
         let noise = Said { kind: Kind::Noise, text: why.as_bytes().to_vec(), value: None };
-        self.differs(Differs::Noise, None, Some(&noise));
+        self.differs(DifferenceKind::NoMessage, None, Some(&noise));
     }
 
     fn answer(&mut self, id: &Id<'_>, said: &Said, to: Option<usize>) {
@@ -225,15 +206,15 @@ impl<'a> Player<'a> {
             self.got[asked] += 1;
             return self.compare(awaited, said);
         }
-        let Some(last) = all.last().copied() else { return self.stray(Differs::Nobody, said) };
+        let Some(last) = all.last().copied() else { return self.stray(DifferenceKind::StrayAnswer, said) };
         self.got[last] += 1;
         let asked = &self.plan.asked[last];
         let line = asked.line;
         match (asked.answers.len(), self.got[last]) {
             // Whether an answer or a cancellation is first is not up to anybody, nor is what is answered at the end.
             (0, 1) if asked.cancelled || self.closed => {}
-            (0, 1) => self.differs(Differs::Unexpected, Some(line), Some(said)),
-            _ => self.differs(Differs::Again, Some(line), Some(said)),
+            (0, 1) => self.differs(DifferenceKind::UnexpectedAnswer, Some(line), Some(said)),
+            _ => self.differs(DifferenceKind::AnsweredAgain, Some(line), Some(said)),
         }
     }
 
@@ -256,7 +237,7 @@ impl<'a> Player<'a> {
             // When somebody asks whether we are there is a matter of time and no difference.
             answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str()).into_bytes();
         } else {
-            self.differs(Differs::Asks, None, Some(said));
+            self.differs(DifferenceKind::UnexpectedRequest, None, Some(said));
             let data = json!({ "reason": "nothing in the capture answers this" });
             let error = ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data);
             write::error(&mut answer, Some(id), &error);
@@ -265,7 +246,7 @@ impl<'a> Player<'a> {
     }
 
     /// What nobody waits for: no difference if the capture has the same.
-    fn stray(&mut self, differs: Differs, said: &Said) {
+    fn stray(&mut self, kind: DifferenceKind, said: &Said) {
         let same = |line: &Line| {
             let recorded = self.said(*line);
             let is_equal = recorded.value.is_some() && recorded.value == said.value;
@@ -275,7 +256,7 @@ impl<'a> Player<'a> {
             Some(at) => {
                 self.strays.remove(at);
             }
-            None => self.differs(differs, None, Some(said)),
+            None => self.differs(kind, None, Some(said)),
         }
     }
 
@@ -325,17 +306,21 @@ impl<'a> Player<'a> {
         for awaited in missed {
             self.awaited[*awaited] = State::Missed;
             let line = self.plan.awaited[*awaited].line;
-            let (about, differs) = match self.plan.awaited[*awaited].what {
+            let (about, kind) = match self.plan.awaited[*awaited].what {
                 What::Answer { asked } => {
                     let again = self.plan.asked[asked].answers.first() != Some(awaited);
-                    let differs = if again { Differs::Once } else { Differs::Unanswered(why.to_owned()) };
-                    (self.plan.asked[asked].line, differs)
+                    let kind = if again {
+                        DifferenceKind::AnsweredOnce
+                    } else {
+                        DifferenceKind::Unanswered(why.to_owned())
+                    };
+                    (self.plan.asked[asked].line, kind)
                 }
-                What::Request { .. } => (line, Differs::NotAsked),
-                What::Orphan => (line, Differs::Unanswered(why.to_owned())),
+                What::Request { .. } => (line, DifferenceKind::MissingRequest),
+                What::Orphan => (line, DifferenceKind::Unanswered(why.to_owned())),
             };
-            let mut difference = self.difference(differs, Some(about), None);
-            difference.recorded_in = Some(self.script.frames[line.frame].number);
+            let mut difference = self.difference(kind, Some(about), None);
+            difference.answer_frame = Some(self.script.frames[line.frame].number);
             self.differences.push(difference);
         }
     }
@@ -345,9 +330,9 @@ impl<'a> Player<'a> {
         let unsent = self.plan.sends.len() - self.at;
         if unsent > 0 {
             let last = self.at.checked_sub(1).map(|last| self.plan.sends[last].frame);
-            let differs = Differs::Ended { how: how.to_owned(), unsent };
-            let mut difference = self.difference(differs, None, None);
-            difference.asked_in = last.map(|frame| self.script.frames[frame].number);
+            let kind = DifferenceKind::Ended { how: how.to_owned(), unsent };
+            let mut difference = self.difference(kind, None, None);
+            difference.frame = last.map(|frame| self.script.frames[frame].number);
             self.differences.push(difference);
         }
         self.give_up(how);
@@ -365,21 +350,21 @@ impl<'a> Player<'a> {
     }
 
     /// How the server ended, where the capture knows it.
-    pub(super) fn exited(&mut self, came: Ended) {
+    pub(super) fn exited(&mut self, came: ExitStatus) {
         if let Some(recorded) = self.script.ended.filter(|recorded| *recorded != came) {
-            self.differs(Differs::Exit { recorded, came }, None, None);
+            self.differs(DifferenceKind::Exit { recorded, came }, None, None);
         }
     }
 
     pub(super) fn played(mut self) -> Played {
         for line in std::mem::take(&mut self.strays) {
-            let differs = match self.said(line).kind {
-                Kind::Answer { .. } => Differs::NotNobody,
-                _ => Differs::NoNoise,
+            let kind = match self.said(line).kind {
+                Kind::Answer { .. } => DifferenceKind::MissingStrayAnswer,
+                _ => DifferenceKind::MissingNoMessage,
             };
-            self.differs(differs, Some(line), None);
+            self.differs(kind, Some(line), None);
         }
-        if self.rules.notifications {
+        if self.options.compare_notifications {
             self.notifications();
         }
         Played { differences: self.differences, notes: self.notes, sent: self.sent, compared: self.come }
@@ -389,20 +374,6 @@ impl<'a> Player<'a> {
         let script: &'a Script = self.script;
         &script.frames[line.frame].said[line.said]
     }
-}
-
-/// A message as a frame.
-pub(super) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    match framing {
-        Framing::ContentLength => ContentLength::encode(&mut out, |out| out.extend_from_slice(text)),
-        Framing::Body => out.extend_from_slice(text),
-        // In JSON a line break can only stand where a space means the same.
-        _ => Lines::encode(&mut out, |out| {
-            out.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
-        }),
-    }
-    out
 }
 
 /// A server that never stops talking is not kept in memory: bytes of notifications.

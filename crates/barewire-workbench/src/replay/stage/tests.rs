@@ -2,12 +2,11 @@ use barewire_proto::transcript::read;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::replay::script::Wanted;
-use barewire_workbench::frames::Limits;
+use crate::replay::script::ScriptOptions;
 
 fn script(text: &str) -> Script {
-    let wanted = Wanted { channel: None, redacted: false, limits: Limits { frame: 10_000, depth: 100 } };
-    Script::of(&read(text.as_bytes()).expect("a transcript"), wanted).expect("fit")
+    let options = ScriptOptions { allow_redacted: false, max_frame: 10_000, ..ScriptOptions::default() };
+    Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
 }
 
 /// What is sent in answer to a frame.
@@ -23,8 +22,8 @@ fn sent(out: Vec<Out>) -> Vec<String> {
     out.into_iter().filter_map(text).collect()
 }
 
-fn stage(script: &Script, manner: Manner) -> Stage<'_> {
-    Stage::new(script, script.on_a_stream(), manner, Instant::now())
+fn stage<'a>(script: &'a Script, options: &'a ServeOptions) -> Stage<'a> {
+    Stage::new(script, script.on_a_stream(), options, Instant::now())
 }
 
 fn echo(id: &str, text: &str) -> String {
@@ -48,7 +47,8 @@ const SECOND: &str = r#"{"jsonrpc":"2.0","id":"x", "result":"second"}"#;
 #[test]
 fn what_is_asked_again_is_answered_in_turn() {
     let script = script(ECHO);
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     let b = r#"{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"no"}}"#;
     assert_eq!(answers(&mut stage, &echo("9", "b")), [b]);
     for expected in [FIRST, SECOND, SECOND] {
@@ -60,7 +60,8 @@ fn what_is_asked_again_is_answered_in_turn() {
 #[test]
 fn strictly_it_is_answered_as_often_as_in_the_capture() {
     let script = script(ECHO);
-    let mut stage = stage(&script, Manner { strict: true, ..Manner::default() });
+    let options = ServeOptions { strict: true, ..ServeOptions::default() };
+    let mut stage = stage(&script, &options);
     for expected in [FIRST, SECOND] {
         assert_eq!(answers(&mut stage, &echo("\"x\"", "a")), [expected]);
     }
@@ -72,7 +73,8 @@ fn strictly_it_is_answered_as_often_as_in_the_capture() {
 #[test]
 fn in_order_only_the_next_will_do() {
     let script = script(ECHO);
-    let mut stage = stage(&script, Manner { in_order: true, ..Manner::default() });
+    let options = ServeOptions { in_order: true, ..ServeOptions::default() };
+    let mut stage = stage(&script, &options);
     let refused = answers(&mut stage, &echo("5", "b")).remove(0);
     assert!(refused.contains("frame 1 is the nearest"), "{refused}");
     assert_eq!(answers(&mut stage, &echo("\"x\"", "a")), [FIRST]);
@@ -87,7 +89,8 @@ fn in_order_only_the_next_will_do() {
 #[test]
 fn what_matches_nothing_is_told_what_is_nearest() {
     let script = script(ECHO);
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     let refused: Value = serde_json::from_str(&answers(&mut stage, &echo("5", "c"))[0]).expect("JSON");
     assert_eq!(refused["error"]["code"], -32603);
     let nearest =
@@ -98,7 +101,8 @@ fn what_matches_nothing_is_told_what_is_nearest() {
     let pong = answers(&mut stage, r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#);
     assert_eq!((pong, stage.unmatched), (vec![r#"{"jsonrpc":"2.0","id":6,"result":{}}"#.to_owned()], 2));
     let ignore = vec!["echo:/params/text".parse().expect("a path")];
-    let mut lenient = self::stage(&script, Manner { ignore, ..Manner::default() });
+    let options = ServeOptions { ignore, ..ServeOptions::default() };
+    let mut lenient = self::stage(&script, &options);
     assert_eq!(answers(&mut lenient, &echo("\"x\"", "c")), [FIRST]);
 }
 
@@ -107,7 +111,8 @@ fn params_that_are_nothing_are_the_same_as_none() {
     let script = script(
         "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n",
     );
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     for params in ["", r#","params":{}"#, r#","params":{"_meta":{"progressToken":1}}"#] {
         let asks = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"a"{params}}}"#);
         assert_eq!(answers(&mut stage, &asks), [r#"{"jsonrpc":"2.0","id":2,"result":1}"#]);
@@ -130,7 +135,8 @@ fn asks(id: u8, meta: &str) -> String {
 #[test]
 fn what_the_server_said_meanwhile_is_said_at_the_same_point() {
     let script = script(TALK);
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     let meanwhile = [
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
@@ -154,7 +160,8 @@ fn what_the_server_said_meanwhile_is_said_at_the_same_point() {
 #[test]
 fn in_real_time_it_is_said_as_late_as_in_the_capture() {
     let script = script(TALK);
-    let mut stage = stage(&script, Manner { real_time: true, ..Manner::default() });
+    let options = ServeOptions { real_time: true, ..ServeOptions::default() };
+    let mut stage = stage(&script, &options);
     let now = Instant::now();
     assert_eq!(
         sent(stage.take(asks(9, r#""progressToken":7"#).as_bytes(), Came { at: now, to: 0 })),
@@ -170,7 +177,8 @@ fn in_real_time_it_is_said_as_late_as_in_the_capture() {
 #[test]
 fn an_array_is_answered_with_an_array() {
     let script = script(ECHO);
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     let batch =
         format!("[{},{},{}]", echo("\"x\"", "a"), echo("2", "none"), r#"{"jsonrpc":"2.0","method":"n"}"#);
     let answer = answers(&mut stage, &batch);
@@ -184,7 +192,8 @@ fn what_is_no_message_is_refused_as_it_was_or_as_it_should_be() {
     let script = script(
         "> nonsense\n< {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":7,\"message\":\"what?\"}}\n",
     );
-    let mut stage = stage(&script, Manner::default());
+    let options = ServeOptions::default();
+    let mut stage = stage(&script, &options);
     let was = r#"{"jsonrpc":"2.0","id":null,"error":{"code":7,"message":"what?"}}"#;
     assert_eq!(answers(&mut stage, "nonsense"), [was]);
     assert!(answers(&mut stage, "{nonsense")[0].contains("-32700"));

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
-use super::message::{Kind, Said};
-use super::plan::Line;
-use super::script::Script;
+use crate::replay::message::{Kind, Said};
+use crate::replay::plan::Line;
+use crate::replay::script::Script;
 
 /// Everything the server says, by what it says it to.
 #[derive(Debug, Default)]
@@ -132,13 +132,12 @@ mod tests {
     use barewire_proto::transcript::read;
 
     use super::*;
-    use crate::replay::script::Wanted;
-    use barewire_workbench::frames::Limits;
+    use crate::replay::script::ScriptOptions;
 
     /// The parts of each cue: `a` for an answer, `t`, `q` and `w`, with the frame.
     fn cues(text: &str) -> Vec<String> {
-        let wanted = Wanted { channel: None, redacted: false, limits: Limits { frame: 1000, depth: 100 } };
-        let script = Script::of(&read(text.as_bytes()).expect("a transcript"), wanted).expect("fit");
+        let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
+        let script = Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit");
         let cues = Cues::of(&script);
         let word = |part: &Part| match part {
             Part::Answer(line) => format!("a{}", line.frame + 1),

@@ -1,20 +1,20 @@
 //! A script and a server at a URL -> what the server answers this time: every message of the client is a request of HTTP.
 
-mod line;
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use barewire::client::http::Dialer;
+use barewire_proto::transcript::Framing;
 use tokio::time::{Instant, timeout_at};
 
-use super::clock::{Clock, MOST_MISSED, Pace, wait_until};
-use super::player::{Next, Played, Player};
-use super::script::Script;
-use crate::Failure;
-use crate::output::shown;
-use barewire_workbench::http::News;
-use line::{About, Line};
+use super::clock::{Clock, MOST_MISSED, wait_until};
+use super::exchanges::{About, Line};
+use super::{PlayOptions, Played};
+use crate::Error as Failure;
+use crate::http::News;
+use crate::replay::player::{Next, Player};
+use crate::replay::script::Script;
+use crate::text::shown;
 
 /// A server at a URL.
 pub(super) struct Site {
@@ -23,15 +23,19 @@ pub(super) struct Site {
     pub(super) headers: Vec<(String, String)>,
 }
 
-pub(super) async fn play(
+/// Sends what the client sent in the capture to a server at a URL, with these headers in every request, and compares the answers.
+///
+/// Fails if the server cannot be reached.
+pub async fn play_http(
     script: &Script,
-    mut player: Player<'_>,
-    site: Site,
-    pace: Pace,
+    dial: Dialer,
+    headers: Vec<(String, String)>,
+    options: &PlayOptions,
 ) -> Result<Played, Failure> {
-    let origin = site.dial.origin();
-    let mut line = Line::new(site, pace.max_frame);
-    let mut clock = Clock::new(script, pace);
+    let mut player = Player::new(script, Framing::Body, options);
+    let origin = dial.origin();
+    let mut line = Line::new(Site { dial, headers }, options.max_frame);
+    let mut clock = Clock::new(script, options);
     let mut held = None;
     // What the server is told because nobody else will.
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
@@ -78,8 +82,8 @@ pub(super) async fn play(
             }
             Event::Late => {
                 line.free();
-                let patience = pace.patience.unwrap_or_default().as_secs_f64();
-                let missed = player.give_up(&format!("nothing within {patience} s"));
+                let timeout = options.timeout.unwrap_or_default().as_secs_f64();
+                let missed = player.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if clock.missed == MOST_MISSED {
                     break true;

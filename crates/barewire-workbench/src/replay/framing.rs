@@ -1,0 +1,53 @@
+//! Bytes of a stream <-> frames, in the framing of a script.
+
+use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines};
+use barewire_proto::transcript::Framing;
+
+/// Cuts what the other side writes into frames.
+pub(super) enum StreamDecoder {
+    Lines(Lines),
+    ContentLength(ContentLength),
+}
+
+impl StreamDecoder {
+    pub(super) fn new(framing: Framing, max_frame: usize) -> Self {
+        match framing {
+            Framing::ContentLength => Self::ContentLength(ContentLength::new(max_frame)),
+            _ => Self::Lines(Lines::new(max_frame)),
+        }
+    }
+
+    /// Calls `each` with every frame that is whole.
+    pub(super) fn push(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
+        while let Some(frame) = match self {
+            Self::Lines(codec) => codec.next_frame(&mut bytes),
+            Self::ContentLength(codec) => codec.next_frame(&mut bytes),
+        } {
+            each(frame);
+        }
+    }
+
+    /// Calls `each` with what the end of the stream completes.
+    pub(super) fn finish(&mut self, each: &mut dyn FnMut(Result<Frame<'_>, FrameError>)) {
+        while let Some(frame) = match self {
+            Self::Lines(codec) => codec.finish(),
+            Self::ContentLength(codec) => codec.finish(),
+        } {
+            each(frame);
+        }
+    }
+}
+
+/// A message as a frame.
+pub(super) fn framed(framing: Framing, text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match framing {
+        Framing::ContentLength => ContentLength::encode(&mut out, |out| out.extend_from_slice(text)),
+        Framing::Body => out.extend_from_slice(text),
+        // In JSON a line break can only stand where a space means the same.
+        _ => Lines::encode(&mut out, |out| {
+            out.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+        }),
+    }
+    out
+}

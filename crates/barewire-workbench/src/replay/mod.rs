@@ -1,0 +1,27 @@
+//! A capture played again: its client's part to a server, or its server's part to clients.
+//!
+//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send what its client sent to a server and
+//! compare the answers. [`serve`] and [`serve_http`] answer clients as its server did.
+
+mod channels;
+mod diff;
+mod difference;
+mod framing;
+mod generated;
+mod message;
+mod path;
+mod plan;
+mod play;
+mod player;
+mod rewrite;
+mod script;
+mod serve;
+mod stage;
+mod value;
+
+pub use diff::Change;
+pub use difference::{Difference, DifferenceKind};
+pub use path::Pattern;
+pub use play::{PlayOptions, Played, play, play_http};
+pub use script::{ExitStatus, Script, ScriptOptions};
+pub use serve::{HTTP_PATH, ServeOptions, Served, serve, serve_http};

@@ -1,0 +1,62 @@
+//! A script and a server -> where the server's answers differ from those of the capture.
+
+mod clock;
+mod exchanges;
+mod http;
+mod stream;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use barewire_proto::frame::DEFAULT_LIMIT;
+
+use super::difference::Difference;
+use super::path::Pattern;
+
+pub use http::play_http;
+pub use stream::play;
+
+/// The rules of a comparison, and the time that the server has.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PlayOptions {
+    /// Places in messages that are not compared.
+    pub ignore: Vec<Pattern>,
+    /// Places at which the server makes up strings and numbers: they may differ, and later messages give the new ones back.
+    pub generated: Vec<Pattern>,
+    /// Whether notifications are compared as well, in any order.
+    pub compare_notifications: bool,
+    /// The longest wait for the next expected message; `None` waits forever.
+    pub timeout: Option<Duration>,
+    /// Whether a message is sent no earlier than it was in the capture.
+    pub real_time: bool,
+    /// The longest frame that is taken from the server, in bytes.
+    pub max_frame: usize,
+}
+
+impl Default for PlayOptions {
+    fn default() -> Self {
+        Self {
+            ignore: Vec::new(),
+            generated: Vec::new(),
+            compare_notifications: false,
+            timeout: Some(Duration::from_secs(10)),
+            real_time: false,
+            max_frame: DEFAULT_LIMIT,
+        }
+    }
+}
+
+/// The result of playing a script to a server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Played {
+    /// Where the server was not as it is in the capture. Empty if it answered the same.
+    pub differences: Vec<Difference>,
+    /// Sentences about what is worth knowing and no difference, such as another version of the server.
+    pub notes: BTreeSet<String>,
+    /// The number of frames that were sent.
+    pub sent: usize,
+    /// The number of responses and requests of the server that were compared.
+    pub compared: usize,
+}
