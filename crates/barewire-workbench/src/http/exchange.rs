@@ -9,7 +9,7 @@ use super::head::{Body, Kind, response};
 use super::messages::{Messages, Part};
 
 /// What a task has to tell.
-pub enum News {
+pub enum ExchangeEvent {
     Head(Vec<u8>, Option<Framing>, u16),
     /// The body that follows is encoded, in this way.
     Encoded(String),
@@ -24,14 +24,14 @@ pub async fn exchange(
     bytes: Vec<u8>,
     kind: Kind,
     number: u64,
-    sender: UnboundedSender<(u64, News)>,
+    sender: UnboundedSender<(u64, ExchangeEvent)>,
 ) {
-    let news = match carry(&dial, &bytes, kind, number, &sender).await {
-        Ok(()) => News::End,
-        Err(why) => News::Broken(why),
+    let event = match carry(&dial, &bytes, kind, number, &sender).await {
+        Ok(()) => ExchangeEvent::End,
+        Err(why) => ExchangeEvent::Broken(why),
     };
     // Nobody listens any more when the run is over.
-    let _ = sender.send((number, news));
+    let _ = sender.send((number, event));
 }
 
 async fn carry(
@@ -39,7 +39,7 @@ async fn carry(
     bytes: &[u8],
     kind: Kind,
     number: u64,
-    sender: &UnboundedSender<(u64, News)>,
+    sender: &UnboundedSender<(u64, ExchangeEvent)>,
 ) -> Result<(), String> {
     let wire = dial.connect().await.map_err(|error| error.to_string())?;
     let (mut from, mut to) = tokio::io::split(wire);
@@ -77,9 +77,9 @@ async fn carry(
                             Body::Encoded(coding) => (None, Some(coding)),
                         };
                         if !is_informational {
-                            let _ = sender.send((number, News::Head(head, framing, answers.status)));
+                            let _ = sender.send((number, ExchangeEvent::Head(head, framing, answers.status)));
                             if let Some(coding) = coding {
-                                let _ = sender.send((number, News::Encoded(coding)));
+                                let _ = sender.send((number, ExchangeEvent::Encoded(coding)));
                             }
                         }
                     }
@@ -88,7 +88,7 @@ async fn carry(
                         if length > MOST_BYTES {
                             return Err("the response is too long".to_owned());
                         }
-                        let _ = sender.send((number, News::Body(bytes.to_vec())));
+                        let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
                     }
                     Part::End if !is_informational => return Ok(()),
                     Part::End | Part::Framing(_) => {}

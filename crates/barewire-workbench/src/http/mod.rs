@@ -7,6 +7,6 @@ pub mod head;
 pub mod messages;
 mod request;
 
-pub use exchange::{News, exchange};
+pub use exchange::{ExchangeEvent, exchange};
 pub use head::Kind;
-pub use request::{Asking, Tools, is_modern};
+pub use request::{HttpRequest, ToolHeaders, is_modern};

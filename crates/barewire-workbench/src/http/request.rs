@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::Kind;
 
 /// A request that is to be sent.
-pub struct Asking {
+pub struct HttpRequest {
     pub verb: &'static str,
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
 }
 
-impl Asking {
+impl HttpRequest {
     fn post(body: &[u8]) -> Self {
         Self { verb: "POST", headers: Vec::new(), body: Some(body.to_vec()) }
             .with("content-type", Some("application/json"))
@@ -48,7 +48,7 @@ impl Asking {
     }
 
     /// As a modern client sends it.
-    pub fn modern(body: &[u8], tools: &Tools) -> Self {
+    pub fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
         let (method, params) = (method(body), params(body));
         let text =
             |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
@@ -116,9 +116,9 @@ impl Asking {
 
 /// What tools want to have repeated in headers, by their names.
 #[derive(Default)]
-pub struct Tools(HashMap<String, HeaderParams>);
+pub struct ToolHeaders(HashMap<String, HeaderParams>);
 
-impl Tools {
+impl ToolHeaders {
     /// Remembers what the tools of a list say.
     pub fn learn(&mut self, bytes: &[u8]) {
         // Only few servers do that.
@@ -175,14 +175,14 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}"}}}}}}"#
             )
         };
-        let version = |asking: &Asking| {
-            asking
+        let version = |request: &HttpRequest| {
+            request
                 .headers
                 .iter()
                 .find(|(name, _)| name == "mcp-protocol-version")
                 .map(|(_, value)| value.clone())
         };
-        let said = |text: &str| version(&Asking::modern(body(text).as_bytes(), &Tools::default()));
+        let said = |text: &str| version(&HttpRequest::modern(body(text).as_bytes(), &ToolHeaders::default()));
         assert_eq!(said("2030-01-01").as_deref(), Some("2030-01-01"));
         for text in [r"2026-07-28\r\nX-Evil: 1", r"a\nb", "", "ä"] {
             assert_eq!(said(text).as_deref(), Some(Revision::LATEST.as_str()), "{text}");

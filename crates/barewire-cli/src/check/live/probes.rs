@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::lab::Lab;
 use super::talk::modern_meta;
-use super::web::{Asking, Reply, Site, Web};
+use super::web::{HttpRequest, Reply, Site, Web};
 use crate::Failure;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::http::{
@@ -75,7 +75,7 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     /// The request that begins every conversation of this era.
-    fn first(&mut self, era: Era) -> Asking {
+    fn first(&mut self, era: Era) -> HttpRequest {
         match era {
             Era::Modern => self.modern("server/discover", json!({})),
             Era::Legacy => {
@@ -89,23 +89,23 @@ impl Probe<'_> {
         }
     }
 
-    fn modern(&mut self, method: &str, mut params: Value) -> Asking {
+    fn modern(&mut self, method: &str, mut params: Value) -> HttpRequest {
         params["_meta"] =
             Value::Object(modern_meta().map(|(name, value)| (name.to_owned(), value)).into_iter().collect());
         self.request(method, params, Era::Modern)
     }
 
-    fn request(&mut self, method: &str, params: Value, era: Era) -> Asking {
+    fn request(&mut self, method: &str, params: Value, era: Era) -> HttpRequest {
         self.last += 1;
         let message = json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params});
         let revision = self.ground.legacy.unwrap_or(Revision::LATEST_LEGACY);
-        self.web.asking(message.to_string().as_bytes(), era, revision)
+        self.web.request(message.to_string().as_bytes(), era, revision)
     }
 
     /// Sends it, and ends the session if one came of it.
-    async fn ask(&mut self, asking: Asking) -> Reply {
+    async fn ask(&mut self, request: HttpRequest) -> Reply {
         let deadline = (Instant::now() + self.lab.patience).min(self.lab.until);
-        let reply = self.web.ask(asking, deadline).await;
+        let reply = self.web.ask(request, deadline).await;
         if let Some(session) = reply.header("mcp-session-id").filter(|_| reply.is_ok()) {
             self.web.session = Some(session.to_owned());
             self.web.end(deadline, self.ground.legacy).await;
@@ -132,8 +132,8 @@ impl Probe<'_> {
             return;
         }
         self.lab.progress.say("a page of another origin", self.lab.started);
-        let asking = self.first(era).with("origin", Some(FOREIGN_ORIGIN));
-        let reply = self.ask(asking).await;
+        let request = self.first(era).with("origin", Some(FOREIGN_ORIGIN));
+        let reply = self.ask(request).await;
         self.lab.tape.look(&HTTP_ORIGIN);
         // That it is 403 is said only since then.
         let is_exact = era == Era::Modern || self.ground.legacy >= Some(Revision::V2025_11_25);
@@ -159,8 +159,8 @@ impl Probe<'_> {
         if !self.may(&HTTP_HOST) {
             return;
         }
-        let asking = self.first(era).with("host", Some(FOREIGN_HOST));
-        let reply = self.ask(asking).await;
+        let request = self.first(era).with("host", Some(FOREIGN_HOST));
+        let reply = self.ask(request).await;
         self.lab.tape.look(&HTTP_HOST);
         if reply.is_ok() || reply.status.is_none_or(|status| status >= 500) {
             self.fail(&HTTP_HOST, &reply, format!("Host: {FOREIGN_HOST} is answered with {}", reply.told()));
@@ -171,8 +171,8 @@ impl Probe<'_> {
         if !self.may(&HTTP_REQUEST_TYPE) {
             return;
         }
-        let asking = self.first(era).with("content-type", Some("text/plain"));
-        let reply = self.ask(asking).await;
+        let request = self.first(era).with("content-type", Some("text/plain"));
+        let reply = self.ask(request).await;
         self.lab.tape.look(&HTTP_REQUEST_TYPE);
         if reply.is_ok() || reply.status.is_none_or(|status| status >= 500) {
             let detail = format!("a message as text/plain is answered with {}", reply.told());
@@ -203,8 +203,8 @@ impl Probe<'_> {
                 self.modern("server/discover", json!({})).with("mcp-protocol-version", Some("2025-11-25")),
             ),
         ];
-        for (what, asking) in wrong {
-            let reply = self.ask(asking).await;
+        for (what, request) in wrong {
+            let reply = self.ask(request).await;
             self.lab.tape.look(&HTTP_HEADER_MIRRORING);
             if reply.status != Some(400) || reply.code() != Some(-32020) {
                 let detail = format!("{what}: 400 and -32020 are expected, and {} comes", reply.told());
@@ -218,7 +218,7 @@ impl Probe<'_> {
         if !self.lab.wants(&[&HTTP_STATUS]) {
             return;
         }
-        let reply = self.ask(Asking::of_session("GET", None, None)).await;
+        let reply = self.ask(HttpRequest::of_session("GET", None, None)).await;
         self.lab.tape.look(&HTTP_STATUS);
         if reply.status != Some(405) {
             self.fail(&HTTP_STATUS, &reply, format!("GET: 405 is expected, and {} comes", reply.told()));
@@ -258,12 +258,12 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Failure> {
     let deadline = || (Instant::now() + lab.patience).min(lab.until);
     let ping = |web: &Web, number: u64| {
         let message = json!({"jsonrpc": "2.0", "id": number, "method": "ping"});
-        web.asking(message.to_string().as_bytes(), Era::Legacy, revision)
+        web.request(message.to_string().as_bytes(), Era::Legacy, revision)
     };
     let Some(web) = first.web() else { return Ok(()) };
     if revision >= Revision::V2025_06_18 {
-        let asking = ping(web, 901).with("mcp-protocol-version", Some("1900-01-01"));
-        let reply = web.ask(asking, deadline()).await;
+        let request = ping(web, 901).with("mcp-protocol-version", Some("1900-01-01"));
+        let reply = web.ask(request, deadline()).await;
         lab.tape.look(&HTTP_PROTOCOL_VERSION);
         if reply.status != Some(400) {
             let detail = format!("MCP-Protocol-Version: 1900-01-01 is answered with {}", reply.told());
@@ -273,8 +273,8 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Failure> {
         lab.nothing(&[&HTTP_PROTOCOL_VERSION], "the server speaks nothing later than 2025-03-26");
     }
     // What comes of it is told by the passive checks.
-    let asking = Asking::of_session("GET", id.as_deref(), Some(revision));
-    web.ask(asking, deadline()).await;
+    let request = HttpRequest::of_session("GET", id.as_deref(), Some(revision));
+    web.ask(request, deadline()).await;
     match (&id, &other) {
         (Some(id), Some(other)) => {
             lab.tape.look(&HTTP_SESSION);
@@ -299,8 +299,8 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Failure> {
                     format!("a session that does not exist: {} comes", reply.told()),
                 );
             }
-            let asking = Asking::of_session("DELETE", Some(id), Some(revision));
-            let reply = web.ask(asking, deadline()).await;
+            let request = HttpRequest::of_session("DELETE", Some(id), Some(revision));
+            let reply = web.ask(request, deadline()).await;
             if reply.is_ok() {
                 let reply = web.ask(ping(web, 904), deadline()).await;
                 if reply.status != Some(404) {

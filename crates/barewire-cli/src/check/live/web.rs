@@ -19,9 +19,9 @@ use tokio::time::timeout_at;
 use super::answer::Refusal;
 use super::tape::{Line, Shared};
 use crate::check::finding::Spot;
-use barewire_workbench::http::{News, Tools, exchange};
+use barewire_workbench::http::{ExchangeEvent, ToolHeaders, exchange};
 
-pub(super) use barewire_workbench::http::Asking;
+pub(super) use barewire_workbench::http::HttpRequest;
 
 /// A server at a URL, for all conversations with it.
 pub(super) struct Site {
@@ -47,8 +47,8 @@ impl Site {
 pub(super) struct Web {
     site: Rc<Site>,
     tape: Shared,
-    sender: UnboundedSender<(u64, News)>,
-    receiver: UnboundedReceiver<(u64, News)>,
+    sender: UnboundedSender<(u64, ExchangeEvent)>,
+    receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
     exchanges: HashMap<u64, Exchange>,
     /// The exchange of each request, by the text of its id.
     asked: HashMap<String, u64>,
@@ -57,7 +57,7 @@ pub(super) struct Web {
     /// The session that the server gave.
     pub(super) session: Option<String>,
     /// What tools want to have repeated in headers.
-    tools: Tools,
+    tools: ToolHeaders,
 }
 
 /// A request and its response, as far as it has come.
@@ -132,7 +132,7 @@ impl Web {
             asked: HashMap::new(),
             claimed: HashSet::new(),
             session: None,
-            tools: Tools::default(),
+            tools: ToolHeaders::default(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Web {
             self.give_up(&id);
             return;
         }
-        let number = self.send(self.asking(body, era, revision));
+        let number = self.send(self.request(body, era, revision));
         let ids = message.as_array().cloned().unwrap_or_else(|| vec![message]);
         for id in ids.iter().filter(|it| it.get("method").is_some()).filter_map(|it| it.get("id")) {
             let id = id.to_string();
@@ -160,39 +160,39 @@ impl Web {
     }
 
     /// The request that a client of this era makes of a message.
-    pub(super) fn asking(&self, body: &[u8], era: Era, revision: Revision) -> Asking {
+    pub(super) fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
         match era {
-            Era::Legacy => Asking::legacy(body, revision, self.session.as_deref()),
-            Era::Modern => Asking::modern(body, &self.tools),
+            Era::Legacy => HttpRequest::legacy(body, revision, self.session.as_deref()),
+            Era::Modern => HttpRequest::modern(body, &self.tools),
         }
     }
 
     /// Sends a request, and writes down what is sent.
-    pub(super) fn send(&mut self, asking: Asking) -> u64 {
+    pub(super) fn send(&mut self, request: HttpRequest) -> u64 {
         let number = self.site.last.get() + 1;
         self.site.last.set(number);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
         let dial = &self.site.dial;
-        let lines = asking.head(dial, "barewire-check");
+        let lines = request.head(dial, "barewire-check");
         for line in &lines {
             self.tape.event(&channel, Note::Head(Stream::ToServer, line.clone().into_bytes()));
         }
         for (name, value) in &self.site.headers {
             self.tape.secret_header(&channel, &name.to_ascii_lowercase(), value);
         }
-        if let Some(body) = &asking.body {
+        if let Some(body) = &request.body {
             self.tape.event(&channel, Note::Framing(Framing::Body));
             self.tape.bytes(&channel, Stream::ToServer, body);
         }
         self.tape.event(&channel, Note::Eof(Stream::ToServer));
-        let bytes = asking.bytes(lines, &self.site.headers, dial);
-        let task = tokio::spawn(exchange(dial.clone(), bytes, asking.kind(), number, self.sender.clone()));
+        let bytes = request.bytes(lines, &self.site.headers, dial);
+        let task = tokio::spawn(exchange(dial.clone(), bytes, request.kind(), number, self.sender.clone()));
         let reply = Reply { channel: channel.as_str().to_owned(), ..Reply::default() };
         let exchange = Exchange {
             channel,
             task: task.abort_handle(),
             is_initialize: false,
-            is_get: asking.verb == "GET",
+            is_get: request.verb == "GET",
             is_done: false,
             unread: None,
             reply,
@@ -213,7 +213,7 @@ impl Web {
     /// Waits for what comes next in any exchange, and gives back the frames that are complete with it.
     pub(super) async fn next(&mut self) -> Vec<Line> {
         match self.receiver.recv().await {
-            Some((number, news)) => self.take(number, news),
+            Some((number, event)) => self.take(number, event),
             None => Vec::new(),
         }
     }
@@ -226,8 +226,8 @@ impl Web {
     }
 
     /// Sends a request and waits for its response; of a stream, only for its head.
-    pub(super) async fn ask(&mut self, asking: Asking, deadline: Instant) -> Reply {
-        let number = self.send(asking);
+    pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> Reply {
+        let number = self.send(request);
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return Reply::default() };
             let is_stream =
@@ -287,19 +287,19 @@ impl Web {
             self.close(number);
         }
         if let Some(session) = self.session.take() {
-            let asking = Asking::of_session("DELETE", Some(&session), revision);
-            self.ask(asking, deadline.min(Instant::now() + LAST)).await;
+            let request = HttpRequest::of_session("DELETE", Some(&session), revision);
+            self.ask(request, deadline.min(Instant::now() + LAST)).await;
         }
     }
 
-    fn take(&mut self, number: u64, news: News) -> Vec<Line> {
+    fn take(&mut self, number: u64, event: ExchangeEvent) -> Vec<Line> {
         let Some(exchange) = self.exchanges.get_mut(&number).filter(|it| !it.is_done) else {
             return Vec::new();
         };
         let channel = exchange.channel.clone();
         let mut lines = Vec::new();
-        match news {
-            News::Head(head, framing, status) => {
+        match event {
+            ExchangeEvent::Head(head, framing, status) => {
                 let mut heads = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
                 for (index, line) in heads.by_ref().filter(|line| !line.is_empty()).enumerate() {
                     self.tape.event(&channel, Note::Head(Stream::ToClient, line.to_vec()));
@@ -317,21 +317,21 @@ impl Web {
                     lines = self.tape.event(&channel, Note::Framing(framing));
                 }
             }
-            News::Encoded(coding) => {
+            ExchangeEvent::Encoded(coding) => {
                 exchange.unread = Some(0);
                 let what = format!("unread < the body is encoded: {coding}");
                 self.tape.event(&channel, Note::Other(what.into_bytes()));
             }
-            News::Body(bytes) => match &mut exchange.unread {
+            ExchangeEvent::Body(bytes) => match &mut exchange.unread {
                 Some(unread) => *unread += bytes.len() as u64,
                 None => lines = self.tape.bytes(&channel, Stream::ToClient, &bytes),
             },
-            News::End => {
+            ExchangeEvent::End => {
                 exchange.is_done = true;
                 let unread = exchange.unread;
                 lines = self.over(&channel, unread);
             }
-            News::Broken(why) => {
+            ExchangeEvent::Broken(why) => {
                 exchange.is_done = true;
                 self.tape.event(&channel, Note::Other(format!("cut < {why}").into_bytes()));
                 exchange.reply.why = why;

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::http::Site;
-use crate::http::{Asking, News, Tools, exchange, is_modern};
+use crate::http::{ExchangeEvent, HttpRequest, ToolHeaders, exchange, is_modern};
 use crate::replay::message::{Kind, Said};
 use crate::replay::player::Player;
 use crate::text::shown;
@@ -22,15 +22,15 @@ use crate::text::shown;
 /// One client of a server.
 pub(super) struct Line {
     site: Site,
-    sender: UnboundedSender<(u64, News)>,
-    receiver: UnboundedReceiver<(u64, News)>,
+    sender: UnboundedSender<(u64, ExchangeEvent)>,
+    receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
     open: HashMap<u64, Exchange>,
     last: u64,
     /// What the server has given in its answer to `initialize`.
     session: Option<String>,
     revision: Option<Revision>,
     /// What tools want to have repeated in headers.
-    tools: Tools,
+    tools: ToolHeaders,
     /// The exchange that has to be taken before the next message is sent, and until when that is waited for.
     gate: Option<(u64, Option<Instant>)>,
     reached: bool,
@@ -84,7 +84,7 @@ impl Line {
             last: 0,
             session: None,
             revision: None,
-            tools: Tools::default(),
+            tools: ToolHeaders::default(),
             gate: None,
             reached: false,
             max_frame,
@@ -129,11 +129,11 @@ impl Line {
             return;
         }
         let is_modern = is_modern(body);
-        let asking = if is_modern {
-            Asking::modern(body, &self.tools)
+        let request = if is_modern {
+            HttpRequest::modern(body, &self.tools)
         } else {
             let revision = self.revision.unwrap_or(Revision::V2025_03_26);
-            Asking::legacy(body, revision, self.session.as_deref())
+            HttpRequest::legacy(body, revision, self.session.as_deref())
         };
         let ids: Vec<Id<'static>> = all
             .iter()
@@ -144,7 +144,7 @@ impl Line {
             .collect();
         let waits = ids.is_empty();
         let method = all.first().and_then(Said::method).unwrap_or_default().to_owned();
-        let number = self.send(asking, about, Duration::ZERO);
+        let number = self.send(request, about, Duration::ZERO);
         if let Some(exchange) = self.open.get_mut(&number) {
             (exchange.ids, exchange.is_modern, exchange.method) = (ids, is_modern, method);
         }
@@ -158,11 +158,11 @@ impl Line {
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
-    fn send(&mut self, asking: Asking, about: About, after: Duration) -> u64 {
+    fn send(&mut self, request: HttpRequest, about: About, after: Duration) -> u64 {
         self.last += 1;
         let (number, dial) = (self.last, self.site.dial.clone());
-        let bytes = asking.bytes(asking.head(&dial, "barewire-replay"), &self.site.headers, &dial);
-        let carried = exchange(dial, bytes, asking.kind(), number, self.sender.clone());
+        let bytes = request.bytes(request.head(&dial, "barewire-replay"), &self.site.headers, &dial);
+        let carried = exchange(dial, bytes, request.kind(), number, self.sender.clone());
         let task = tokio::spawn(async move {
             sleep(after).await;
             carried.await;
@@ -183,8 +183,8 @@ impl Line {
 
     /// Asks for what the server says unasked, or for the rest of a stream.
     fn listen(&mut self, about: About, last_event_id: Option<&str>, after: Duration) -> u64 {
-        let asking = Asking::of_session("GET", self.session.as_deref(), self.revision);
-        self.send(asking.with("last-event-id", last_event_id), about, after)
+        let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
+        self.send(request.with("last-event-id", last_event_id), about, after)
     }
 
     fn close(&mut self, number: u64) {
@@ -194,12 +194,17 @@ impl Line {
     }
 
     /// What comes next in any exchange.
-    pub(super) async fn next(&mut self) -> (u64, News) {
+    pub(super) async fn next(&mut self) -> (u64, ExchangeEvent) {
         self.receiver.recv().await.expect("it holds a sender itself")
     }
 
     /// Hands what came to the player; gives what the server is to be told.
-    pub(super) fn take(&mut self, number: u64, news: News, player: &mut Player<'_>) -> Vec<Vec<u8>> {
+    pub(super) fn take(
+        &mut self,
+        number: u64,
+        event: ExchangeEvent,
+        player: &mut Player<'_>,
+    ) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
         let to = match exchange.about {
             About::Sent(at) => Some(at),
@@ -207,8 +212,8 @@ impl Line {
         };
         let mut frames = Vec::new();
         let mut over = None;
-        match news {
-            News::Head(head, framing, status) => {
+        match event {
+            ExchangeEvent::Head(head, framing, status) => {
                 self.reached = true;
                 exchange.is_good = (200..=299).contains(&status);
                 exchange.codec = Cut::new(framing, self.max_frame);
@@ -226,19 +231,19 @@ impl Line {
                 }
             }
             // Nobody has asked for that, and nobody here can read it.
-            News::Encoded(coding) => {
+            ExchangeEvent::Encoded(coding) => {
                 let coding = shown(coding.as_bytes(), LONGEST);
                 exchange.status = format!("{}, encoded as {coding}", exchange.status);
             }
-            News::Body(bytes) => exchange.codec.push(&bytes, &mut frames),
-            News::End => {
+            ExchangeEvent::Body(bytes) => exchange.codec.push(&bytes, &mut frames),
+            ExchangeEvent::End => {
                 exchange.codec.finish(&mut frames);
                 over = Some(match exchange.is_good {
                     true => format!("{}, and nothing in it", exchange.status),
                     false => exchange.status.clone(),
                 });
             }
-            News::Broken(why) => {
+            ExchangeEvent::Broken(why) => {
                 exchange.codec.finish(&mut frames);
                 over = Some(shown(why.as_bytes(), LONGEST));
             }
@@ -302,9 +307,11 @@ impl Line {
             exchange.task.abort();
         }
         if let Some(session) = self.session.take() {
-            let asking = Asking::of_session("DELETE", Some(&session), self.revision);
-            self.send(asking, About::Reply, Duration::ZERO);
-            let ended = async { while !matches!(self.next().await, (_, News::End | News::Broken(_))) {} };
+            let request = HttpRequest::of_session("DELETE", Some(&session), self.revision);
+            self.send(request, About::Reply, Duration::ZERO);
+            let ended = async {
+                while !matches!(self.next().await, (_, ExchangeEvent::End | ExchangeEvent::Broken(_))) {}
+            };
             // A server that does not answer that is left alone.
             let _ = timeout(LAST, ended).await;
         }

@@ -11,7 +11,7 @@ use super::clock::{Clock, MOST_MISSED, wait_until};
 use super::exchanges::{About, Line};
 use super::{PlayOptions, Played};
 use crate::Error as Failure;
-use crate::http::News;
+use crate::http::ExchangeEvent;
 use crate::replay::player::{Next, Player};
 use crate::replay::script::Script;
 use crate::text::shown;
@@ -65,15 +65,15 @@ pub async fn play_http(
         let (is_free, free_at) = (line.is_free(), line.free_at());
         let due = held.as_ref().map(|(_, _, due)| *due).filter(|_| is_free);
         let event = tokio::select! {
-            news = line.next() => Event::News(news),
+            event = line.next() => Event::Arrived(event),
             () = wait_until(free_at) => Event::Free,
             () = wait_until(due) => Event::Due,
             () = wait_until(clock.deadline.filter(|_| due.is_none())) => Event::Late,
         };
         match event {
-            Event::News((number, news)) => {
-                check(&news, &line, &origin)?;
-                replies.extend(line.take(number, news, &mut player));
+            Event::Arrived((number, event)) => {
+                check(&event, &line, &origin)?;
+                replies.extend(line.take(number, event, &mut player));
             }
             Event::Free => line.free(),
             Event::Due => {
@@ -102,18 +102,18 @@ pub async fn play_http(
     // What follows an answer in the same response is still on its way.
     let until = Instant::now() + AT_THE_END;
     while line.is_answering(&player) {
-        let Ok((number, news)) = timeout_at(until, line.next()).await else { break };
-        check(&news, &line, &origin)?;
-        line.take(number, news, &mut player);
+        let Ok((number, event)) = timeout_at(until, line.next()).await else { break };
+        check(&event, &line, &origin)?;
+        line.take(number, event, &mut player);
     }
     line.end().await;
     Ok(player.played())
 }
 
 /// As long as nobody was ever there, there is nothing to compare.
-fn check(news: &News, line: &Line, origin: &str) -> Result<(), Failure> {
-    match news {
-        News::Broken(why) if !line.is_reached() => {
+fn check(event: &ExchangeEvent, line: &Line, origin: &str) -> Result<(), Failure> {
+    match event {
+        ExchangeEvent::Broken(why) if !line.is_reached() => {
             let why = shown(why.as_bytes(), LONGEST);
             Err(Failure::new(format!("cannot replay it to {origin}: {why}")))
         }
@@ -123,7 +123,7 @@ fn check(news: &News, line: &Line, origin: &str) -> Result<(), Failure> {
 
 /// What can happen.
 enum Event {
-    News((u64, News)),
+    Arrived((u64, ExchangeEvent)),
     /// Nobody waits any longer until a message is taken.
     Free,
     /// It is time for the next message.

@@ -25,14 +25,14 @@ impl Request {
 }
 
 /// What connections tell.
-pub(super) enum News {
-    Asked {
+pub(super) enum ConnectionEvent {
+    Request {
         number: u64,
         request: Request,
         reply: UnboundedSender<Reply>,
     },
     /// The client has closed it.
-    Gone {
+    Closed {
         number: u64,
     },
 }
@@ -53,12 +53,17 @@ pub(super) enum Reply {
 }
 
 /// Takes one request, and writes what is said to it. Clients open another connection for the next.
-pub(super) async fn serve(mut client: TcpStream, number: u64, most: usize, central: UnboundedSender<News>) {
+pub(super) async fn serve(
+    mut client: TcpStream,
+    number: u64,
+    most: usize,
+    central: UnboundedSender<ConnectionEvent>,
+) {
     let _ = client.set_nodelay(true);
     match timeout(PATIENCE, request(&mut client, most)).await {
         Ok(Ok(Some(request))) => {
             let (reply, mut replies) = unbounded_channel();
-            if central.send(News::Asked { number, request, reply }).is_err() {
+            if central.send(ConnectionEvent::Request { number, request, reply }).is_err() {
                 return;
             }
             let mut byte = [0];
@@ -67,13 +72,13 @@ pub(super) async fn serve(mut client: TcpStream, number: u64, most: usize, centr
                     told = replies.recv() => told,
                     // It has asked all that it asks here: what can come is only the end.
                     _ = client.read(&mut byte) => {
-                        let _ = central.send(News::Gone { number });
+                        let _ = central.send(ConnectionEvent::Closed { number });
                         return;
                     }
                 };
                 let (bytes, is_last) = told.map_or((Vec::new(), true), written);
                 if client.write_all(&bytes).await.is_err() {
-                    let _ = central.send(News::Gone { number });
+                    let _ = central.send(ConnectionEvent::Closed { number });
                     return;
                 }
                 if is_last {

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, sleep_until};
 
-use super::connection::{News, Reply, Request, serve as serve_connection};
+use super::connection::{ConnectionEvent, Reply, Request, serve as serve_connection};
 use super::{ServeOptions, Served};
 use crate::http::is_modern;
 use crate::replay::message::{Kind, Said};
@@ -44,7 +44,7 @@ pub async fn serve_http(
                 last += 1;
                 tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
             }
-            Some(news) = receiver.recv() => house.take(news),
+            Some(event) = receiver.recv() => house.take(event),
             () = async { match due {
                 Some(due) => sleep_until(due.into()).await,
                 None => std::future::pending().await,
@@ -108,16 +108,16 @@ impl<'a, L: FnMut(&str)> House<'a, L> {
         self.talks.values().filter_map(|talk| talk.stage.due()).min()
     }
 
-    fn take(&mut self, news: News) {
-        match news {
-            News::Gone { number } => {
+    fn take(&mut self, event: ConnectionEvent) {
+        match event {
+            ConnectionEvent::Closed { number } => {
                 if let Some(exchange) = self.exchanges.remove(&number)
                     && let Some(talk) = self.talks.get_mut(&exchange.talk)
                 {
                     talk.stage.gone(number);
                 }
             }
-            News::Asked { number, request, reply } => {
+            ConnectionEvent::Request { number, request, reply } => {
                 if let Err((status, why)) = self.asked(number, &request, &reply) {
                     // Whoever is gone is told nothing.
                     let _ = reply.send(Reply::Status(status, why));
