@@ -26,9 +26,9 @@ impl Code {
     }
 
     /// A code for an application's own errors: any integer outside the range that JSON-RPC reserves.
-    pub const fn application(code: i64) -> Result<Self, Reserved> {
+    pub const fn application(code: i64) -> Result<Self, ReservedCode> {
         match code {
-            -32768..=-32000 => Err(Reserved(code)),
+            -32768..=-32000 => Err(ReservedCode(code)),
             _ => Ok(Self(code)),
         }
     }
@@ -65,15 +65,15 @@ impl fmt::Display for Code {
 
 /// An application asked for a code that is reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reserved(pub i64);
+pub struct ReservedCode(pub i64);
 
-impl fmt::Display for Reserved {
+impl fmt::Display for ReservedCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error code {} is reserved by JSON-RPC: use one outside -32768..=-32000", self.0)
     }
 }
 
-impl std::error::Error for Reserved {}
+impl std::error::Error for ReservedCode {}
 
 #[cfg(test)]
 mod tests {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn applications_cannot_take_reserved_codes() {
         for code in [-32768, -32700, -32603, -32099, -32000] {
-            assert_eq!(Code::application(code), Err(Reserved(code)));
+            assert_eq!(Code::application(code), Err(ReservedCode(code)));
         }
         for code in [-32769, -31999, -1, 0, 1, 404, i64::MIN, i64::MAX] {
             assert_eq!(Code::application(code).map(Code::get), Ok(code));

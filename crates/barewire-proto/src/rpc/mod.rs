@@ -14,7 +14,7 @@ mod parse;
 pub mod write;
 
 pub use batch::{Batch, Elements};
-pub use code::{Code, Reserved};
+pub use code::{Code, ReservedCode};
 pub use error::{ErrorObject, ErrorRef};
 pub use id::Id;
 pub use invalid::{ErrorFault, Invalid, Name, Rule, Shape};

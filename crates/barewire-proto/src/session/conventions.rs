@@ -8,14 +8,14 @@ use crate::rpc::{Code, Id, Notification, Params, write};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conventions {
     /// How a request is cancelled.
-    pub cancel: Cancel,
+    pub cancel: CancelConvention,
     /// How one reports progress.
-    pub progress: Progress,
+    pub progress: ProgressConvention,
 }
 
 /// How a request is cancelled: a notification, and what becomes of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cancel {
+pub struct CancelConvention {
     /// The notification.
     pub method: &'static str,
     /// The member of its params that holds the id.
@@ -26,7 +26,7 @@ pub struct Cancel {
 
 /// How a request reports progress: a token in the request, and a notification with that token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressConvention {
     /// Where in its params a request holds the token: one name, or two for an object in them.
     pub asked_at: &'static [&'static str],
     /// The notification.
@@ -40,8 +40,12 @@ pub struct Progress {
 impl Conventions {
     /// What the Language Server Protocol does, and plain JSON-RPC with it: `$/cancelRequest`, answered with -32800.
     pub const JSON_RPC: Self = Self {
-        cancel: Cancel { method: "$/cancelRequest", id: "id", answer: Some(Code::REQUEST_CANCELLED) },
-        progress: Progress {
+        cancel: CancelConvention {
+            method: "$/cancelRequest",
+            id: "id",
+            answer: Some(Code::REQUEST_CANCELLED),
+        },
+        progress: ProgressConvention {
             asked_at: &["workDoneToken"],
             method: "$/progress",
             token: "token",
@@ -51,8 +55,8 @@ impl Conventions {
 
     /// What MCP does: `notifications/cancelled`, after which there is no answer.
     pub const MCP: Self = Self {
-        cancel: Cancel { method: "notifications/cancelled", id: "requestId", answer: None },
-        progress: Progress {
+        cancel: CancelConvention { method: "notifications/cancelled", id: "requestId", answer: None },
+        progress: ProgressConvention {
             asked_at: &["_meta", "progressToken"],
             method: "notifications/progress",
             token: "progressToken",
@@ -91,7 +95,7 @@ pub enum Signal<'a> {
     Stray,
 }
 
-impl Cancel {
+impl CancelConvention {
     /// Appends the notification that cancels `call`.
     pub fn write(&self, out: &mut Vec<u8>, call: CallId) {
         let params = format!(r#"{{"{}":{}}}"#, self.id, call.id());
@@ -100,7 +104,7 @@ impl Cancel {
     }
 }
 
-impl Progress {
+impl ProgressConvention {
     /// The params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
     /// must be an object; of any other nothing is reported.
     pub fn params(&self, token: &Id<'_>, value: Json<'_>) -> Option<String> {
@@ -138,7 +142,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// Finds what `progress` has requests ask with.
-    pub fn new(progress: Progress) -> Self {
+    pub fn new(progress: ProgressConvention) -> Self {
         let name = progress.asked_at.last().copied().unwrap_or_default();
         Self { asked_at: progress.asked_at, finder: memchr::memmem::Finder::new(name.as_bytes()) }
     }

@@ -24,7 +24,7 @@ mod owed;
 use std::time::Duration;
 
 pub use asked::{BatchId, CallId, Patience};
-pub use conventions::{Cancel, Conventions, Progress, Signal, Tokens};
+pub use conventions::{CancelConvention, Conventions, ProgressConvention, Signal, Tokens};
 pub use event::{Effect, Event, Refusal};
 pub use owed::{SessionLimits, Ticket};
 

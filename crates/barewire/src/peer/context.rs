@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, write};
-use barewire_proto::session::Progress;
+use barewire_proto::session::ProgressConvention;
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -32,7 +32,7 @@ pub(super) struct Incoming {
     pub(super) id: String,
     /// Under which token progress is to be reported, if it is.
     pub(super) token: Option<Id<'static>>,
-    pub(super) progress: Progress,
+    pub(super) progress: ProgressConvention,
     /// What it came with, and who sent it, where the carrier knows that.
     pub(super) exchange: Exchange,
     caller: Option<AnyCaller>,
@@ -43,7 +43,7 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(progress: Progress) -> Self {
+    pub(super) fn new(progress: ProgressConvention) -> Self {
         let (method, id) = (String::new(), String::new());
         let (cancelled, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let (exchange, caller) = (Exchange::NONE, None);

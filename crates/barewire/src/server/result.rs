@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::{self, Display};
 
 use barewire_proto::mcp::{CallToolResult, Content, Revision};
-use barewire_proto::rpc::{Code, ErrorObject, Reserved};
+use barewire_proto::rpc::{Code, ErrorObject, ReservedCode};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
@@ -98,7 +98,7 @@ impl ProtocolError {
     }
 
     /// With a code of the application's own, outside the range that is reserved.
-    pub fn application(code: i64, message: impl Into<String>) -> Result<Self, Reserved> {
+    pub fn application(code: i64, message: impl Into<String>) -> Result<Self, ReservedCode> {
         Ok(Self(ErrorObject::new(Code::application(code)?, message).into()))
     }
 }
