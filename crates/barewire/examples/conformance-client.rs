@@ -8,7 +8,7 @@
 //! The suite watches the wire, so there is nothing to print: it says something only if it fails.
 
 use barewire::client::{Builder, accept};
-use barewire::proto::mcp::{Era, Revision, Root};
+use barewire::mcp::{Era, Revision, Root};
 use barewire::{Client, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -6,8 +6,9 @@
 //! - [`peer`] is the engine, on tokio: many requests in flight in both directions over one connection.
 //! - [`transport`] carries its bytes: stdio, child processes, sockets, memory.
 //! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
+//! - [`mcp`] has the messages of the protocol as types.
 //!
-//! What the bytes mean is decided in [`proto`], which touches nothing; this crate moves them and runs handlers.
+//! What the bytes mean is decided in the crate `barewire-proto`, which touches nothing; this one moves them and runs handlers.
 //!
 //! ```
 //! use barewire::peer::{Connection, Context, Methods};
@@ -28,6 +29,7 @@
 pub mod blocking;
 #[cfg(feature = "tokio")]
 pub mod client;
+pub mod mcp;
 #[cfg(feature = "tokio")]
 pub mod peer;
 #[cfg(feature = "tokio")]
@@ -50,6 +52,8 @@ mod trace;
 #[cfg(feature = "tokio")]
 mod until;
 
+#[doc(inline)]
+pub use barewire_proto::rpc::{Code, ErrorObject, Id, ReservedCode};
 #[cfg(feature = "tokio")]
 pub use client::{Client, ClientError};
 pub use failure::Failure;
@@ -57,7 +61,6 @@ pub use failure::Failure;
 pub use server::Server;
 pub use trace::TraceContext;
 
-pub use barewire_proto as proto;
 /// What derives the schema of a tool's arguments: `use barewire::schemars;` is all that its derive needs.
 #[cfg(feature = "tokio")]
 pub use schemars;

@@ -22,7 +22,7 @@
 //! tokio's time paused, timeouts cost nothing.
 
 use crate::client::Builder;
-use crate::proto::mcp::Revision;
+use crate::mcp::Revision;
 use crate::transport::memory;
 use crate::{Client, ClientError, Server};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use barewire::client::{Builder, ListenEnd, Restart, ServerNotification};
-use barewire::proto::mcp::{Era, LoggingLevel, SubscriptionFilter};
+use barewire::mcp::{Era, LoggingLevel, SubscriptionFilter};
 use barewire::transport::{Child, Stderr};
 use barewire::{Client, ClientError};
 use tokio::time::timeout;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::proto::mcp;
+use barewire::mcp;
 use barewire::server::http::{Http, HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Tool};
 use schemars::JsonSchema;

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use barewire::peer::{Connection, Methods};
-use barewire::proto::frame::{Codec, ContentLength, Lines};
-use barewire::proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use barewire::transport::{Child, Framing, Transport, memory, stdio, tcp, unix};
+use barewire_proto::frame::{Codec, ContentLength, Lines};
+use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// One thing that goes in, and what must come out before the next does.

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use barewire::blocking::{Conn, Failure, IncomingCall, pipe};
-use barewire::proto::rpc::{Code, ErrorObject};
-use barewire::proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
+use barewire::{Code, ErrorObject};
+use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use serde_json::{Value, json};
 
 /// The methods of JSON-RPC 2.0, section 7, and one for every way to fail.
@@ -24,7 +24,9 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
         "sum" => Ok(json!(call.params::<Vec<i64>>()?.iter().sum::<i64>())),
         "get_data" => Ok(json!(["hello", 5])),
         "update" | "notify_hello" | "notify_sum" => Ok(Value::Null),
-        "echo" => Ok(call.raw_params().map_or(Value::Null, |params| params.json().to().expect("JSON"))),
+        "echo" => {
+            Ok(call.raw_params().map_or(Value::Null, |params| serde_json::from_str(params).expect("JSON")))
+        }
         "work" => {
             call.notify("notifications/progress", &json!({"progress": 1}))?;
             call.notify("notifications/progress", &json!({"progress": 2}))?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::proto::mcp;
+use barewire::mcp;
 use barewire::server::{Resource, Structured, Template, Tool};
 use barewire::transport::{Memory, memory};
 use emitted::Emitted;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::client::{Builder, Listen, ListenEnd, ServerNotification, accept};
-use barewire::proto::mcp::{
+use barewire::mcp::{
     CompleteParams, CompleteReference, CreateMessageParams, CreateMessageResult, ElicitResult, Era,
     LoggingLevel, Revision, Root, SamplingMessage, SubscriptionFilter,
 };

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use barewire::Code;
 use barewire::client::{Listen, ServerNotification};
-use barewire::proto::mcp::{
+use barewire::mcp::{
     CallToolResult, CompleteParams, CompleteReference, Content, ElicitForm, ElicitResult, Era, LoggingLevel,
     ResourceContents, Revision, SubscriptionFilter,
 };
-use barewire::proto::rpc::Code;
 use barewire::transport::Child;
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};

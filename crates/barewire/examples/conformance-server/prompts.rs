@@ -1,6 +1,6 @@
 //! Prompts: text, arguments with completion, a resource, a picture, and one that asks the user first.
 
-use barewire::proto::mcp::{Content, PromptMessage, ResourceContents};
+use barewire::mcp::{Content, PromptMessage, ResourceContents};
 use barewire::server::{Call, CompletionRequest, Elicit, Prompt, image};
 use barewire::{Failure, Server};
 use schemars::JsonSchema;

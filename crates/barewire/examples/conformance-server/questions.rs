@@ -1,7 +1,7 @@
 //! Tools that ask the user or the model behind the client, and say what came of it.
 
 use barewire::Server;
-use barewire::proto::mcp::{CreateMessageParams, ElicitForm, SamplingMessage};
+use barewire::mcp::{CreateMessageParams, ElicitForm, SamplingMessage};
 use barewire::server::{AskError, Call, Elicit, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

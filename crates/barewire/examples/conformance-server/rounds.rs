@@ -4,7 +4,7 @@
 //! mid-call by the same lines.
 
 use barewire::Server;
-use barewire::proto::mcp::ClientCapability;
+use barewire::mcp::ClientCapability;
 use barewire::server::{Call, Elicit, Roots, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::proto::mcp::{self, Content, LoggingLevel, ResourceContents};
+use barewire::mcp::{self, Content, LoggingLevel, ResourceContents};
 use barewire::server::{Call, Tool, ToolError, audio, image};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -39,9 +39,9 @@ impl<'a> IncomingCall<'a> {
         crate::params::read(self.params)
     }
 
-    /// The parameters as they were written.
-    pub fn raw_params(&self) -> Option<Params<'a>> {
-        self.params
+    /// The JSON text of the parameters, as it was written.
+    pub fn raw_params(&self) -> Option<&'a str> {
+        self.params.map(|params| params.json().as_str())
     }
 
     /// Whether the caller waits for an answer. What a handler returns for a notification is not sent.

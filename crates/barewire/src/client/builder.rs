@@ -30,7 +30,7 @@ use crate::transport::{Child, Transport};
 /// ```no_run
 /// use barewire::Client;
 /// use barewire::client::accept;
-/// use barewire::proto::mcp::Root;
+/// use barewire::mcp::Root;
 ///
 /// # async fn example() -> Result<(), barewire::ClientError> {
 /// let client = Client::builder("my-host", "1.0")

@@ -164,7 +164,7 @@ impl Client {
         Request::new(self, "ping", Ok(Params::None))
     }
 
-    /// Asks a modern server what it is, once more. What it said first is in [`Self::server`].
+    /// Asks a modern server what it is, once more. What it said first is in [`Self::server_info`].
     pub fn discover(&self) -> Request<DiscoverResult> {
         Request::new(self, "server/discover", Ok(Params::None))
     }

@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use barewire_proto::frame::{ContentLength, Lines};
-use barewire_proto::rpc::Params;
 use barewire_proto::session::Conventions;
 
 use super::dispatch::Dispatcher;
@@ -208,8 +207,8 @@ impl fmt::Debug for Running {
 
 /// How trace context travels in messages. Both do nothing unless you say what.
 pub trait Trace: Send + Sync + 'static {
-    /// A request or notification came, and `span` is what it is handled in.
-    fn incoming(&self, span: &tracing::Span, method: &str, params: Option<Params<'_>>) {
+    /// A request or notification came, and `span` is what it is handled in. `params` is the JSON text of its parameters.
+    fn incoming(&self, span: &tracing::Span, method: &str, params: Option<&str>) {
         let _ = (span, method, params);
     }
 

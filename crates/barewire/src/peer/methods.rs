@@ -10,6 +10,7 @@ use barewire_proto::rpc::Params;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use super::raw::sealed::ReadParams as _;
 use super::work::{self, BoxedWork, Typed};
 use super::{Context, FromParams, Raw, Service};
 use crate::Failure;
@@ -239,7 +240,7 @@ impl<H: MethodHandler<M>, M> Erased<H, M> {
 impl<H: MethodHandler<M>, M> Start for Erased<H, M> {
     #[inline]
     fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
-        let params = H::Params::from_params(params)?;
+        let params = H::Params::read_params(params)?;
         Ok(Typed::boxed(self.handler.start(context, params)))
     }
 }

@@ -48,6 +48,8 @@ mod service;
 mod sniff;
 mod work;
 
+#[doc(inline)]
+pub use barewire_proto::session::{CancelConvention, Conventions, ProgressConvention};
 pub use batch::{Batch, BatchedCall};
 pub(crate) use call::shown;
 pub use call::{CallError, OutgoingCall};

@@ -66,21 +66,31 @@ impl fmt::Display for Raw {
     }
 }
 
-/// What a handler can take as its parameters: anything that serde reads, or [`Raw`].
-pub trait FromParams: Sized {
-    /// Reads the parameters before the handler runs. A failure is the answer.
-    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure>;
-}
+/// What a handler can take as its parameters: anything that serde reads, or [`Raw`]. Parameters that cannot be read are
+/// answered with -32602, and the handler does not run.
+pub trait FromParams: sealed::ReadParams {}
 
-impl<T: DeserializeOwned> FromParams for T {
-    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
-        crate::params::read(params)
+impl<T: sealed::ReadParams> FromParams for T {}
+
+pub(super) mod sealed {
+    use super::*;
+
+    /// Sealed, so that how messages are represented in here can change.
+    pub trait ReadParams: Sized {
+        /// Reads the parameters before the handler runs. A failure is the answer.
+        fn read_params(params: Option<Params<'_>>) -> Result<Self, Failure>;
     }
-}
 
-impl FromParams for Raw {
-    fn from_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
-        Ok(Self::from_params(params))
+    impl<T: DeserializeOwned> ReadParams for T {
+        fn read_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
+            crate::params::read(params)
+        }
+    }
+
+    impl ReadParams for Raw {
+        fn read_params(params: Option<Params<'_>>) -> Result<Self, Failure> {
+            Ok(Self::from_params(params))
+        }
     }
 }
 

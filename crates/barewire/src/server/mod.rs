@@ -59,6 +59,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::mcp::{Icon, Revision};
+use barewire_proto::session::Conventions;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -78,7 +79,6 @@ use registry::{Kind, Registry};
 use settings::{Settings, Shared};
 
 use crate::peer::{Connection, ConnectionEnd, Running};
-use crate::proto::session::Conventions;
 use crate::transport::Transport;
 
 /// An MCP server: what it offers, to be served over any number of connections. Clones are the same server.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use barewire::proto::mcp::{CompleteParams, CompleteReference, LoggingLevel, Revision};
+use barewire::mcp::{CompleteParams, CompleteReference, LoggingLevel, Revision};
 use barewire::{ClientError, TraceContext};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};

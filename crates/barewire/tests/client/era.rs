@@ -1,7 +1,7 @@
 //! How a client finds out what a server speaks, and agrees with it.
 
 use barewire::ClientError;
-use barewire::proto::mcp::{Era, Revision};
+use barewire::mcp::{Era, Revision};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use barewire::ClientError;
 use barewire::client::{Builder, accept};
-use barewire::proto::mcp::{CreateMessageResult, ElicitResult, LoggingLevel, Revision, Root};
+use barewire::mcp::{CreateMessageResult, ElicitResult, LoggingLevel, Revision, Root};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

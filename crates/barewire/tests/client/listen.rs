@@ -1,7 +1,7 @@
 //! Listens of the modern era: acknowledged, told, ended.
 
 use barewire::client::{Listen, ListenEnd, ServerNotification};
-use barewire::proto::mcp::SubscriptionFilter;
+use barewire::mcp::SubscriptionFilter;
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};

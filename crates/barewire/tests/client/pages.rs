@@ -1,6 +1,6 @@
 //! Lists in pages.
 
-use barewire::proto::mcp::Revision;
+use barewire::mcp::Revision;
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::client::{Builder, accept};
-use barewire::proto::mcp::{CreateMessageResult, ElicitResult, Root};
+use barewire::mcp::{CreateMessageResult, ElicitResult, Root};
 use barewire::{ClientError, Failure};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;

@@ -1,7 +1,7 @@
 //! A server that is written by hand: it reads lines, and says what the test says.
 
 use barewire::client::Builder;
-use barewire::proto::mcp::Revision;
+use barewire::mcp::Revision;
 use barewire::transport::{Memory, memory};
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};

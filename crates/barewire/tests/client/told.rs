@@ -1,7 +1,7 @@
 //! What a server tells unasked.
 
 use barewire::client::ServerNotification;
-use barewire::proto::mcp::{LoggingLevel, Revision};
+use barewire::mcp::{LoggingLevel, Revision};
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use barewire::ClientError;
 use barewire::client::ServerNotification;
 use barewire::client::http::{Endpoint, HttpFailure};
+use barewire::mcp::SubscriptionFilter;
 use barewire::peer::ConnectionLimits;
-use barewire::proto::mcp::SubscriptionFilter;
 use serde_json::json;
 
 use super::script::{JSON, Script, answer};

@@ -2,7 +2,7 @@
 
 use barewire::ClientError;
 use barewire::client::http::HttpFailure;
-use barewire::proto::mcp::Revision;
+use barewire::mcp::Revision;
 use serde_json::{Value, json};
 
 use super::script::{Script, connecting, discovered};

@@ -3,7 +3,7 @@
 use barewire::ClientError;
 use barewire::client::ServerNotification;
 use barewire::client::http::HttpFailure;
-use barewire::proto::mcp::Revision;
+use barewire::mcp::Revision;
 use serde_json::{Value, json};
 
 use super::script::{Asked, Events, Script, answer, connecting};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barewire::client::{Listen, ListenEnd, ServerNotification, accept};
-use barewire::proto::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
+use barewire::mcp::{Era, LoggingLevel, Revision, SubscriptionFilter};
 use barewire::server::http::{HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Resource, ToolError};
 use barewire::{Client, ClientError, Server};

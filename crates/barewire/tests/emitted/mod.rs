@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
-use barewire::proto::json::Json;
+use barewire_proto::json::Json;
 use serde_json::{Value, json};
 
 /// One connection of a test.

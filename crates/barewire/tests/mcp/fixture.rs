@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use barewire::Server;
-use barewire::proto::mcp::{
+use barewire::mcp::{
     Content, CreateMessageParams, Icon, LoggingLevel, PromptMessage, Resource as Link, ResourceContents,
     Revision, SamplingMessage, Tool as Offered,
 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use barewire::proto::transcript::{Channel, Entry, Note, Recorder, Stream, read};
+use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, read};
 
 /// One thing to do.
 pub(crate) enum Step {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::{by_hand, line, pair, say, seconds};
+use barewire::peer::Conventions;
 use barewire::peer::{CallError, Connection, Context, Methods, Raw};
-use barewire::proto::session::Conventions;
 use barewire::transport::memory;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};

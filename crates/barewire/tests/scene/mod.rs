@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use barewire::Failure;
 use barewire::peer::{ConnectionLimits, Context, Methods, Raw};
-use barewire::proto::rpc::{Code, ErrorObject};
+use barewire::{Code, ErrorObject};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use barewire::proto::frame::{Codec, Lines};
-use barewire::proto::json::Json;
-use barewire::proto::rpc::{
+use barewire_proto::frame::{Codec, Lines};
+use barewire_proto::json::Json;
+use barewire_proto::rpc::{
     Code, ErrorObject, Id, Message, Notification, Params, Parsed, Reply, Request, parse, write,
 };
-use barewire::proto::session::{
+use barewire_proto::session::{
     Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket, Tokens,
 };
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Pure {
             match frame {
                 Ok(frame) => self.frame(frame.bytes),
                 Err(error) => {
-                    let invalid = barewire::proto::rpc::Invalid::from_frame(&error);
+                    let invalid = barewire_proto::rpc::Invalid::from_frame(&error);
                     if self.session.step(Event::Invalid(&invalid)) == Effect::Reject
                         && let Some(reply) = invalid.reply()
                     {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use barewire::proto::mcp::ElicitForm;
+use barewire::mcp::ElicitForm;
 use barewire::server::{Call, Elicit, Resource, Tool, ToolError};
 use barewire::{Failure, Server};
 use schemars::JsonSchema;

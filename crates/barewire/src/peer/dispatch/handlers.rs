@@ -50,7 +50,9 @@ impl<O: Outlet> Dispatcher<O> {
             None => tracing::info_span!("notification", method),
         };
         let traced = match &self.trace {
-            Some(trace) => Failure::catch(|| trace.incoming(&span, method, params)),
+            Some(trace) => {
+                Failure::catch(|| trace.incoming(&span, method, params.map(|params| params.json().as_str())))
+            }
             None => Ok(()),
         };
         let progress = self.conventions.progress;

@@ -47,6 +47,7 @@ use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
 pub use auth::{Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, RequestHead};
+#[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
 pub use error::HttpError;

@@ -1,0 +1,56 @@
+//! The messages of MCP as types, with the names that the specification gives them, and its revisions.
+//!
+//! Handlers return them, clients give them out. A [`Tool`] in here is the definition that a client sees in a list; the tool of
+//! a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true of prompts and resources.
+
+// Each name is listed: what else `barewire-proto` has is no part of this crate's interface, and may change.
+
+// The protocol, and the two sides.
+#[doc(inline)]
+pub use barewire_proto::mcp::{Era, Icon, Implementation, Meta, Object, Revision, Theme, UnknownRevision};
+
+// The abilities that each side declares.
+#[doc(inline)]
+pub use barewire_proto::mcp::{
+    ClientCapabilities, ClientCapability, ElicitationCapability, ListCapability, ResourcesCapability,
+    RootsCapability, SamplingCapability, ServerCapabilities, ServerCapability,
+};
+
+// The content of results, messages and resources.
+#[doc(inline)]
+pub use barewire_proto::mcp::{
+    Annotations, AudioContent, BlobResourceContents, Content, EmbeddedResource, ImageContent,
+    ResourceContents, Role, TextContent, TextResourceContents,
+};
+
+// The offer of a server: tools, resources, prompts, completion.
+#[doc(inline)]
+pub use barewire_proto::mcp::{
+    CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference,
+    CompleteResult, Completion, DiscoverResult, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, PromptArgument, PromptMessage,
+    ReadResourceResult, Resource, ResourceTemplate, TaskSupport, Tool, ToolAnnotations, ToolExecution,
+};
+
+// The questions of a server to its client: elicitation, sampling, roots.
+#[doc(inline)]
+pub use barewire_proto::mcp::{
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult,
+    ElicitUrl, IncludeContext, ListRootsResult, ModelHint, ModelPreferences, Root, SamplingContent,
+    SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
+};
+
+// Notifications.
+#[doc(inline)]
+pub use barewire_proto::mcp::{
+    ElicitationComplete, LogMessage, LoggingLevel, ProgressParams, ResourceUpdated, SubscriptionFilter,
+};
+
+/// The error codes that MCP defines besides those of JSON-RPC.
+pub mod code {
+    #[doc(inline)]
+    pub use barewire_proto::mcp::code::{
+        HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION,
+        URL_ELICITATION_REQUIRED, USER_REJECTED,
+    };
+}
