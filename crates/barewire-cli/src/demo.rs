@@ -1,6 +1,6 @@
 //! `barewire demo`: the grammar at work, over a pair of pipes in memory. It ends by itself.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::thread;
 
 use barewire::blocking::{Conn, Failure as Failed, IncomingCall, PipeReader, PipeWriter, pipe};
@@ -67,8 +67,7 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> Result<Exit, Failure> {
     // The panic is part of the show and is answered; its message on stderr would only be in the way.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let server =
-        thread::spawn(move || Conn::new(server_reads, server_writes).log_to(io::sink()).serve(handle));
+    let server = thread::spawn(move || Conn::new(server_reads, server_writes).serve(handle));
     let shown = show(output, &mut client_writes, &mut client_reads);
     // Closing our end is the end of the stream for the server, and it returns.
     drop(client_writes);

@@ -14,6 +14,7 @@ mod excerpt;
 mod explain;
 mod failure;
 mod input;
+mod log;
 mod man;
 mod nearest;
 mod output;

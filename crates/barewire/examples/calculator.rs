@@ -21,6 +21,8 @@ struct Count {
 }
 
 fn main() -> std::io::Result<()> {
+    // What is refused or fails goes to the log, which is on stderr: stdout is the wire.
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     serve_stdio(handle)
 }
 
@@ -45,7 +47,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
             }
             Ok(json!(to))
         }
-        // Any error turns into -32603 by `?`; what it says stays in the log on stderr.
+        // Any error turns into -32603 by `?`; what it says goes to the log only.
         "environment" => Ok(json!(std::env::var("CALCULATOR")?)),
         _ => Err(Failure::method_not_found()),
     }

@@ -18,6 +18,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let url = std::env::args().next_back().filter(|it| it.starts_with("http")).ok_or("which URL?")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let client = builder(&scenario)?.http(url).await?;

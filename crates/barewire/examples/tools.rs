@@ -11,6 +11,8 @@ use barewire::transport::Child;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // What the server sends that is no message, and the like.
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args_os().skip(1);
     let program = arguments.next().ok_or("which program?")?;
     let client = Client::spawn(Child::new(program).args(arguments)).await?;

@@ -1,114 +1,121 @@
-//! What is refused or fails, a line each on stderr.
+//! What is refused or fails -> events of `tracing`, at most a hundred a second.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::Invalid;
 use barewire_proto::transcript::escape;
+use tracing::{Level, error, event_enabled, warn};
 
 use crate::Failure;
 
-/// Where a connection's troubles are written down. Nothing that goes wrong with it reaches the connection. Clones write to
-/// the same place, and together no more than one would.
-#[derive(Clone)]
-pub(crate) struct Log(Arc<Mutex<Lines>>);
+/// The log of a connection. A subscriber that fails does not reach the connection. Clones count together against the limit on
+/// events a second.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Window>>);
 
-struct Lines {
-    sink: Box<dyn Write + Send>,
-    window: Option<Instant>,
-    written: u32,
+/// The second that events are counted in.
+#[derive(Debug, Default)]
+struct Window {
+    start: Option<Instant>,
+    sent: u32,
     dropped: u64,
 }
 
 impl Log {
-    pub(crate) fn stderr() -> Self {
-        Self::to(io::stderr())
-    }
-
-    pub(crate) fn to(sink: impl Write + Send + 'static) -> Self {
-        let lines = Lines { sink: Box::new(sink), window: None, written: 0, dropped: 0 };
-        Self(Arc::new(Mutex::new(lines)))
-    }
-
-    /// Writes a line about a frame that is no message.
+    /// Reports a frame that is no message.
     pub(crate) fn refused(&self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
-        let (rule, code) = (invalid.rule.name(), invalid.rule.code());
-        self.frame(offset, bytes, format_args!("refused, {rule}: {invalid} ({code})"));
+        let (rule, code) = (invalid.rule.name(), invalid.rule.code().get());
+        self.send(|| {
+            warn!(target: TARGET, offset, rule, code, frame = %quoted(bytes), "refused: {invalid}");
+        });
     }
 
-    /// Writes a line about a frame, with what the frame begins with.
+    /// Reports something about a frame, with the beginning of the frame.
     pub(crate) fn frame(&self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
-        self.line(format_args!("barewire: frame at byte {offset}: {what}: {}", quoted(bytes)));
+        self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{what}"));
     }
 
-    /// Writes a line about a handler, if its failure has more to say than the answer.
+    /// Reports a handler that failed, if its failure has more to say than the answer.
     pub(crate) fn failed(&self, method: &str, failure: &Failure) {
         if let Some(what) = failure.log() {
-            let (method, what) = (quoted(method.as_bytes()), quoted(what.as_bytes()));
-            self.line(format_args!("barewire: handler of {method} failed: {what}"));
+            self.send(|| {
+                let (method, error) = (quoted(method.as_bytes()), quoted(what.as_bytes()));
+                error!(target: TARGET, %method, %error, "handler failed");
+            });
         }
     }
 
-    /// Writes a line.
-    pub(crate) fn line(&self, line: fmt::Arguments<'_>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).line(line);
+    /// Reports something about a connection or a client. Text of a peer in it must be [`quoted`].
+    pub(crate) fn report(&self, what: impl fmt::Display) {
+        self.send(|| warn!(target: TARGET, "{what}"));
     }
-}
 
-impl Lines {
-    fn line(&mut self, line: fmt::Arguments<'_>) {
-        let now = Instant::now();
-        if self.window.is_none_or(|start| now.duration_since(start) >= WINDOW) {
-            self.catch_up();
-            self.window = Some(now);
-        }
-        if self.written == MOST {
-            self.dropped += 1;
+    /// Sends an event, unless there have been too many in this second.
+    fn send(&self, event: impl FnOnce()) {
+        // Nothing is escaped, and no clock is asked, where no subscriber listens.
+        if !event_enabled!(target: TARGET, Level::ERROR) {
             return;
         }
-        self.written += 1;
-        self.write(line);
-    }
-
-    /// Says how much was left out, and starts counting anew.
-    fn catch_up(&mut self) {
-        self.written = 0;
-        match std::mem::take(&mut self.dropped) {
-            0 => {}
-            dropped => self.write(format_args!("barewire: {dropped} more like these were not logged")),
+        // Not while the window is locked: a subscriber may take its time.
+        let (may_send, dropped) = self.window().count(Instant::now());
+        tell_dropped(dropped);
+        if may_send {
+            // A subscriber that panics is no reason to stop.
+            let _ = Failure::catch(event);
         }
     }
 
-    /// A log that cannot be written to is no reason to stop, nor is one that panics.
-    fn write(&mut self, line: fmt::Arguments<'_>) {
-        let line = format!("{line}\n");
-        let _ = Failure::catch(|| self.sink.write_all(line.as_bytes()));
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a peer or a handler wrote, for a line of the log: escaped, and only the beginning of it.
+impl Window {
+    /// Counts one more event: whether it may be sent, and how many before it were not, if that is to be told now.
+    fn count(&mut self, now: Instant) -> (bool, u64) {
+        let mut dropped = 0;
+        if self.start.is_none_or(|start| now.duration_since(start) >= WINDOW) {
+            dropped = std::mem::take(&mut self.dropped);
+            (self.start, self.sent) = (Some(now), 0);
+        }
+        let may_send = self.sent < EVENTS_PER_WINDOW;
+        if may_send {
+            self.sent += 1;
+        } else {
+            self.dropped += 1;
+        }
+        (may_send, dropped)
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        tell_dropped(self.dropped);
+    }
+}
+
+/// Reports how many events were not sent.
+fn tell_dropped(dropped: u64) {
+    if dropped > 0 {
+        let _ =
+            Failure::catch(|| warn!(target: TARGET, dropped, "{dropped} more like these were not logged"));
+    }
+}
+
+/// The beginning of what a peer or a handler wrote, escaped, for the log and for error messages.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let more = if bytes.len() > QUOTED { "…" } else { "" };
     format!("{}{more}", escape(&bytes[..bytes.len().min(QUOTED)]))
 }
 
-impl Drop for Lines {
-    fn drop(&mut self) {
-        self.catch_up();
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
-    }
-}
+/// What a subscriber can tell these events from others by.
+const TARGET: &str = "barewire";
 
 /// How much of a frame is quoted: enough to recognise it, little enough for one line of a terminal or two.
 const QUOTED: usize = 80;
 
-/// At most this many lines in a window. A peer that sends rubbish at full speed must not fill the disk.
-const MOST: u32 = 100;
+/// A peer that sends rubbish at full speed must not fill the disk.
+const EVENTS_PER_WINDOW: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(1);

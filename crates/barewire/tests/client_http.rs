@@ -20,7 +20,6 @@ mod sessions;
 #[path = "client_http/tools.rs"]
 mod tools;
 
-use std::io;
 use std::time::Duration;
 
 use barewire::Client;
@@ -29,7 +28,7 @@ use log::Log;
 
 /// A client to be built, with nothing on stderr.
 fn quiet() -> Builder {
-    Client::builder("tester", "0.1").log_to(io::sink())
+    Client::builder("tester", "0.1")
 }
 
 /// Longer than anything here takes.

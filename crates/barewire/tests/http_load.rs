@@ -56,7 +56,7 @@ struct Served {
 impl Served {
     async fn start(server: Server, limits: HttpLimits) -> Self {
         let handle = server.handle();
-        let http = server.http().limits(limits).log_to(io::sink());
+        let http = server.http().limits(limits);
         let listener = http.bind("127.0.0.1:0").await.expect("a port");
         let (addr, stop) = (listener.local_addr().expect("it listens"), listener.stop_handle());
         Self { addr, handle, stop, running: tokio::spawn(listener.run()) }

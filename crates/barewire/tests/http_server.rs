@@ -120,7 +120,7 @@ struct Site {
 
 impl Site {
     async fn of(http: Http) -> Self {
-        let listener = http.log_to(std::io::sink()).bind("127.0.0.1:0").await.expect("bound");
+        let listener = http.bind("127.0.0.1:0").await.expect("bound");
         let (addr, url, stop) =
             (listener.local_addr().expect("bound"), listener.url(), listener.stop_handle());
         Self { url, addr, stop, running: tokio::spawn(listener.run()) }

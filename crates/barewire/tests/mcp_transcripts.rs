@@ -49,7 +49,7 @@ impl Talk {
             Place::Memory(room) => {
                 let (here, there) = memory(room);
                 let connection = fixture::server(&arguments).connection(there);
-                let served = tokio::spawn(connection.log_to(std::io::sink()).run());
+                let served = tokio::spawn(connection.run());
                 let end = async { served.await.expect("no panic").expect("a clean end") };
                 Self::over(place, here, end)
             }

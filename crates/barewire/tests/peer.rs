@@ -11,7 +11,6 @@ mod flow;
 mod handlers;
 mod log;
 
-use std::io;
 use std::time::Duration;
 
 use barewire::peer::{Connection, Methods, Peer};
@@ -27,13 +26,13 @@ fn seconds(n: u64) -> Duration {
 /// A peer whose other side is written by hand.
 fn by_hand(methods: Methods) -> (Peer, Memory) {
     let (here, there) = memory(1 << 20);
-    (Connection::new(here).methods(methods).log_to(io::sink()).spawn(), there)
+    (Connection::new(here).methods(methods).spawn(), there)
 }
 
 /// A connection of two peers.
 fn pair(here: Methods, there: Methods) -> (Peer, Peer) {
     let (a, b) = memory(4096);
-    let quiet = |end, methods| Connection::new(end).methods(methods).log_to(io::sink()).spawn();
+    let quiet = |end, methods| Connection::new(end).methods(methods).spawn();
     (quiet(a, here), quiet(b, there))
 }
 

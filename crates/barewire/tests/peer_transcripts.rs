@@ -211,7 +211,7 @@ fn methods(name: &str) -> Methods {
 
 async fn serve(transport: impl Transport, name: &str) {
     let connection = Connection::new(transport).methods(methods(name)).limits(scene::limits());
-    connection.log_to(std::io::sink()).run().await.expect("a clean end");
+    connection.run().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! The blocking loop: the transcripts of `testdata/serve` (`>` goes in, `<` must come out), and what bytes cannot show.
 
+mod log;
+
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use barewire::blocking::{Conn, Failure, IncomingCall, pipe};
 use barewire::{Code, ErrorObject};
 use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
+use log::Log;
 use serde_json::{Value, json};
 
 /// The methods of JSON-RPC 2.0, section 7, and one for every way to fail.
@@ -114,11 +117,7 @@ fn transcripts() {
 
 fn serve(input: &[u8], piece: usize) -> Vec<u8> {
     let mut output = Vec::new();
-    Conn::new(Pieces(input, piece), &mut output)
-        .max_frame(2000)
-        .log_to(io::sink())
-        .serve(handle)
-        .expect("memory does not fail");
+    Conn::new(Pieces(input, piece), &mut output).max_frame(2000).serve(handle).expect("memory does not fail");
     output
 }
 
@@ -151,37 +150,61 @@ fn answers_go_out_together_and_notifications_at_once() {
 
 #[test]
 fn every_bad_line_is_logged_once_and_escaped() {
-    let log = Writes::default();
+    let log = Log::default();
     let input = b"\x1b[31mred\n{\"jsonrpc\":\"2.0\",\"method\":7}\n\nnonsense\n";
-    Conn::new(&input[..], io::sink()).log_to(log.clone()).serve(handle).expect("memory");
-    let log = log.0.lock().expect("no panic").concat();
+    Conn::new(&input[..], io::sink()).serve(handle).expect("memory");
+    let log = log.text();
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 3, "{log}");
-    assert!(lines[0].contains("frame at byte 0") && lines[0].contains("\\x1b[31mred"), "{log}");
-    assert!(lines[1].contains("frame at byte 9") && lines[1].contains("-32600"), "{log}");
+    assert!(lines[0].contains("offset=0 ") && lines[0].contains("\\x1b[31mred"), "{log}");
+    assert!(lines[1].contains("offset=9 ") && lines[1].contains("-32600"), "{log}");
     assert!(lines[2].contains("nonsense") && lines[2].contains("-32700"), "{log}");
 }
 
 #[test]
 fn a_flood_of_bad_lines_does_not_flood_the_log() {
-    let log = Writes::default();
+    let log = Log::default();
     let input = "nonsense\n".repeat(10_000);
     let mut output = Vec::new();
-    Conn::new(input.as_bytes(), &mut output).log_to(log.clone()).serve(handle).expect("memory");
+    Conn::new(input.as_bytes(), &mut output).serve(handle).expect("memory");
     assert_eq!(output.split(|b| *b == b'\n').count() - 1, 10_000, "every one is answered");
-    let log = log.0.lock().expect("no panic").concat();
+    let log = log.text();
     assert!(log.lines().count() < 2000, "{}", log.lines().count());
     assert!(log.contains("more like these were not logged"));
+}
+
+#[test]
+fn a_subscriber_that_panics_does_not_reach_the_connection() {
+    struct Panics;
+    impl tracing::Subscriber for Panics {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+        fn event(&self, _: &tracing::Event<'_>) {
+            panic!("the disk is full");
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+    let _guard = tracing::subscriber::set_default(Panics);
+    let mut output = Vec::new();
+    Conn::new(&b"nonsense\nmore\n"[..], &mut output).serve(handle).expect("memory");
+    assert_eq!(output.split(|b| *b == b'\n').count() - 1, 2, "both are answered");
 }
 
 #[test]
 fn a_batch_is_bounded_in_what_it_costs() {
     type Batchy<'a> = Conn<&'a [u8], &'a mut Vec<u8>>;
     fn serve(set: for<'a> fn(Batchy<'a>) -> Batchy<'a>, input: &str) -> (String, usize) {
-        let (mut output, log) = (Vec::new(), Writes::default());
-        let conn = Conn::new(input.as_bytes(), &mut output).log_to(log.clone());
+        let (mut output, log) = (Vec::new(), Log::default());
+        let conn = Conn::new(input.as_bytes(), &mut output);
         set(conn).serve(handle).expect("memory");
-        let logged = log.0.lock().expect("no panic").len();
+        let logged = log.text().lines().count();
         (String::from_utf8(output).expect("UTF-8"), logged)
     }
     let million = format!("[{}1]", "1,".repeat(999_999));

@@ -1,6 +1,5 @@
 //! What a subscriber of `tracing` sees. A file of its own, because what is seen is remembered for the whole process.
 
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ async fn every_request_is_handled_in_a_span_with_its_id_and_method() {
         },
     );
     let (here, mut raw) = memory(4096);
-    let _peer = Connection::new(here).methods(methods).log_to(io::sink()).spawn();
+    let _peer = Connection::new(here).methods(methods).spawn();
     for (id, method) in [("a", "now"), ("b", "later")] {
         let request = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}"}}"#);
         raw.send_line(&request).await.expect("memory");

@@ -196,9 +196,8 @@ async fn a_user_who_says_no_and_one_who_is_not_there() {
         let client = testkit::connect_with(&server(), declining.revision(revision)).await.expect("connected");
         assert_eq!(text(&client, "greet").await.expect("a result"), "failed: the user declined to answer");
 
-        let failing = Client::builder("t", "1")
-            .log_to(std::io::sink())
-            .on_elicit(|_| async { Err(Failure::internal("Screen", "it is gone")) });
+        let failing =
+            Client::builder("t", "1").on_elicit(|_| async { Err(Failure::internal("Screen", "it is gone")) });
         let client = testkit::connect_with(&server(), failing.revision(revision)).await.expect("connected");
         assert!(text(&client, "greet").await.expect("a result").starts_with("failed: "));
 

@@ -262,8 +262,6 @@ impl Lane {
 /// A client that can be asked nothing.
 fn client(args: &Args, reach: &Reach) -> Builder {
     let builder = Client::builder("barewire", env!("CARGO_PKG_VERSION")).timeout(args.timeout);
-    // What it would say about the wire, a load says in numbers.
-    let builder = builder.log_to(std::io::sink());
     match reach.revision {
         Some(revision) => builder.revision(revision),
         None => builder,

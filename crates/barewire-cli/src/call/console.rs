@@ -88,11 +88,6 @@ impl Console {
         })
     }
 
-    /// Where a log goes.
-    pub(super) fn log(self: &Arc<Self>) -> impl Write + Send + use<> {
-        Log { console: Arc::clone(self), line: Vec::new() }
-    }
-
     fn draw(&self, state: &mut State, bytes: &mut Vec<u8>) {
         if !self.is_terminal || state.held || state.status.is_empty() {
             return;
@@ -128,26 +123,5 @@ pub(super) struct Held(Arc<Console>);
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.state().held = false;
-    }
-}
-
-struct Log {
-    console: Arc<Console>,
-    line: Vec<u8>,
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.extend_from_slice(bytes);
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
-            let rest = self.line.split_off(end + 1);
-            let line = std::mem::replace(&mut self.line, rest);
-            self.console.say(&line[..end]);
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

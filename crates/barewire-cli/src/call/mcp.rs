@@ -24,7 +24,7 @@ use crate::ask::request::{self, Ask, Request};
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, log};
 
 /// What came of it.
 pub(super) enum Answer {
@@ -91,9 +91,11 @@ pub(super) async fn call(
     let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
     let began = Instant::now();
     let console = Console::stderr();
+    let log = Arc::clone(&console);
+    log::start(move |line| log.say(line));
     let Wishes { ask, answers, roots, meta } = wishes;
     let elicitor = Elicitor::new(Arc::clone(&console), answers);
-    let builder = client(args, &console, &elicitor, roots);
+    let builder = client(args, &elicitor, roots);
     let client = match signals.or(target.connect(args, builder, &console)).await {
         Ok(client) => client,
         Err(missed) => return show::print(output, args, Err(missed), began.elapsed(), None),
@@ -140,12 +142,11 @@ fn is_listen(ask: &Ask) -> bool {
 }
 
 /// What the server may ask of us, and how long we wait.
-fn client(args: &Args, console: &Arc<Console>, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
+fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
     let info = Implementation::new("barewire", env!("CARGO_PKG_VERSION")).title("barewire call");
     let (forms, pages) = (Arc::clone(elicitor), Arc::clone(elicitor));
     let mut builder = Client::builder("barewire", env!("CARGO_PKG_VERSION"))
         .info(info)
-        .log_to(console.log())
         .on_elicit(move |form| {
             let elicitor = Arc::clone(&forms);
             async move { Ok(elicitor.form(form).await) }

@@ -15,9 +15,9 @@ use barewire::transport::{Child, Transport, tcp, unix};
 
 use super::console::Console;
 use super::{Args, talk};
-use crate::Failure;
 use crate::ask::missed::Missed;
 use crate::output::shown;
+use crate::{Failure, log};
 
 /// Whom to ask.
 pub(super) enum Target<'a> {
@@ -117,6 +117,7 @@ impl Target<'_> {
 }
 
 fn connection(transport: impl Transport, args: &Args) -> Peer {
+    log::start_on_stderr();
     Connection::new(transport).methods(talk::methods(args.quiet)).spawn()
 }
 

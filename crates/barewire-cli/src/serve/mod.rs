@@ -6,7 +6,7 @@ mod server;
 use barewire_proto::mcp::Revision;
 use tokio::runtime::Builder;
 
-use crate::{Exit, Failure};
+use crate::{Exit, Failure, log};
 
 /// Serve a small MCP server on stdin and stdout, or over HTTP, to try clients against.
 ///
@@ -40,6 +40,7 @@ const NOTES: &str = r#"In a host's configuration:
 Exit codes: 0 the client has finished, 2 the connection broke or nothing could be served."#;
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    log::start_on_stderr();
     let mut server = server::server();
     if !args.revision.is_empty() {
         server = server.revisions(args.revision.iter().copied());

@@ -25,6 +25,7 @@ use barewire::Server;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         None => server().serve_stdio().await?,

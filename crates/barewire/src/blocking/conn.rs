@@ -33,11 +33,11 @@ struct Limits {
 }
 
 impl<R: Read, W: Write> Conn<R, W> {
-    /// A connection with the default limits, logging to stderr.
+    /// A connection with the default limits.
     pub fn new(reader: R, writer: W) -> Self {
         let output = Output::new(writer);
         let limits = Limits { depth: DEFAULT_DEPTH, batch: Some(DEFAULT_BATCH) };
-        Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::stderr() }
+        Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::default() }
     }
 
     /// Refuses frames of more than `bytes` instead of the default 64 MiB.
@@ -62,12 +62,6 @@ impl<R: Read, W: Write> Conn<R, W> {
     #[must_use]
     pub fn refuse_batches(self) -> Self {
         Self { limits: Limits { batch: None, ..self.limits }, ..self }
-    }
-
-    /// Logs to `sink` instead of stderr.
-    #[must_use]
-    pub fn log_to(self, sink: impl Write + Send + 'static) -> Self {
-        Self { log: Log::to(sink), ..self }
     }
 
     /// Handles every message until the reader ends, in the order they come.

@@ -1,7 +1,6 @@
 //! What a client is made with: who it is, what it can be asked, how long it waits.
 
 use std::future::Future;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::answers::{Answers, handler, object};
 use super::era::Opening;
 #[cfg(feature = "http")]
 use super::http::{Endpoint, fetch::Fetch};
-use super::link::{Sink, Source};
+use super::link::Source;
 use super::restart::Restart;
 use super::{Client, ClientError};
 use crate::Failure;
@@ -55,7 +54,6 @@ pub(super) struct Settings {
     pub(super) answers: Arc<Answers>,
     pub(super) opening: Opening,
     pub(super) limits: ConnectionLimits,
-    pub(super) log: Sink,
     pub(super) restart: Option<Restart>,
     pub(super) probe_timeout: Duration,
     pub(super) timeout: Option<Duration>,
@@ -69,7 +67,6 @@ impl Builder {
             answers: Arc::default(),
             opening: Opening::Unknown,
             limits: ConnectionLimits::default(),
-            log: Sink::new(io::stderr()),
             restart: None,
             probe_timeout: PROBE_TIMEOUT,
             timeout: Some(TIMEOUT),
@@ -179,12 +176,6 @@ impl Builder {
     /// Holds itself to these limits.
     pub fn limits(mut self, limits: ConnectionLimits) -> Self {
         self.settings.limits = limits;
-        self
-    }
-
-    /// Logs to `sink` instead of stderr: what the server sends that is no message or should not be sent, and what fails.
-    pub fn log_to(mut self, sink: impl Write + Send + 'static) -> Self {
-        self.settings.log = Sink::new(sink);
         self
     }
 

@@ -1,7 +1,6 @@
 //! A transport, or a program to start -> a connection with its handshake done; and another one when that has ended.
 
 use std::future::Future;
-use std::io::{self, Write};
 use std::pin::Pin;
 #[cfg(feature = "http")]
 use std::sync::Weak;
@@ -105,7 +104,7 @@ pub(super) struct Connected {
 pub(super) struct Setup {
     serving: Serving,
     limits: ConnectionLimits,
-    log: Sink,
+    log: Log,
 }
 
 impl Source {
@@ -163,7 +162,7 @@ impl Setup {
             .conventions(Conventions::MCP)
             // Errors in a server's stdin for the banner it printed would be wrong.
             .answer_unreadable(false)
-            .log_to(self.log)
+            .log(self.log)
             .open();
         // How it ended is told to all who wait for something.
         let running = Box::pin(async move { drop(running.await) });
@@ -177,12 +176,12 @@ impl Setup {
 
     #[cfg(feature = "http")]
     fn carry(self, fetch: Fetch) -> Connected {
-        let (agreed, log) = (Arc::clone(&self.serving.agreed), Log::to(self.log));
-        let mut settings = Settings::new(Box::new(self.serving), log.clone());
+        let agreed = Arc::clone(&self.serving.agreed);
+        let mut settings = Settings::new(Box::new(self.serving), self.log.clone());
         settings.limits = self.limits;
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(false);
-        let (carrier, running) = Carrier::open(fetch, settings, agreed, log);
+        let (carrier, running) = Carrier::open(fetch, settings, agreed, self.log);
         Connected { peer: carrier.peer(), running: Box::pin(running), carrier: Some(carrier) }
     }
 }
@@ -236,7 +235,7 @@ impl Shared {
             hub: Arc::clone(&self.hub),
             watch: Arc::clone(&watch),
         };
-        let setup = Setup { serving, limits: self.settings.limits.clone(), log: self.settings.log.clone() };
+        let setup = Setup { serving, limits: self.settings.limits.clone(), log: self.log.clone() };
         let connected = self.source.connect(setup)?;
         let (peer, running) = (connected.peer, connected.running);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
@@ -355,25 +354,5 @@ enum Failed {
 impl From<ClientError> for Failed {
     fn from(error: ClientError) -> Self {
         Self::For(error)
-    }
-}
-
-/// Where all connections of a client log to.
-#[derive(Clone)]
-pub(super) struct Sink(Arc<Mutex<dyn Write + Send>>);
-
-impl Sink {
-    pub(super) fn new(sink: impl Write + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(sink)))
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
     }
 }

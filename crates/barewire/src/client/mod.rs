@@ -124,7 +124,7 @@ impl Client {
     async fn connect(settings: Settings, source: Source) -> Result<Self, ClientError> {
         let opening = settings.opening;
         let shared = Arc::new(Shared {
-            log: Log::to(settings.log.clone()),
+            log: Log::default(),
             settings,
             source,
             hub: Hub::new(),
@@ -224,7 +224,7 @@ impl Shared {
 
     /// Puts something into the log.
     fn report(&self, what: fmt::Arguments<'_>) {
-        self.log.line(format_args!("barewire: {what}"));
+        self.log.report(what);
     }
 
     /// Puts a closure's failure into the log.

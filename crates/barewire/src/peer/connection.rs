@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -55,10 +54,10 @@ impl Settings {
 }
 
 impl<T: Transport> Connection<T> {
-    /// A connection without methods, with the default limits, logging to stderr.
+    /// A connection without methods, with the default limits.
     pub fn new(transport: T) -> Self {
         let service = Box::new(Methods::new().finish());
-        Self { transport, settings: Settings::new(service, Log::stderr()) }
+        Self { transport, settings: Settings::new(service, Log::default()) }
     }
 
     /// Answers requests and takes notifications with these.
@@ -104,15 +103,7 @@ impl<T: Transport> Connection<T> {
         self
     }
 
-    /// Logs to `sink` instead of stderr: what is refused, and what fails.
-    #[must_use]
-    pub fn log_to(mut self, sink: impl Write + Send + 'static) -> Self {
-        self.settings.log = Log::to(sink);
-        self
-    }
-
-    /// The same, to where others log.
-    #[cfg(feature = "http")]
+    /// Logs with others, who count together.
     pub(crate) fn log(mut self, log: Log) -> Self {
         self.settings.log = log;
         self

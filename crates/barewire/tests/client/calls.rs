@@ -236,7 +236,7 @@ async fn an_error_is_told_by_whose_fault_it_is() {
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
     let log = Log::default();
-    let (_client, mut script) = modern(quiet().log_to(log.clone()), TOOLS()).await;
+    let (_client, mut script) = modern(quiet(), TOOLS()).await;
     script.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     script.say(json!({"jsonrpc": "2.0", "id": 2, "method": "elicitation/create", "params": {}})).await;
     // Neither is what cannot be read, an array, or what is no valid request.

@@ -81,7 +81,7 @@ async fn silence_is_waited_for_two_seconds_and_a_late_answer_changes_nothing() {
         script.answer(&asked, initialized("2025-11-25", json!({"tools": {}}))).await;
         script.expect("notifications/initialized").await;
     };
-    let (client, ()) = tokio::join!(quiet().log_to(log.clone()).over(here), server);
+    let (client, ()) = tokio::join!(quiet().over(here), server);
     let client = client.expect("connected");
     assert_eq!(client.era(), Era::Legacy);
     assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
@@ -222,7 +222,7 @@ async fn an_initialize_without_an_answer_is_not_cancelled() {
         assert_eq!(script.0.recv_line().await.expect("memory"), None, "nothing but the end");
     };
     let log = Log::default();
-    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).log_to(log.clone()).over(here), server);
+    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).over(here), server);
     let error = client.expect_err("no answer");
     assert!(error.to_string().contains("no answer to initialize within 5s"), "{error}");
     // The banner was reported, and not answered.

@@ -268,7 +268,6 @@ async fn what_breaks_the_rules_is_the_servers_fault() {
 async fn a_closure_that_fails_is_a_user_who_went_away_or_the_end_of_the_call() {
     let log = Log::default();
     let builder = quiet()
-        .log_to(log.clone())
         .on_elicit(|form| async move {
             assert_ne!(form.message, "panic", "a panic");
             Err(Failure::internal("Terminal", "the screen is gone"))

@@ -21,7 +21,7 @@ pub(super) fn apart() -> (Memory, Script) {
 
 /// A client to be built, with nothing on stderr.
 pub(super) fn quiet() -> Builder {
-    Client::builder("tester", "0.1").log_to(std::io::sink())
+    Client::builder("tester", "0.1")
 }
 
 /// A client that is connected to a modern server with these capabilities.

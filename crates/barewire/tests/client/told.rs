@@ -65,7 +65,7 @@ async fn a_reader_that_falls_behind_is_told_by_how_much() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_handed_on_and_reported() {
     let log = Log::default();
-    let (client, mut script) = legacy(quiet().log_to(log.clone()), Revision::V2025_11_25, json!({})).await;
+    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
     let mut told = client.notifications();
     script.tell("notifications/message", json!({"level": "loud", "data": 1})).await;
     match told.next().await {

@@ -47,7 +47,7 @@ async fn a_challenge_is_answered_once_for_each_request() {
         assert_eq!(asked.header("authorization"), Some("Bearer hunter2"));
         asked.result(discovered()).await;
     };
-    let builder = quiet().log_to(log.clone());
+    let builder = quiet();
     let (client, ()) = soon(async { tokio::join!(builder.http(endpoint), server) }).await;
     let client = client.expect("connected");
     assert_eq!(asked.load(Ordering::SeqCst), 1);

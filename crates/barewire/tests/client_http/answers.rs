@@ -10,7 +10,7 @@ use barewire::peer::ConnectionLimits;
 use serde_json::json;
 
 use super::script::{JSON, Script, answer};
-use super::{Log, quiet, soon};
+use super::{quiet, soon};
 
 fn contents() -> serde_json::Value {
     json!({"resultType": "complete", "contents": []})
@@ -153,9 +153,8 @@ async fn connections_that_break_are_not_taken_for_answers() {
 async fn what_is_longer_than_the_limit_is_not_kept() {
     let mut limits = ConnectionLimits::default();
     limits.frame = 4096;
-    let log = Log::default();
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet().limits(limits).log_to(log.clone())).await;
+    let client = script.modern_client(quiet().limits(limits)).await;
     let long = "x".repeat(10_000);
     let server = async {
         script.post("resources/read").await.result(json!({"contents": [], "long": long})).await;

@@ -59,7 +59,7 @@ async fn up(server: &Server) -> Up {
 }
 
 async fn up_with(server: &Server, limits: HttpLimits, addr: &str) -> Up {
-    let http = server.http().limits(limits).log_to(std::io::sink());
+    let http = server.http().limits(limits);
     let listener = http.bind(addr).await.expect("bound");
     let (url, stop) = (listener.url(), listener.stop_handle());
     Up { url, stop, running: tokio::spawn(listener.run()) }

@@ -80,7 +80,7 @@ async fn a_tool_that_is_not_known_is_looked_up_first() {
 async fn a_list_that_passes_by_is_learned_from_and_bad_tools_are_taken_out_of_it() {
     let log = Log::default();
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet().log_to(log.clone())).await;
+    let client = script.modern_client(quiet()).await;
     let bad = [
         tool("empty", json!("")),
         tool("number", json!(7)),
@@ -135,7 +135,7 @@ async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
 async fn a_tool_that_is_not_listed_is_called_all_the_same_and_not_looked_for_twice() {
     let log = Log::default();
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet().log_to(log.clone())).await;
+    let client = script.modern_client(quiet()).await;
     let server = async {
         script.post("tools/list").await.error("400 Bad Request", -32603, Value::Null).await;
         for _ in 0..2 {

@@ -30,7 +30,7 @@ async fn exchange(bytes: usize) {
         r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
     let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).spawn().expect("sh");
     let pid = process.pid();
-    let peer = Connection::new(process).log_to(io::sink()).spawn();
+    let peer = Connection::new(process).spawn();
     let call = |n: u64| {
         let call = peer.call::<(u64,)>("ask", [n]).into_future();
         async move { (n, call.await) }
@@ -85,7 +85,7 @@ async fn a_child_killed_under_load_fails_what_is_not_answered() {
     for after in (0..100).step_by(5) {
         let process = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
         let pid = process.pid();
-        let peer = Connection::new(process).log_to(io::sink()).spawn();
+        let peer = Connection::new(process).spawn();
         let mut calls = tokio::task::JoinSet::new();
         let text = "x".repeat(10_000);
         for n in 0..100 {
@@ -124,7 +124,7 @@ async fn settles(before: usize) {
 }
 
 fn quiet(child: &Child) -> Peer {
-    Connection::new(child.spawn().expect("it starts")).log_to(io::sink()).spawn()
+    Connection::new(child.spawn().expect("it starts")).spawn()
 }
 
 #[test]
@@ -204,7 +204,7 @@ pub(super) fn hold_children() {
         let echo = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
         let deaf = sh("trap '' TERM; echo; while :; do sleep 1; done", &[]).spawn().expect("sh");
         let pids = format!("{} {}\n", echo.pid(), deaf.pid());
-        let (echo, deaf) = (Connection::new(echo).spawn(), Connection::new(deaf).log_to(io::sink()).spawn());
+        let (echo, deaf) = (Connection::new(echo).spawn(), Connection::new(deaf).spawn());
         echo.call::<Raw>("hello", ()).await.expect("answered");
         io::stdout().write_all(pids.as_bytes()).expect("the test reads");
         let _ = deaf.call::<Raw>("ask", ()).no_timeout().await;

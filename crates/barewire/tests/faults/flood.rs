@@ -104,7 +104,7 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         let child = child.grace(Duration::from_millis(200)).spawn().expect("sh");
         let mut limits = ConnectionLimits::default();
         limits.write_timeout = Some(Duration::from_secs(2));
-        let peer = Connection::new(child).methods(echo()).limits(limits).log_to(io::sink()).spawn();
+        let peer = Connection::new(child).methods(echo()).limits(limits).spawn();
         let began = Instant::now();
         let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
         let CallError::Closed(closed) = error else { panic!("{error}") };

@@ -141,7 +141,7 @@ fn sh(script: &str) -> Child {
 async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended() {
     let process = sh("read line; exec 1>&-; while :; do sleep 1; done").spawn().expect("sh");
     let pid = process.pid();
-    let peer = Connection::new(process).log_to(io::sink()).spawn();
+    let peer = Connection::new(process).spawn();
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
     assert!(
@@ -160,7 +160,7 @@ async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_i
     let process = sh(script).spawn().expect("sh");
     let pid = process.pid();
     let connection = Connection::new(process).methods(echo()).grace(Duration::from_millis(500));
-    let peer = connection.log_to(io::sink()).spawn();
+    let peer = connection.spawn();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
@@ -205,7 +205,7 @@ async fn a_child_can_write_until_it_ends() {
         n=0; while [ $n -lt 3000 ]; do printf '{"jsonrpc":"2.0","method":"bye","params":[%d]}\n' $n || exit 9; n=$((n+1)); done
         exit 4"#;
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard());
-    let peer = Connection::new(child.spawn().expect("sh")).log_to(io::sink()).spawn();
+    let peer = Connection::new(child.spawn().expect("sh")).spawn();
     assert_eq!(soon("the answer", peer.call::<u8>("m", ()).into_future()).await.expect("answered"), 1);
     let closed = soon("the end", peer.shutdown()).await;
     let exit = closed.exit().expect("it was ours");

@@ -52,7 +52,7 @@ fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
 }
 
 async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> ConnectionEnd {
-    let connection = Connection::new(transport).methods(counting(ran)).log_to(io::sink());
+    let connection = Connection::new(transport).methods(counting(ran));
     soon("the end", connection.run()).await.expect_err("it is no peer")
 }
 

@@ -157,7 +157,7 @@ fn fifty_invalid_frames_among_fifty_calls_over_stdio() {
 
 async fn serve(transport: impl Transport, client: impl FnOnce() + Send + 'static) {
     let connection = Connection::new(transport).methods(yielding()).limits(limits());
-    let running = tokio::spawn(connection.log_to(std::io::sink()).run());
+    let running = tokio::spawn(connection.run());
     soon("the exchange", tokio::task::spawn_blocking(client)).await.expect("no panic");
     soon("the end", running).await.expect("no panic").expect("a clean end");
 }

@@ -1,6 +1,5 @@
 //! Nobody is forgotten: whatever can be done is done without waiting for something else to happen.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -58,7 +57,7 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
         seen
     });
     // Not on a worker: what it starts is then left to them.
-    let running = Connection::new(here).methods(methods).log_to(io::sink()).run();
+    let running = Connection::new(here).methods(methods).run();
     runtime.block_on(running).expect("a clean end");
     assert_eq!(runtime.block_on(both).expect("no panic"), 2, "the second is forgotten");
 }
@@ -88,7 +87,6 @@ fn every_call_ends_whatever_the_others_do() {
                         .methods(methods)
                         .limits(limits.clone())
                         .grace(GRACE)
-                        .log_to(io::sink())
                         .spawn()
                 };
                 let (one, other) = (connect(one), connect(other));
@@ -216,7 +214,7 @@ async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_
     let mut limits = ConnectionLimits::default();
     limits.output = 200;
     let connection = Connection::new((reader, writer)).limits(limits).grace(Duration::from_secs(30));
-    let peer = connection.log_to(io::sink()).spawn();
+    let peer = connection.spawn();
     let call = tokio::spawn(peer.call::<i64>("ask", ()).into_future());
     let mut asked = [0; 39];
     taken.read_exact(&mut asked).await.expect("it asks");
@@ -236,7 +234,7 @@ async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_
 async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
     let script = "exec 0<&-; sleep 0.4; kill -9 $$";
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).spawn().expect("sh");
-    let peer = Connection::new(child).log_to(io::sink()).spawn();
+    let peer = Connection::new(child).spawn();
     tokio::time::sleep(Duration::from_millis(150)).await;
     for _ in 0..5 {
         let peer = peer.clone();

@@ -1,24 +1,65 @@
-//! What a connection or a client logs, to be looked at.
+//! What the library logs while a test runs on its thread, to be looked at.
 
-use std::io::{self, Write};
+use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 
-#[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
 
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
+/// The events on this thread from now on: handlers and connections of a test run on the same one.
+pub(super) struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    _guard: DefaultGuard,
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+impl Default for Log {
+    fn default() -> Self {
+        let lines = Arc::default();
+        Self { _guard: tracing::subscriber::set_default(Events(Arc::clone(&lines))), lines }
     }
 }
 
 impl Log {
+    /// A line for each event: its message, and its fields.
     pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
+        self.lines.lock().expect("no panic").iter().fold(String::new(), |text, line| text + line + "\n")
+    }
+}
+
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Events {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target() == "barewire"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().expect("no panic").push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let line = &mut self.0;
+        match field.name() {
+            "message" => write!(line, "{value:?} "),
+            name => write!(line, "{name}={value:?} "),
+        }
+        .expect("a String takes everything");
     }
 }

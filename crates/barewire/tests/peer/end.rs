@@ -1,7 +1,6 @@
 //! The end: of the stream, of a peer, of the driver; and what the log says.
 
 use std::future::pending;
-use std::io::{self};
 use std::time::Duration;
 
 use super::{Log, by_hand, line, say, seconds};
@@ -19,7 +18,7 @@ async fn at_the_end_of_the_stream_what_is_in_flight_has_a_grace() {
     });
     let (here, mut raw) = memory(4096);
     let began = Instant::now();
-    let running = tokio::spawn(Connection::new(here).methods(methods).log_to(io::sink()).run());
+    let running = tokio::spawn(Connection::new(here).methods(methods).run());
     for time in [1, 60] {
         say(&mut raw, json!({"jsonrpc":"2.0","id":time,"method":"work","params":[time]})).await;
     }
@@ -126,7 +125,7 @@ async fn a_call_that_gets_no_answer_is_told_what_came_instead() {
 async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_opened_the_connection() {
     let log = Log::default();
     let (here, mut raw) = memory(4096);
-    let peer = Connection::new(here).answer_unreadable(false).log_to(log.clone()).spawn();
+    let peer = Connection::new(here).answer_unreadable(false).spawn();
     raw.send_line("\u{1b}[31mServer listening").await.expect("memory");
     say(&mut raw, json!({"jsonrpc":"2.0","id":7,"method":7})).await;
     assert_eq!(line(&mut raw).await["id"], 7, "the banner is not answered, the request is");
@@ -169,7 +168,7 @@ async fn the_end_of_the_stream_is_seen_behind_what_cannot_be_taken_yet() {
         let mut limits = ConnectionLimits::default();
         limits.requests = 1;
         let (here, mut raw) = memory(1 << 20);
-        let connection = Connection::new(here).methods(methods).limits(limits).log_to(io::sink());
+        let connection = Connection::new(here).methods(methods).limits(limits);
         let running = tokio::spawn(connection.run());
         for id in 0..=behind {
             say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"forever"})).await;
@@ -197,8 +196,7 @@ async fn what_stood_behind_is_handled_when_there_is_room_also_after_the_end_of_t
     let mut limits = ConnectionLimits::default();
     limits.requests = 2;
     let (here, mut raw) = memory(1 << 20);
-    let running =
-        tokio::spawn(Connection::new(here).methods(methods).limits(limits).log_to(io::sink()).run());
+    let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     for id in 0..50 {
         say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
     }

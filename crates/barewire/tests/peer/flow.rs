@@ -29,7 +29,7 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
     let mut limits = ConnectionLimits::default();
     limits.requests = 4;
     let (here, mut raw) = memory(1 << 20);
-    let peer = Connection::new(here).methods(methods).limits(limits).log_to(io::sink()).spawn();
+    let peer = Connection::new(here).methods(methods).limits(limits).spawn();
     for id in 0..40 {
         say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
     }
@@ -70,7 +70,7 @@ async fn batches_that_wait_hold_no_more_than_requests_may() {
     let mut limits = ConnectionLimits::default();
     limits.request_bytes = 100_000;
     let connection = Connection::new(here).methods(Methods::new().on("slow", slow)).limits(limits);
-    let _peer = connection.log_to(io::sink()).spawn();
+    let _peer = connection.spawn();
     let wrong = json!({"jsonrpc": "1.0", "id": "i".repeat(40_000), "method": "m"});
     for id in 0..10 {
         say(&mut raw, json!([{"jsonrpc":"2.0","id":id,"method":"slow"}, wrong])).await;
@@ -90,7 +90,7 @@ async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
     let mut limits = ConnectionLimits::default();
     limits.requests = 1;
     let methods = Methods::new().on("n", |_: Context, (): ()| pending::<Result<(), Failure>>());
-    let _peer = Connection::new(here).methods(methods).limits(limits).log_to(log.clone()).spawn();
+    let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
     let n = json!({"jsonrpc":"2.0","method":"n"});
     say(&mut raw, json!([n, n, n])).await;
     sleep(seconds(1)).await;
@@ -132,8 +132,8 @@ async fn nobody_waits_for_ever_when_every_handler_waits_for_the_other_side() {
         })
     }
     let (a, b) = memory(16);
-    let a = Connection::new(a).methods(ping_pong()).log_to(io::sink()).spawn();
-    let b = Connection::new(b).methods(ping_pong()).log_to(io::sink()).spawn();
+    let a = Connection::new(a).methods(ping_pong()).spawn();
+    let b = Connection::new(b).methods(ping_pong()).spawn();
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..20 {
         calls.spawn(a.call::<u32>("down", [30]).into_future());
@@ -175,8 +175,7 @@ async fn two_peers_that_flood_each_other_both_get_through() {
     let (a, b) = memory(64);
     let mut limits = ConnectionLimits::default();
     limits.output = 64 * 1024;
-    let connect =
-        |end| Connection::new(end).methods(methods()).limits(limits.clone()).log_to(io::sink()).spawn();
+    let connect = |end| Connection::new(end).methods(methods()).limits(limits.clone()).spawn();
     let (a, b) = (connect(a), connect(b));
     let mut all = tokio::task::JoinSet::new();
     for peer in [&a, &b] {

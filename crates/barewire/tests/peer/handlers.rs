@@ -1,7 +1,6 @@
 //! Handlers: in which order, cancelled, blocking, panicking, wrapped, traced.
 
 use std::future::{Future, pending};
-use std::io::{self};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -160,7 +159,7 @@ async fn a_handler_that_had_to_wait_is_not_blamed_for_it() {
             Ok(())
         })
         .on("quick", |context: Context, (): ()| async move { Ok(context.notify("done", ()).await?) });
-    let _peer = Connection::new(here).methods(methods).log_to(log.clone()).spawn();
+    let _peer = Connection::new(here).methods(methods).spawn();
     say(&mut raw, json!({"jsonrpc":"2.0","method":"slow"})).await;
     say(&mut raw, json!({"jsonrpc":"2.0","method":"quick"})).await;
     assert_eq!(line(&mut raw).await["method"], "done");
@@ -237,8 +236,8 @@ async fn a_panic_anywhere_in_a_handler_costs_one_answer() {
         .on("twice later", |_: Context, (): ()| PanicsTwice { at_once: false })
         .on("traced", |_: Context, (): ()| async { Ok(()) });
     let (here, there) = memory(4096);
-    let _other = Connection::new(there).methods(methods).trace(PanicsWhenTraced).log_to(io::sink()).spawn();
-    let peer = Connection::new(here).log_to(io::sink()).spawn();
+    let _other = Connection::new(there).methods(methods).trace(PanicsWhenTraced).spawn();
+    let peer = Connection::new(here).spawn();
     std::panic::set_hook(Box::new(|_| {}));
     let methods = ["start", "write", "write later", "drop", "payload", "twice", "twice later", "traced"];
     for method in methods.into_iter().chain(["start"]) {

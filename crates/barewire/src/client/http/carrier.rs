@@ -124,7 +124,7 @@ impl Carrier {
     /// one, that is what comes back.
     pub(super) fn skipped(&self, response: &Response, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
-        self.log.line(format_args!("barewire: an event was skipped: {error}: {}", quoted(error.begins())));
+        self.log.report(format_args!("an event was skipped: {error}: {}", quoted(error.begins())));
         if let Shape::Request | Shape::Notification = invalid.shape {
             return None;
         }
@@ -150,9 +150,7 @@ impl Carrier {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };
         // MCP 2025-11-25, basic/transports: "MUST only contain visible ASCII characters".
         if !response.at_home || id.is_empty() || !id.as_bytes().iter().all(u8::is_ascii_graphic) {
-            return self
-                .log
-                .line(format_args!("barewire: the server's session id cannot be sent back and is ignored"));
+            return self.log.report("the server's session id cannot be sent back and is ignored");
         }
         let mut id = id.clone();
         id.set_sensitive(true);

@@ -36,8 +36,7 @@ impl Carrier {
                 Ok(next) => next,
                 Err(why) => {
                     let tool = quoted(tool.as_bytes());
-                    self.log
-                        .line(format_args!("barewire: which headers tool {tool} wants is not known: {why}"));
+                    self.log.report(format_args!("which headers tool {tool} wants is not known: {why}"));
                     break;
                 }
             };

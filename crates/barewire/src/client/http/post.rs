@@ -63,7 +63,7 @@ pub(super) async fn tell(carrier: &Carrier, letter: Letter) {
         Ok(Err(failure)) => failure.to_string(),
         Err(_) => format!("the server did not take it within {TELLING:?}"),
     };
-    carrier.log.line(format_args!("barewire: {} was not taken: {failure}", quoted(&message)));
+    carrier.log.report(format_args!("{} was not taken: {failure}", quoted(&message)));
 }
 
 /// A message that is being sent.

@@ -89,7 +89,7 @@ impl Tools {
                 (Err(bad), name) => {
                     all = false;
                     let (name, bad) = (quoted(name.unwrap_or_default().as_bytes()), bad.to_string());
-                    log.line(format_args!("barewire: tool {name} is left out: {}", quoted(bad.as_bytes())));
+                    log.report(format_args!("tool {name} is left out: {}", quoted(bad.as_bytes())));
                 }
             }
         }
@@ -109,7 +109,7 @@ mod tests {
 
     fn learn(text: &str) -> (Tools, String) {
         let tools = Tools::default();
-        let left = tools.learn(Bytes::copy_from_slice(text.as_bytes()), &Log::to(std::io::sink()));
+        let left = tools.learn(Bytes::copy_from_slice(text.as_bytes()), &Log::default());
         (tools, String::from_utf8(left.to_vec()).expect("UTF-8"))
     }
 

@@ -35,7 +35,7 @@ pub(super) async fn listen(carrier: &Carrier) {
             Err(failure) if failure.is_passing() => place.failed(),
             Err(failure) => {
                 let what = "what the server tells unasked is not heard";
-                return carrier.log.line(format_args!("barewire: {what}: {failure}"));
+                return carrier.log.report(format_args!("{what}: {failure}"));
             }
         }
         sleep(place.pause()).await;

@@ -165,8 +165,8 @@ impl<O: Outlet> Dispatcher<O> {
         let took = self.timing.handler_returned();
         if took > SLOW_HANDLER_WARNING {
             let method = quoted(method.as_bytes());
-            self.log.line(format_args!(
-                "barewire: handler of {method} ran for {} ms without waiting, and everything else waited for it: \
+            self.log.report(format_args!(
+                "handler of {method} ran for {} ms without waiting, and everything else waited for it: \
                  .blocking() gives it a thread",
                 took.as_millis()
             ));

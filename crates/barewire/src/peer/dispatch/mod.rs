@@ -213,7 +213,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Logs something about the connection as a whole.
     pub(super) fn report(&mut self, what: &str) {
-        self.log.line(format_args!("barewire: connection {what}"));
+        self.log.report(format_args!("connection {what}"));
     }
 
     /// Puts one message where it is written from: on the wire, or into the array that it is part of.

@@ -172,7 +172,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed: Option<Server>, _p
         }
         Some(Ok(Ok(None))) => {
             let what = "closed without an answer: it is neither HTTP nor a message";
-            endpoint.log.line(format_args!("barewire: connection {what}"));
+            endpoint.log.report(format_args!("connection {what}"));
         }
         // It ended, or took too long to begin.
         _ => {}

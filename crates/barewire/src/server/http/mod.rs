@@ -39,7 +39,6 @@ mod session;
 mod sniff;
 
 use std::fmt;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -107,7 +106,7 @@ impl Server {
             every_framing: false,
             limits: HttpLimits::default(),
             events: Arc::new(MemoryEvents::default()),
-            log: Log::to(io::stderr()),
+            log: Log::default(),
             trace: None,
         }
     }
@@ -182,12 +181,6 @@ impl Http {
     /// Keeps the events of legacy streams here, instead of in the memory of this process.
     pub fn events(mut self, events: impl EventStore) -> Self {
         self.events = Arc::new(events);
-        self
-    }
-
-    /// Logs to `sink` instead of stderr: what is refused as no message, and what fails.
-    pub fn log_to(mut self, sink: impl Write + Send + 'static) -> Self {
-        self.log = Log::to(sink);
         self
     }
 
