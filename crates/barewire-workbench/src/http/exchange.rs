@@ -8,13 +8,24 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::head::{Body, Kind, response};
 use super::messages::{Messages, Part};
 
-/// What a task has to tell.
+/// A part of a response, as it comes.
 pub enum ExchangeEvent {
-    Head(Vec<u8>, Option<Framing>, u16),
-    /// The body that follows is encoded, in this way.
+    /// The head of the response.
+    Head {
+        /// Its lines as they came.
+        bytes: Vec<u8>,
+        /// The framing of the messages in the body, if there are any that can be read.
+        framing: Option<Framing>,
+        /// Its status code.
+        status: u16,
+    },
+    /// The body that follows cannot be read: it has this `Content-Encoding`.
     Encoded(String),
+    /// A piece of the body.
     Body(Vec<u8>),
+    /// The response is complete.
     End,
+    /// There is no response, or not all of it, for this reason.
     Broken(String),
 }
 
@@ -77,7 +88,8 @@ async fn carry(
                             Body::Encoded(coding) => (None, Some(coding)),
                         };
                         if !is_informational {
-                            let _ = sender.send((number, ExchangeEvent::Head(head, framing, answers.status)));
+                            let (bytes, status) = (head, answers.status);
+                            let _ = sender.send((number, ExchangeEvent::Head { bytes, framing, status }));
                             if let Some(coding) = coding {
                                 let _ = sender.send((number, ExchangeEvent::Encoded(coding)));
                             }
@@ -85,7 +97,7 @@ async fn carry(
                     }
                     Part::Body(bytes) => {
                         length += bytes.len();
-                        if length > MOST_BYTES {
+                        if length > MAX_RESPONSE {
                             return Err("the response is too long".to_owned());
                         }
                         let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
@@ -104,4 +116,4 @@ async fn carry(
 
 const CHUNK: usize = 32 * 1024;
 /// More than any answer that is looked at here.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024 * 1024;

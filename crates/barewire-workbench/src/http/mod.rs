@@ -6,6 +6,7 @@ mod exchange;
 pub mod head;
 pub mod messages;
 mod request;
+pub mod session;
 
 pub use exchange::{ExchangeEvent, exchange};
 pub use head::Kind;

@@ -7,7 +7,7 @@ use barewire::client::http::Dialer;
 use barewire_proto::http::mirror::encode;
 use barewire_proto::http::{HeaderParams, about};
 use barewire_proto::json::{Json, Text};
-use barewire_proto::mcp::{RequestParams, Revision};
+use barewire_proto::mcp::{Era, RequestParams, Revision};
 use barewire_proto::rpc::{self, Message, Parsed};
 use serde_json::Value;
 
@@ -15,21 +15,25 @@ use super::Kind;
 
 /// A request that is to be sent.
 pub struct HttpRequest {
+    /// The HTTP method.
     pub verb: &'static str,
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
+    /// The era of the message in the body.
+    era: Option<Era>,
 }
 
 impl HttpRequest {
-    fn post(body: &[u8]) -> Self {
-        Self { verb: "POST", headers: Vec::new(), body: Some(body.to_vec()) }
+    fn post(body: &[u8], era: Era) -> Self {
+        Self { verb: "POST", headers: Vec::new(), body: Some(body.to_vec()), era: Some(era) }
             .with("content-type", Some("application/json"))
             .with("accept", Some("application/json, text/event-stream"))
     }
 
     /// As a client of a session sends it.
     pub fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
-        let post = Self::post(body);
+        let post = Self::post(body, Era::Legacy);
         if method(body).as_deref() == Some("initialize") {
             return post;
         }
@@ -41,7 +45,7 @@ impl HttpRequest {
     /// What a client of a session wants besides: its stream, or its end.
     pub fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
         let version = revision.filter(|revision| *revision >= Revision::V2025_06_18);
-        Self { verb, headers: Vec::new(), body: None }
+        Self { verb, headers: Vec::new(), body: None, era: None }
             .with("accept", (verb == "GET").then_some("text/event-stream"))
             .with("mcp-session-id", session)
             .with("mcp-protocol-version", version.map(Revision::as_str))
@@ -57,7 +61,7 @@ impl HttpRequest {
             method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
         // What is no version is no header either.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
-        let mut post = Self::post(body)
+        let mut post = Self::post(body, Era::Modern)
             .with("mcp-protocol-version", Some(version.as_deref().unwrap_or(Revision::LATEST.as_str())))
             .with("mcp-method", method.as_deref().map(encode).as_deref())
             .with("mcp-name", name.as_deref().map(encode).as_deref());
@@ -102,6 +106,16 @@ impl HttpRequest {
     /// What an answer to it is read as.
     pub fn kind(&self) -> Kind {
         if self.verb == "POST" { Kind::Message } else { Kind::Other }
+    }
+
+    /// Whether the server's response to it begins a session.
+    pub(super) fn is_initialize(&self) -> bool {
+        let Some(body) = self.body.as_deref().filter(|_| self.era == Some(Era::Legacy)) else { return false };
+        let first = match rpc::parse(body, usize::MAX) {
+            Parsed::Batch(batch) => batch.texts().next().unwrap_or_default(),
+            _ => body,
+        };
+        method(first).as_deref() == Some("initialize")
     }
 
     /// Sets a header, or takes it away.

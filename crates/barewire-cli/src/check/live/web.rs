@@ -299,7 +299,7 @@ impl Web {
         let channel = exchange.channel.clone();
         let mut lines = Vec::new();
         match event {
-            ExchangeEvent::Head(head, framing, status) => {
+            ExchangeEvent::Head { bytes: head, framing, status } => {
                 let mut heads = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
                 for (index, line) in heads.by_ref().filter(|line| !line.is_empty()).enumerate() {
                     self.tape.event(&channel, Note::Head(Stream::ToClient, line.to_vec()));

@@ -1,204 +1,165 @@
-//! Messages of a client -> exchanges over HTTP in their order, with the session and the version that this server gives; and what comes in
-//! them -> messages for the player.
+//! Messages of a client -> exchanges over HTTP in their order, with the session and the version that this server gives; and what comes
+//! in them -> messages for the player.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use barewire::client::http::Dialer;
 use barewire_proto::frame::{Body, Codec, Frame, FrameError, Sse};
-use barewire_proto::mcp::Revision;
+use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::rpc::Id;
 use barewire_proto::transcript::Framing;
-use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use super::http::Site;
-use crate::http::{ExchangeEvent, HttpRequest, ToolHeaders, exchange, is_modern};
+use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient};
+use crate::http::{ExchangeEvent, is_modern};
 use crate::replay::message::{Kind, Said};
 use crate::replay::player::Player;
 use crate::text::shown;
 
-/// One client of a server.
-pub(super) struct Line {
-    site: Site,
-    sender: UnboundedSender<(u64, ExchangeEvent)>,
-    receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
+/// One client of a server, and its exchanges in flight.
+pub(super) struct Exchanges {
+    client: SessionClient,
     open: HashMap<u64, Exchange>,
-    last: u64,
-    /// What the server has given in its answer to `initialize`.
-    session: Option<String>,
-    revision: Option<Revision>,
-    /// What tools want to have repeated in headers.
-    tools: ToolHeaders,
-    /// The exchange that has to be taken before the next message is sent, and until when that is waited for.
-    gate: Option<(u64, Option<Instant>)>,
-    reached: bool,
+    /// The exchange whose response has to begin before the next message is sent.
+    gate: Option<Gate>,
+    /// Whether the server has answered anything.
+    is_reached: bool,
     max_frame: usize,
 }
 
-/// Why there is an exchange.
+struct Gate {
+    exchange: u64,
+    /// The end of the wait, if there is one.
+    until: Option<Instant>,
+}
+
+/// The reason for an exchange.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum About {
-    /// For the so many-th message of the client.
-    Sent(usize),
-    /// For an answer of ours.
+pub(super) enum Purpose {
+    /// It carries the message of the client with this index.
+    Message(usize),
+    /// It carries an answer that is not in the capture.
     Reply,
-    /// For what the server says unasked.
+    /// It is open for what the server says unasked.
     Listen,
 }
 
 struct Exchange {
-    task: AbortHandle,
-    about: About,
-    /// What is asked in it.
-    ids: Vec<Id<'static>>,
-    is_modern: bool,
-    method: String,
-    /// As in `HTTP/1.1 200 OK`.
+    purpose: Purpose,
+    /// The requests in it, if they are of the modern era.
+    modern_requests: Vec<Id<'static>>,
+    is_initialized: bool,
+    /// As in `HTTP/1.1 200 OK`; empty until the response begins.
     status: String,
-    is_good: bool,
-    codec: Cut,
+    is_success: bool,
+    decoder: ResponseDecoder,
 }
 
-/// How a response is cut into messages.
-enum Cut {
+/// Cuts a response into messages.
+enum ResponseDecoder {
     /// There are none in it.
-    Nothing,
+    Empty,
     Body(Body),
     Events {
         sse: Box<Sse>,
-        /// Where to go on if the stream ends too early.
+        /// The event behind which to go on if the stream ends too early.
         last_event_id: String,
     },
 }
 
-impl Line {
-    pub(super) fn new(site: Site, max_frame: usize) -> Self {
-        let (sender, receiver) = unbounded_channel();
-        Self {
-            site,
-            sender,
-            receiver,
-            open: HashMap::new(),
-            last: 0,
-            session: None,
-            revision: None,
-            tools: ToolHeaders::default(),
-            gate: None,
-            reached: false,
-            max_frame,
-        }
+impl Exchanges {
+    pub(super) fn new(dialer: Dialer, headers: Vec<(String, String)>, max_frame: usize) -> Self {
+        let target = HttpTarget::new(dialer, headers, "barewire-replay");
+        let client = SessionClient::new(target.into());
+        Self { client, open: HashMap::new(), gate: None, is_reached: false, max_frame }
     }
 
-    /// Whether the next message can be sent. On a stream they come in their order; here a message that nobody answers has to be taken
+    /// Whether the next message can be sent. On a stream messages keep their order; here a message without an answer has to be accepted
     /// first.
-    pub(super) fn is_free(&self) -> bool {
+    pub(super) fn can_send(&self) -> bool {
         self.gate.is_none()
     }
 
-    pub(super) fn free_at(&self) -> Option<Instant> {
-        self.gate.and_then(|(_, until)| until)
+    /// The time at which the next message can be sent whatever comes.
+    pub(super) fn gate_opens(&self) -> Option<Instant> {
+        self.gate.as_ref().and_then(|gate| gate.until)
     }
 
-    pub(super) fn free(&mut self) {
+    pub(super) fn open_gate(&mut self) {
         self.gate = None;
     }
 
-    /// Whether anybody was there.
-    pub(super) fn is_reached(&self) -> bool {
-        self.reached
+    fn open_gate_of(&mut self, number: u64) {
+        self.gate.take_if(|gate| gate.exchange == number);
     }
 
-    /// Whether something can still come in an exchange that is not waited for, or something is not taken yet.
+    /// Whether the server has answered anything.
+    pub(super) fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+
+    /// Whether something can still come in an exchange that is not waited for, or something is not accepted yet.
     pub(super) fn is_answering(&self, player: &Player<'_>) -> bool {
-        self.open.values().any(|exchange| match exchange.about {
-            About::Sent(at) => exchange.status.is_empty() || !player.is_waiting_for(at),
-            About::Reply => true,
-            About::Listen => false,
+        self.open.values().any(|exchange| match exchange.purpose {
+            Purpose::Message(at) => exchange.status.is_empty() || !player.is_waiting_for(at),
+            Purpose::Reply => true,
+            Purpose::Listen => false,
         })
     }
 
     /// Sends a message.
-    pub(super) fn post(&mut self, body: &[u8], about: About) {
+    pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Said::all(body);
         let cancelled = all.iter().find_map(Said::cancels);
         if let Some(number) = cancelled.and_then(|id| self.modern_request(&id)) {
-            // In the modern era whoever closes the connection gives up.
+            // In the modern era a client cancels by closing the connection.
             self.close(number);
             return;
         }
-        let is_modern = is_modern(body);
-        let request = if is_modern {
-            HttpRequest::modern(body, &self.tools)
-        } else {
-            let revision = self.revision.unwrap_or(Revision::V2025_03_26);
-            HttpRequest::legacy(body, revision, self.session.as_deref())
-        };
-        let ids: Vec<Id<'static>> = all
+        let era = if is_modern(body) { Era::Modern } else { Era::Legacy };
+        let revision = self.client.revision.unwrap_or(Revision::V2025_03_26);
+        let request = self.client.request(body, era, revision);
+        let requests: Vec<Id<'static>> = all
             .iter()
             .filter_map(|said| match &said.kind {
                 Kind::Request { id, .. } => Some(id.clone()),
                 _ => None,
             })
             .collect();
-        let waits = ids.is_empty();
-        let method = all.first().and_then(Said::method).unwrap_or_default().to_owned();
-        let number = self.send(request, about, Duration::ZERO);
-        if let Some(exchange) = self.open.get_mut(&number) {
-            (exchange.ids, exchange.is_modern, exchange.method) = (ids, is_modern, method);
+        let number = self.client.send(&request, Duration::ZERO);
+        if requests.is_empty() {
+            self.gate = Some(Gate { exchange: number, until: None });
         }
-        if waits {
-            self.gate = Some((number, None));
-        }
+        let is_initialized = all.first().and_then(Said::method) == Some("notifications/initialized");
+        let modern_requests = if era == Era::Modern { requests } else { Vec::new() };
+        self.open.insert(number, Exchange { modern_requests, is_initialized, ..Exchange::new(purpose) });
     }
 
     fn modern_request(&self, id: &Id<'_>) -> Option<u64> {
-        let is = |exchange: &Exchange| exchange.is_modern && exchange.ids.contains(id);
+        let is = |exchange: &Exchange| exchange.modern_requests.contains(id);
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
-    fn send(&mut self, request: HttpRequest, about: About, after: Duration) -> u64 {
-        self.last += 1;
-        let (number, dial) = (self.last, self.site.dial.clone());
-        let bytes = request.bytes(request.head(&dial, "barewire-replay"), &self.site.headers, &dial);
-        let carried = exchange(dial, bytes, request.kind(), number, self.sender.clone());
-        let task = tokio::spawn(async move {
-            sleep(after).await;
-            carried.await;
-        });
-        let exchange = Exchange {
-            task: task.abort_handle(),
-            about,
-            ids: Vec::new(),
-            is_modern: false,
-            method: String::new(),
-            status: String::new(),
-            is_good: false,
-            codec: Cut::Nothing,
-        };
-        self.open.insert(number, exchange);
+    /// Asks for what the server says unasked, or for the rest of a stream.
+    fn listen(&mut self, purpose: Purpose, last_event_id: Option<&str>, delay: Duration) -> u64 {
+        let request = self.client.listen(last_event_id);
+        let number = self.client.send(&request, delay);
+        self.open.insert(number, Exchange::new(purpose));
         number
     }
 
-    /// Asks for what the server says unasked, or for the rest of a stream.
-    fn listen(&mut self, about: About, last_event_id: Option<&str>, after: Duration) -> u64 {
-        let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
-        self.send(request.with("last-event-id", last_event_id), about, after)
-    }
-
     fn close(&mut self, number: u64) {
-        if let Some(exchange) = self.open.remove(&number) {
-            exchange.task.abort();
-        }
+        self.open.remove(&number);
+        self.client.close(number);
     }
 
-    /// What comes next in any exchange.
+    /// Waits for the next event of any exchange.
     pub(super) async fn next(&mut self) -> (u64, ExchangeEvent) {
-        self.receiver.recv().await.expect("it holds a sender itself")
+        self.client.next().await
     }
 
-    /// Hands what came to the player; gives what the server is to be told.
+    /// Hands what came to the player; returns what the server is to be told.
     pub(super) fn take(
         &mut self,
         number: u64,
@@ -206,46 +167,42 @@ impl Line {
         player: &mut Player<'_>,
     ) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
-        let to = match exchange.about {
-            About::Sent(at) => Some(at),
-            About::Reply | About::Listen => None,
+        let to = match exchange.purpose {
+            Purpose::Message(at) => Some(at),
+            Purpose::Reply | Purpose::Listen => None,
         };
         let mut frames = Vec::new();
-        let mut over = None;
+        let mut end = None;
         match event {
-            ExchangeEvent::Head(head, framing, status) => {
-                self.reached = true;
-                exchange.is_good = (200..=299).contains(&status);
-                exchange.codec = Cut::new(framing, self.max_frame);
-                let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-                exchange.status = shown(lines.next().unwrap_or_default(), LONGEST);
-                if exchange.method == "initialize" && !exchange.is_modern {
-                    self.session = lines.find_map(session);
-                }
-                if self.gate.is_some_and(|(waited_for, _)| waited_for == number) {
-                    self.gate = None;
-                }
-                if exchange.method == "notifications/initialized" && exchange.is_good {
-                    let number = self.listen(About::Listen, None, Duration::ZERO);
-                    self.gate = Some((number, Some(Instant::now() + LISTENING)));
+            ExchangeEvent::Head { bytes, framing, status } => {
+                self.is_reached = true;
+                exchange.is_success = (200..=299).contains(&status);
+                exchange.decoder = ResponseDecoder::new(framing, self.max_frame);
+                let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                exchange.status = shown(line.trim_ascii(), REASON_WIDTH);
+                let begins_session = exchange.is_initialized && exchange.is_success;
+                self.open_gate_of(number);
+                if begins_session {
+                    let exchange = self.listen(Purpose::Listen, None, Duration::ZERO);
+                    self.gate = Some(Gate { exchange, until: Some(Instant::now() + LISTEN_TIMEOUT) });
                 }
             }
-            // Nobody has asked for that, and nobody here can read it.
+            // Requests ask for no encoding, so none is read here.
             ExchangeEvent::Encoded(coding) => {
-                let coding = shown(coding.as_bytes(), LONGEST);
+                let coding = shown(coding.as_bytes(), REASON_WIDTH);
                 exchange.status = format!("{}, encoded as {coding}", exchange.status);
             }
-            ExchangeEvent::Body(bytes) => exchange.codec.push(&bytes, &mut frames),
+            ExchangeEvent::Body(bytes) => exchange.decoder.push(&bytes, &mut frames),
             ExchangeEvent::End => {
-                exchange.codec.finish(&mut frames);
-                over = Some(match exchange.is_good {
+                exchange.decoder.finish(&mut frames);
+                end = Some(match exchange.is_success {
                     true => format!("{}, and nothing in it", exchange.status),
                     false => exchange.status.clone(),
                 });
             }
             ExchangeEvent::Broken(why) => {
-                exchange.codec.finish(&mut frames);
-                over = Some(shown(why.as_bytes(), LONGEST));
+                exchange.decoder.finish(&mut frames);
+                end = Some(shown(why.as_bytes(), REASON_WIDTH));
             }
         }
         let mut replies = Vec::new();
@@ -253,85 +210,89 @@ impl Line {
             match frame {
                 Ok(frame) => match to.and_then(|at| player.refusal(&frame, at)) {
                     Some(refusal) => {
-                        let why = format!("{}: {refusal}", over.as_deref().unwrap_or("refused"));
-                        over = over.and(Some(shown(why.as_bytes(), LONGEST)));
+                        let why = format!("{}: {refusal}", end.as_deref().unwrap_or("refused"));
+                        end = end.and(Some(shown(why.as_bytes(), REASON_WIDTH)));
                     }
                     None => {
-                        self.learn(number, &frame);
+                        self.client.learn(number, &frame);
                         replies.extend(player.take(&frame, to));
                     }
                 },
                 Err(error) => player.unreadable(&error.to_string()),
             }
         }
-        if let Some(why) = over {
-            self.over(number, &why, player);
+        if let Some(why) = end {
+            self.ended(number, &why, player);
         }
         replies
     }
 
-    /// What the server says of how it is to be asked.
-    fn learn(&mut self, number: u64, frame: &[u8]) {
-        self.tools.learn(frame);
-        let is_initialize = |exchange: &Exchange| exchange.method == "initialize" && !exchange.is_modern;
-        if self.open.get(&number).is_some_and(is_initialize) {
-            let message: Value = serde_json::from_slice(frame).unwrap_or_default();
-            let version = message["result"]["protocolVersion"].as_str();
-            self.revision = version.and_then(Revision::parse).or(self.revision);
-        }
-    }
-
     /// An exchange is over. A stream that was to go on is asked for again.
-    fn over(&mut self, number: u64, why: &str, player: &mut Player<'_>) {
-        if self.gate.is_some_and(|(waited_for, _)| waited_for == number) {
-            self.gate = None;
-        }
+    fn ended(&mut self, number: u64, why: &str, player: &mut Player<'_>) {
+        self.open_gate_of(number);
+        self.client.close(number);
         let Some(exchange) = self.open.remove(&number) else { return };
-        let is_wanted = match exchange.about {
-            About::Sent(at) => player.is_waiting_for(at),
-            About::Reply => false,
-            About::Listen => true,
+        let is_wanted = match exchange.purpose {
+            Purpose::Message(at) => player.is_waiting_for(at),
+            Purpose::Reply => false,
+            Purpose::Listen => true,
         };
-        if let (true, Cut::Events { sse, last_event_id }) = (is_wanted, &exchange.codec)
+        if let (true, ResponseDecoder::Events { sse, last_event_id }) = (is_wanted, &exchange.decoder)
             && !last_event_id.is_empty()
         {
-            self.listen(exchange.about, Some(last_event_id), sse.retry().unwrap_or(AGAIN));
-        } else if let About::Sent(at) = exchange.about {
+            self.listen(exchange.purpose, Some(last_event_id), sse.retry().unwrap_or(RECONNECT_DELAY));
+        } else if let Purpose::Message(at) = exchange.purpose {
             player.unanswered(at, why);
         }
     }
 
     /// Closes everything, and ends the session.
     pub(super) async fn end(mut self) {
-        for (_, exchange) in self.open.drain() {
-            exchange.task.abort();
-        }
-        if let Some(session) = self.session.take() {
-            let request = HttpRequest::of_session("DELETE", Some(&session), self.revision);
-            self.send(request, About::Reply, Duration::ZERO);
-            let ended = async {
-                while !matches!(self.next().await, (_, ExchangeEvent::End | ExchangeEvent::Broken(_))) {}
-            };
-            // A server that does not answer that is left alone.
-            let _ = timeout(LAST, ended).await;
+        self.client.close_all();
+        if let Some(request) = self.client.leave() {
+            self.client.send(&request, Duration::ZERO);
+            let is_end = |event| matches!(event, ExchangeEvent::End | ExchangeEvent::Broken(_));
+            let ended = async { while !is_end(self.client.next().await.1) {} };
+            // A server that does not answer is left alone.
+            let _ = timeout(SESSION_END_TIMEOUT, ended).await;
         }
     }
 }
 
-impl Cut {
+/// A replay that is given up leaves no connection open.
+impl Drop for Exchanges {
+    fn drop(&mut self) {
+        self.client.close_all();
+    }
+}
+
+impl Exchange {
+    fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            modern_requests: Vec::new(),
+            is_initialized: false,
+            status: String::new(),
+            is_success: false,
+            decoder: ResponseDecoder::Empty,
+        }
+    }
+}
+
+impl ResponseDecoder {
     fn new(framing: Option<Framing>, limit: usize) -> Self {
         match framing {
             Some(Framing::Sse) => {
                 Self::Events { sse: Box::new(Sse::new(limit)), last_event_id: String::new() }
             }
             Some(Framing::Body) => Self::Body(Body::new(limit)),
-            _ => Self::Nothing,
+            _ => Self::Empty,
         }
     }
 
     fn push(&mut self, mut bytes: &[u8], out: &mut Vec<Result<Vec<u8>, FrameError>>) {
         match self {
-            Self::Nothing => {}
+            Self::Empty => {}
             Self::Body(body) => {
                 while let Some(frame) = body.next_frame(&mut bytes) {
                     out.extend(message(frame));
@@ -367,21 +328,11 @@ fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, Frame
     }
 }
 
-/// The session that a line of a head gives.
-fn session(line: &[u8]) -> Option<String> {
-    let line = String::from_utf8_lossy(line);
-    let (name, value) = line.split_once(':')?;
-    name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
-}
-
 /// Some servers begin a stream only with its first event.
-const LISTENING: Duration = Duration::from_secs(1);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream is asked for again after this, unless the server says otherwise.
-const AGAIN: Duration = Duration::from_millis(500);
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// Nobody waits long for the end of a session.
-const LAST: Duration = Duration::from_secs(2);
-
-/// As much of a reason as fits a line.
-const LONGEST: usize = 120;
+/// The columns of a reason in a line.
+const REASON_WIDTH: usize = 120;

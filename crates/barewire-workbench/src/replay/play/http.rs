@@ -8,42 +8,35 @@ use barewire_proto::transcript::Framing;
 use tokio::time::{Instant, timeout_at};
 
 use super::clock::{Clock, MOST_MISSED, wait_until};
-use super::exchanges::{About, Line};
+use super::exchanges::{Exchanges, Purpose};
 use super::{PlayOptions, Played};
-use crate::Error as Failure;
+use crate::Error;
 use crate::http::ExchangeEvent;
 use crate::replay::player::{Next, Player};
 use crate::replay::script::Script;
 use crate::text::shown;
-
-/// A server at a URL.
-pub(super) struct Site {
-    pub(super) dial: Dialer,
-    /// What the user wants to be sent along.
-    pub(super) headers: Vec<(String, String)>,
-}
 
 /// Sends what the client sent in the capture to a server at a URL, with these headers in every request, and compares the answers.
 ///
 /// Fails if the server cannot be reached.
 pub async fn play_http(
     script: &Script,
-    dial: Dialer,
+    dialer: Dialer,
     headers: Vec<(String, String)>,
     options: &PlayOptions,
-) -> Result<Played, Failure> {
+) -> Result<Played, Error> {
     let mut player = Player::new(script, Framing::Body, options);
-    let origin = dial.origin();
-    let mut line = Line::new(Site { dial, headers }, options.max_frame);
+    let origin = dialer.origin();
+    let mut exchanges = Exchanges::new(dialer, headers, options.max_frame);
     let mut clock = Clock::new(script, options);
     let mut held = None;
     // What the server is told because nobody else will.
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
     let is_stuck = loop {
         let mut done = false;
-        while line.is_free() && held.is_none() {
+        while exchanges.can_send() && held.is_none() {
             if let Some(reply) = replies.pop_front() {
-                line.post(&reply, About::Reply);
+                exchanges.post(&reply, Purpose::Reply);
                 continue;
             }
             match player.next() {
@@ -55,33 +48,33 @@ pub async fn play_http(
                 }
             }
             if let Some((bytes, at, _)) = held.take_if(|(_, _, due)| *due <= Instant::now()) {
-                line.post(&bytes, About::Sent(at));
+                exchanges.post(&bytes, Purpose::Message(at));
             }
         }
         if done {
             break false;
         }
         clock.look(player.progress(), 0);
-        let (is_free, free_at) = (line.is_free(), line.free_at());
-        let due = held.as_ref().map(|(_, _, due)| *due).filter(|_| is_free);
+        let (can_send, gate_opens) = (exchanges.can_send(), exchanges.gate_opens());
+        let due = held.as_ref().map(|(_, _, due)| *due).filter(|_| can_send);
         let event = tokio::select! {
-            event = line.next() => Event::Arrived(event),
-            () = wait_until(free_at) => Event::Free,
+            event = exchanges.next() => Event::Arrived(event),
+            () = wait_until(gate_opens) => Event::GateOpens,
             () = wait_until(due) => Event::Due,
             () = wait_until(clock.deadline.filter(|_| due.is_none())) => Event::Late,
         };
         match event {
             Event::Arrived((number, event)) => {
-                check(&event, &line, &origin)?;
-                replies.extend(line.take(number, event, &mut player));
+                check_reached(&event, &exchanges, &origin)?;
+                replies.extend(exchanges.take(number, event, &mut player));
             }
-            Event::Free => line.free(),
+            Event::GateOpens => exchanges.open_gate(),
             Event::Due => {
                 let (bytes, at, _) = held.take().expect("it was due");
-                line.post(&bytes, About::Sent(at));
+                exchanges.post(&bytes, Purpose::Message(at));
             }
             Event::Late => {
-                line.free();
+                exchanges.open_gate();
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = player.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
@@ -100,40 +93,40 @@ pub async fn play_http(
         player.ended("the server has answered nothing for too long");
     }
     // What follows an answer in the same response is still on its way.
-    let until = Instant::now() + AT_THE_END;
-    while line.is_answering(&player) {
-        let Ok((number, event)) = timeout_at(until, line.next()).await else { break };
-        check(&event, &line, &origin)?;
-        line.take(number, event, &mut player);
+    let until = Instant::now() + LAST_RESPONSES_TIMEOUT;
+    while exchanges.is_answering(&player) {
+        let Ok((number, event)) = timeout_at(until, exchanges.next()).await else { break };
+        check_reached(&event, &exchanges, &origin)?;
+        exchanges.take(number, event, &mut player);
     }
-    line.end().await;
+    exchanges.end().await;
     Ok(player.played())
 }
 
-/// As long as nobody was ever there, there is nothing to compare.
-fn check(event: &ExchangeEvent, line: &Line, origin: &str) -> Result<(), Failure> {
+/// Fails if the server has never answered and cannot be reached.
+fn check_reached(event: &ExchangeEvent, exchanges: &Exchanges, origin: &str) -> Result<(), Error> {
     match event {
-        ExchangeEvent::Broken(why) if !line.is_reached() => {
-            let why = shown(why.as_bytes(), LONGEST);
-            Err(Failure::new(format!("cannot replay it to {origin}: {why}")))
+        ExchangeEvent::Broken(why) if !exchanges.is_reached() => {
+            let why = shown(why.as_bytes(), REASON_WIDTH);
+            Err(Error::new(format!("cannot replay it to {origin}: {why}")))
         }
         _ => Ok(()),
     }
 }
 
-/// What can happen.
+/// What the player waits for.
 enum Event {
     Arrived((u64, ExchangeEvent)),
-    /// Nobody waits any longer until a message is taken.
-    Free,
+    /// The wait for a message to be accepted is over.
+    GateOpens,
     /// It is time for the next message.
     Due,
     /// Something has not come in time.
     Late,
 }
 
-/// Long enough for what is on its way.
-const AT_THE_END: Duration = Duration::from_millis(200);
+/// The wait for the rest of responses after everything was sent.
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// As much of a reason as fits a line.
-const LONGEST: usize = 200;
+/// The columns of a reason in a line.
+const REASON_WIDTH: usize = 200;
