@@ -16,14 +16,12 @@ mod failure;
 mod input;
 mod log;
 mod man;
-mod nearest;
 mod output;
 mod read;
 mod replay;
 mod serve;
 mod signals;
 mod tap;
-mod xml;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap_mangen::Man;
 
-use crate::nearest::nearest;
 use crate::output::{Output, shown};
 use crate::{Exit, Failure};
+use barewire_workbench::text::nearest;
 
 /// Print the manual page of barewire, or of one of its verbs.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 pub(crate) use barewire_workbench::text::{
-    as_told, pad, precisely, safe_json, shown, size, text_for, took, wrap,
+    Style, Tone, as_told, pad, precisely, safe_json, shown, size, text_for, took, wrap,
 };
 
 /// Where results go.
@@ -16,18 +16,6 @@ pub(crate) struct Output {
     width: usize,
     /// What is written goes here, while it is not known whether it is wanted.
     held: Option<Vec<u8>>,
-}
-
-/// What a colour says. Nothing is said by colour alone.
-#[derive(Clone, Copy)]
-pub(crate) enum Tone {
-    Strong,
-    Faint,
-    Request,
-    Notification,
-    Good,
-    Bad,
-    Noted,
 }
 
 impl Output {
@@ -49,11 +37,6 @@ impl Output {
         self.is_terminal
     }
 
-    /// How many columns prose should take.
-    pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
     /// What `write` writes, kept instead of written.
     pub(crate) fn hold(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
         self.held = Some(Vec::new());
@@ -61,8 +44,20 @@ impl Output {
         let held = self.held.take().unwrap_or_default();
         done.map(|()| held)
     }
+}
 
-    /// `text` in a tone, or as it is where colours are not wanted.
+impl Style for Output {
+    fn paint(&self, tone: Tone, text: &str) -> String {
+        Self::paint(self, tone, text)
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl Output {
+    /// Returns `text` in a tone, or as it is where colours are not wanted.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
         if !self.coloured {
             return text.to_string();
@@ -75,8 +70,14 @@ impl Output {
             Tone::Good => "32",
             Tone::Bad => "1;31",
             Tone::Noted => "33",
+            _ => return text.to_string(),
         };
         format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// How many columns prose should take.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 }
 

@@ -165,7 +165,10 @@ fn severity_decides_and_what_is_not_wanted_is_not_run() {
 fn a_tool_that_is_not_there_and_a_check_that_is_not_made_here_are_told() {
     let (report, output) = check(&["--only", "output-schema", "--call", "no-such={}"], &[]);
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert!(report.to_string().contains("--call: the server lists no tool no-such"), "{report}");
+    assert!(
+        report.to_string().contains("the server lists no tool no-such, which was to be called"),
+        "{report}"
+    );
     let program = env!("CARGO_BIN_EXE_barewire");
     let output =
         Command::new(program).args(["check", "--only", "http-origin", "--", program, "serve"]).output();

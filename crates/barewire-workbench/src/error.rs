@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use barewire::transport::SpawnError;
+
 /// The reason why something could not be done.
 ///
 /// Its text reads on after a colon: `cannot read session.wire: no such file`. [`hint`](Self::hint) is a sentence about what to do.
@@ -43,6 +45,29 @@ pub enum Advice {
     AllowRedacted,
     /// Record again, with bodies that are not compressed.
     RecordUncompressed,
+    /// Check a capture, and nothing else.
+    CheckCapture,
+    /// Allow more time for the whole check.
+    AllowMoreTime,
+    /// Allow what no well-behaved client sends.
+    AllowHostile,
+    /// Allow calls of tools, or name one to be called.
+    AllowCalls,
+    /// Allow calls of all tools, with any arguments and as often as necessary.
+    AllowAllCalls,
+    /// Send credentials along.
+    SendCredentials,
+    /// Write a baseline first.
+    WriteBaseline,
+    /// Look at the list of all checks.
+    ListChecks {
+        /// The id that is nearest to the one that was given.
+        near: Option<&'static str>,
+    },
+    /// Look at where a check runs.
+    ExplainCheck,
+    /// Have all checks named, also those without anything to look at.
+    NameAllChecks,
 }
 
 impl fmt::Display for Advice {
@@ -55,6 +80,19 @@ impl fmt::Display for Advice {
             Self::NameChannel { channels } => return write!(f, "name a channel: {channels}"),
             Self::AllowRedacted => "if replaced secrets are allowed, any answer matches them",
             Self::RecordUncompressed => "record it again, with bodies that are not compressed",
+            Self::CheckCapture => "only .wire captures can be checked",
+            Self::AllowMoreTime => "`Checks::timeout` gives more",
+            Self::AllowHostile => "`Checks::hostile` sends it to a URL as well",
+            Self::AllowCalls => "`Checks::call` or `Checks::allow_calls`",
+            Self::AllowAllCalls => "`Checks::allow_calls`",
+            Self::SendCredentials => "`Checks::header` gives it what it wants",
+            Self::WriteBaseline => "`Baseline::write` writes one",
+            Self::ListChecks { near: Some(near) } => {
+                return write!(f, "did you mean {near}? `catalogue::all` lists them");
+            }
+            Self::ListChecks { near: None } => "`catalogue::all` lists them",
+            Self::ExplainCheck => "`Check::places` says where a check runs",
+            Self::NameAllChecks => "{:#} names them",
         })
     }
 }
@@ -63,6 +101,20 @@ impl Error {
     /// Makes an error of a sentence without a full stop.
     pub fn new(what: impl Into<String>) -> Self {
         Self(Kind::Other { what: what.into(), help: None })
+    }
+
+    /// Makes an error of a program that could not be started.
+    pub fn not_started(error: SpawnError) -> Self {
+        let hint = match &error {
+            SpawnError::NotFound { program } if program.contains('/') => "check the path",
+            SpawnError::NotFound { .. } => "is it installed? a program of this directory is named ./PROGRAM",
+            SpawnError::NotExecutable { .. } => {
+                "chmod +x makes a script a program; or name what runs it, as in python3 server.py"
+            }
+            SpawnError::NoInterpreter { .. } => "install it, or name another, as in python3 server.py",
+            _ => return Self::new(error.to_string()),
+        };
+        Self::new(error.to_string()).with_hint(hint)
     }
 
     /// Sets the hint: a sentence about what to do.

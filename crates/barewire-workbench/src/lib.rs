@@ -2,14 +2,18 @@
 #![allow(missing_docs, unreachable_pub)]
 
 pub mod capture;
+pub mod check;
 mod error;
 pub mod frames;
 pub mod http;
 pub mod load;
+mod nearest;
 pub mod operations;
-pub mod processes;
+pub mod pipeline;
+pub mod platform;
 pub mod replay;
 pub mod secrets;
 pub mod text;
+pub mod xml;
 
 pub use error::{Advice, Error};

@@ -7,6 +7,52 @@ use std::time::Duration;
 use barewire_proto::transcript::{escape, is_clean};
 use unicode_width::UnicodeWidthStr;
 
+pub use crate::nearest::nearest;
+
+/// What a part of a text means, for those who show that by a colour. Nothing is said by colour alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tone {
+    /// A name that stands out.
+    Strong,
+    /// A detail that may be overlooked.
+    Faint,
+    /// A request.
+    Request,
+    /// A notification.
+    Notification,
+    /// Something that is as it should be.
+    Good,
+    /// Something that is wrong.
+    Bad,
+    /// Something to take note of.
+    Noted,
+}
+
+/// How a text is laid out and painted for its reader.
+pub trait Style {
+    /// Returns a part of a text in a tone.
+    fn paint(&self, tone: Tone, text: &str) -> String;
+
+    /// How many columns prose should take.
+    fn width(&self) -> usize;
+}
+
+/// Text without colours, for 80 columns: for files, pipes and the messages of tests.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Plain;
+
+impl Style for Plain {
+    fn paint(&self, _tone: Tone, text: &str) -> String {
+        text.to_owned()
+    }
+
+    fn width(&self) -> usize {
+        80
+    }
+}
+
 /// Text of a peer for one line of a terminal: escaped, and no wider than `most` columns.
 pub fn shown(bytes: &[u8], most: usize) -> String {
     // Four columns a byte is the most that escaping makes of it.

@@ -8,8 +8,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::given::{Pair, Text};
 use super::schema::{Field, Fields, Others, Type};
-use crate::nearest::nearest;
 use crate::output::shown;
+use barewire_workbench::text::nearest;
 
 /// Why the pairs are no such object.
 #[derive(Debug, PartialEq)]

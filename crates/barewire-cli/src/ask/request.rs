@@ -13,8 +13,8 @@ use super::given::{Given, Pair};
 use super::missed::{Missed, Reach, Reason};
 use super::schema::{Field, Fields, Others};
 use crate::Failure;
-use crate::nearest::nearest;
 use crate::output::shown;
+use barewire_workbench::text::nearest;
 
 /// What the first word names.
 #[derive(Clone, Copy, PartialEq)]

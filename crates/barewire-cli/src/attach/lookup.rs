@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
-use crate::nearest::nearest;
 use crate::output::shown;
+use barewire_workbench::text::nearest;
 
 use super::file::{Config, name};
 use super::hosts::Host;

@@ -1,37 +1,24 @@
 //! `barewire check`: what is wrong with a server or a capture, where, how bad, and how to fix it.
 
-mod baseline;
-pub(crate) mod catalogue;
-pub(crate) mod finding;
-pub(crate) mod ledger;
-mod live;
-pub(crate) mod passive;
-mod report;
-mod schema;
-mod selection;
+mod page;
+mod progress;
+mod show;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use barewire_proto::frame::DEFAULT_LIMIT;
-use barewire_proto::rpc::DEFAULT_DEPTH;
+use barewire_workbench::check::catalogue::{self, Severity};
+use barewire_workbench::check::{Baseline, Checks, Report, Target, Verdict};
 
 use crate::along::Along;
 use crate::duration;
-use crate::failure::report;
+use crate::failure::{option, report};
 use crate::input;
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::{Format, Limits, Reading, Sight, Sink};
-use barewire_workbench::operations::Watch;
-use barewire_workbench::secrets::Redactor;
-use baseline::Baseline;
-use catalogue::{Place, Severity};
-use ledger::Ledger;
-use passive::Judge;
-use report::{Report, Subject};
-use selection::Selection;
+use progress::Progress;
 
 /// Check an MCP server, or a capture of one: what is wrong, where, how bad, and how to fix it.
 ///
@@ -68,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     skip: Vec<String>,
     /// The least severity that makes the check fail
-    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = Severity::Low)]
-    fail_on: Severity,
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = LeastSeverity::Low)]
+    fail_on: LeastSeverity,
     /// Findings in this file are known and do not count; entries that are not found any more do
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -155,14 +142,13 @@ pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {
-        return catalogue::list(output, args.json.is_some());
+        return show::list(output, args.json.is_some());
     }
     if let Some(id) = &args.explain {
-        return catalogue::explain(output, id, args.json.is_some());
+        return show::explain(output, id, args.json.is_some());
     }
     if args.page {
-        use std::io::Write;
-        output.write_all(catalogue::page().as_bytes())?;
+        output.write_all(page::page().as_bytes())?;
         return Ok(Exit::Clean);
     }
     let printed = [&args.json, &args.junit, &args.sarif].into_iter().flatten();
@@ -170,39 +156,44 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         return Err(Failure::new("only one of --json, --junit and --sarif can be printed")
             .with_hint("give the others a file: --sarif=FILE"));
     }
-    let selection = Selection::new(&args.only, &args.skip)?;
     let known = args.baseline.as_deref().map(Baseline::read).transpose()?;
-    let mut redactor = redactor(args)?;
-    let (subject, ledger, place) = gather(args, &selection, &mut redactor)?;
-    let mut report = Report::new(subject, ledger.settle(place), &selection, args.fail_on, &mut redactor);
+    let mut report = args.checks()?.run(args.target()?)?;
     if let Some(known) = known {
         report.compare(known);
     }
     if let Some(path) = &args.write_baseline {
         Baseline::of(&report).write(path)?;
     }
-    let formats = [(&args.json, Form::Json), (&args.junit, Form::Junit), (&args.sarif, Form::Sarif)];
-    let mut printed = false;
-    for (path, form) in formats {
+    let exit = match report.verdict() {
+        Verdict::Pass => Exit::Clean,
+        Verdict::Fail => Exit::No,
+        Verdict::Incomplete => Exit::Incomplete,
+    };
+    if !write(args, &report, exit, output)? {
+        output.write_all(report.text(output, args.verbose).as_bytes())?;
+    }
+    Ok(exit)
+}
+
+/// Writes the forms that were asked for; whether one of them was printed.
+fn write(args: &Args, report: &Report, exit: Exit, output: &mut Output) -> Result<bool, Failure> {
+    let mut is_printed = false;
+    for (path, form) in [(&args.json, Form::Json), (&args.junit, Form::Junit), (&args.sarif, Form::Sarif)] {
         let Some(path) = path else { continue };
         let text = match form {
-            Form::Json => report::json(&report),
-            Form::Junit => report::junit(&report),
-            Form::Sarif => report::sarif(&report),
+            Form::Json => report.json(),
+            Form::Junit => report.junit(),
+            Form::Sarif => report.sarif(Some(exit as u8)),
         };
         if path == Path::new("-") {
-            use std::io::Write;
             output.write_all(text.as_bytes())?;
-            printed = true;
+            is_printed = true;
         } else {
             let cannot = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
-            write_private(path, &text).map_err(cannot)?;
+            barewire_workbench::platform::write_private(path, text.as_bytes()).map_err(cannot)?;
         }
     }
-    if !printed {
-        report::text(&report, output, args.verbose)?;
-    }
-    Ok(report.exit())
+    Ok(is_printed)
 }
 
 #[derive(Clone, Copy)]
@@ -212,109 +203,63 @@ enum Form {
     Sarif,
 }
 
-/// Writes a file that only its owner can read, like a capture: not all that is secret can be known as such.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    #[cfg(unix)]
-    if file.metadata()?.is_file() {
-        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    }
-    file.write_all(text.as_bytes())
+/// `--fail-on`
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LeastSeverity {
+    Low,
+    Medium,
+    High,
+    Critical,
 }
 
-/// What takes secrets out of what is written; those that we send along are known to it.
-fn redactor(args: &Args) -> Result<Redactor, Failure> {
-    if args.no_redact {
-        return Ok(Redactor::off());
-    }
-    let sent = args.along.headers()?;
-    // Behind a scheme, if there is one.
-    let secret = |value: &str| value.rsplit(' ').next().unwrap_or(value).as_bytes().to_vec();
-    Ok(Redactor::knowing(sent.iter().map(|(_, value)| secret(value))))
-}
-
-/// Looks at what is to be checked.
-fn gather(
-    args: &Args,
-    selection: &Selection,
-    redactor: &mut Redactor,
-) -> Result<(Subject, Ledger, Place), Failure> {
-    selection.for_place(match (&args.file, &args.url) {
-        (Some(_), _) => Place::Capture,
-        (None, Some(_)) => Place::Http,
-        (None, None) => Place::Stdio,
-    })?;
-    match (&args.file, args.program.as_slice(), &args.url) {
-        (Some(file), _, _) => {
-            let (ledger, frames) = capture(file)?;
-            Ok((Subject::capture(file, frames), ledger, Place::Capture))
+impl From<LeastSeverity> for Severity {
+    fn from(least: LeastSeverity) -> Self {
+        match least {
+            LeastSeverity::Low => Self::Low,
+            LeastSeverity::Medium => Self::Medium,
+            LeastSeverity::High => Self::High,
+            LeastSeverity::Critical => Self::Critical,
         }
-        (None, [], Some(url)) => {
-            let headers = args.along.headers()?;
-            let whom = live::Whom::Url(live::http::At { url, hostile: args.hostile, headers });
-            let live::Live { ledger, about } = live::run(whom, terms(args, selection)?)?;
-            Ok((Subject::url(url, &about, redactor), ledger, Place::Http))
-        }
-        (None, [program, arguments @ ..], None) => {
-            let whom = live::Whom::Program { program, args: arguments };
-            let live::Live { ledger, about } = live::run(whom, terms(args, selection)?)?;
-            Ok((Subject::program(&args.program, &about, redactor), ledger, Place::Stdio))
-        }
-        _ => Err(Failure::new("nothing to check: neither a capture nor a program nor --url")
-            .with_hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
     }
 }
 
-/// What a live server may be asked.
-fn terms<'a>(args: &'a Args, selection: &Selection) -> Result<live::Terms<'a>, Failure> {
-    Ok(live::Terms {
-        calls: args.call.clone(),
-        all_calls: args.allow_calls,
-        wanted: selection.ids(),
-        patience: args.patience,
-        timeout: args.timeout,
-        record: args.record.as_deref(),
-        redactor: redactor(args)?,
-        quiet: args.quiet,
-    })
-}
+impl Args {
+    /// The server or capture to check.
+    fn target(&self) -> Result<Target, Failure> {
+        match (&self.file, self.program.as_slice(), &self.url) {
+            (Some(file), _, _) => Ok(input::file(Some(file)).map_or_else(Target::stdin, Target::capture)),
+            (None, [], Some(url)) => Ok(Target::url(url)),
+            (None, words @ [_, ..], None) => Ok(Target::program(words)),
+            _ => Err(Failure::new("nothing to check: neither a capture nor a program nor --url")
+                .with_hint("barewire check -- PROGRAM ARGS…, or barewire check FILE.wire")),
+        }
+    }
 
-/// A capture -> what the passive checks find in it, and how many frames it has.
-fn capture(file: &Path) -> Result<(Ledger, u64), Failure> {
-    let mut reader =
-        Reader { watch: Watch::new(), judge: Judge::new(), ledger: Ledger::default(), frames: 0 };
-    let limits = Limits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
-    // Other formats do not say who has sent what.
-    let reading =
-        Reading { file: input::file(Some(file)), format: Format::Wire, limits, follow: false, warn: &report };
-    reading.each(&mut reader).map_err(|failure| match file.is_file() {
-        true => failure.with_hint("check reads .wire files, as barewire tap --record writes them"),
-        false => failure,
-    })?;
-    let Reader { watch, mut judge, mut ledger, frames } = reader;
-    judge.finish(&watch, &mut ledger);
-    Ok((ledger, frames))
-}
-
-struct Reader {
-    watch: Watch,
-    judge: Judge,
-    ledger: Ledger,
-    frames: u64,
-}
-
-impl Sink for Reader {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
-        let Self { watch, judge, ledger, frames } = self;
-        *frames += u64::from(matches!(sight, Sight::Frame(_)));
-        watch.take(sight, &mut |watched| judge.message(watched, ledger));
-        judge.sight(sight, watch, ledger);
-        Ok(true)
+    /// The checks to make, and what is allowed.
+    fn checks(&self) -> Result<Checks, Failure> {
+        let progress = Progress::new(self.quiet);
+        let mut checks = Checks::new()
+            .only(&self.only)
+            .skip(&self.skip)
+            .fail_on(self.fail_on.into())
+            .allow_calls(self.allow_calls)
+            .hostile(self.hostile)
+            .patience(self.patience)
+            .timeout(self.timeout)
+            .redact(!self.no_redact)
+            .on_progress(move |what, started| progress.say(what, started))
+            .on_warning(report)
+            .words(option);
+        for (tool, arguments) in &self.call {
+            checks = checks.call(tool, arguments.clone());
+        }
+        for (name, value) in self.along.headers()? {
+            checks = checks.header(name, value);
+        }
+        if let Some(path) = &self.record {
+            checks = checks.record(path);
+        }
+        Ok(checks)
     }
 }
 

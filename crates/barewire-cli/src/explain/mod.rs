@@ -10,9 +10,9 @@ use barewire_proto::mcp::{METHODS, Method, Revision, code};
 use barewire_proto::rpc::Code;
 use serde_json::json;
 
-use crate::nearest::nearest;
 use crate::output::{Output, Tone, shown, wrap};
 use crate::{Exit, Failure};
+use barewire_workbench::text::nearest;
 use topics::{RANGES, TOPICS, Topic};
 
 /// Explain an error code, a message shape, a rule, a method or a revision.

@@ -1,43 +1,39 @@
 //! What passes by -> what the checks have to say about it, a line each, as it happens.
 
-use crate::check::finding::Finding;
-use crate::check::ledger::Ledger;
-use crate::check::passive::Judge;
 use barewire_workbench::capture::Redactor;
+use barewire_workbench::check::{Finding, Inspector};
 use barewire_workbench::frames::Sight;
 use barewire_workbench::operations::{Watch, Watched};
+use barewire_workbench::pipeline::Observer;
 
-/// The passive checks, looking on.
-pub(super) struct Findings {
-    judge: Judge,
-    ledger: Ledger,
-}
+/// The passive checks, and the lines for what they find.
+pub(super) struct Findings(Inspector);
 
 impl Findings {
     pub(super) fn new() -> Self {
-        Self { judge: Judge::new(), ledger: Ledger::telling() }
+        Self(Inspector::telling())
     }
 
     pub(super) fn message(&mut self, watched: &Watched<'_>, redactor: &mut Redactor) -> Vec<String> {
-        self.judge.message(watched, &mut self.ledger);
+        self.0.message(watched);
         self.news(redactor)
     }
 
     pub(super) fn sight(&mut self, sight: &Sight<'_>, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
-        self.judge.sight(sight, watch, &mut self.ledger);
+        self.0.item(sight, watch);
         self.news(redactor)
     }
 
-    /// What shows only when it is over, and how often what was told came again.
+    /// Lines for what shows only when it is over, and how often what was told came again.
     pub(super) fn end(&mut self, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
-        self.judge.finish(watch, &mut self.ledger);
+        self.0.end(watch);
         let mut lines = self.news(redactor);
-        lines.extend(self.ledger.untold().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
+        lines.extend(self.0.untold().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));
         lines
     }
 
     fn news(&mut self, redactor: &mut Redactor) -> Vec<String> {
-        self.ledger.news().iter().map(|finding| line(finding, redactor)).collect()
+        self.0.news().iter().map(|finding| line(finding, redactor)).collect()
     }
 }
 

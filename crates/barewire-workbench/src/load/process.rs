@@ -45,7 +45,7 @@ mod linux {
     use std::time::Duration;
 
     use super::Usage;
-    use crate::processes::{Process, all};
+    use crate::platform::processes::{Process, all};
 
     pub fn usage(root: u32) -> Option<Usage> {
         let all = all();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
 use super::svg_rows::{count, pixels};
-use crate::xml::escape;
+use barewire_workbench::xml::escape;
 
 /// A page that is being written.
 pub(super) struct Page {

@@ -1,0 +1,71 @@
+//! Findings that are known <-> a file of them.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::find;
+use super::finding::Finding;
+use super::report::Report;
+use crate::{Advice, Error};
+
+/// Findings that are known, and do not count.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Baseline {
+    version: u32,
+    pub(super) findings: Vec<Known>,
+}
+
+/// A finding without what differs from run to run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Known {
+    pub(super) check: String,
+    party: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    path: String,
+    /// Numbers are written as #, but for codes and revisions.
+    pub(super) detail: String,
+}
+
+impl Baseline {
+    /// Takes everything that a report has found for known.
+    pub fn of(report: &Report) -> Self {
+        let mut findings: Vec<Known> = report.findings().map(Known::of).collect();
+        findings.sort();
+        findings.dedup();
+        Self { version: 1, findings }
+    }
+
+    /// Reads a file of them.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let cannot = |why: String| Error::new(format!("cannot read the baseline {}: {why}", path.display()));
+        let text = std::fs::read(path)
+            .map_err(|error| cannot(error.to_string()).with_advice(Advice::WriteBaseline))?;
+        let read: Self = serde_json::from_slice(&text).map_err(|error| cannot(error.to_string()))?;
+        if read.version != 1 {
+            return Err(cannot(format!("its version is {}, and only 1 is known", read.version)));
+        }
+        if let Some(known) = read.findings.iter().find(|known| find(&known.check).is_none()) {
+            return Err(cannot(format!("there is no check {:?}", known.check))
+                .with_advice(Advice::ListChecks { near: None }));
+        }
+        Ok(read)
+    }
+
+    /// Writes them to a file.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let mut text = serde_json::to_string_pretty(self).expect("strings are always JSON");
+        text.push('\n');
+        std::fs::write(path, text)
+            .map_err(|error| Error::new(format!("cannot write the baseline {}: {error}", path.display())))
+    }
+}
+
+impl Known {
+    pub(super) fn of(finding: &Finding) -> Self {
+        let fingerprint = finding.fingerprint();
+        let mut parts = fingerprint.splitn(4, '|').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Self { check: next(), party: next(), path: next(), detail: next() }
+    }
+}

@@ -1,0 +1,64 @@
+//! What goes over the wire -> findings, by the checks that only look on.
+
+use super::finding::Finding;
+use super::ledger::Ledger;
+use super::passive::Judge;
+use crate::frames::Sight;
+use crate::operations::{Watch, Watched};
+use crate::pipeline::Observer;
+
+/// The passive checks as an observer, and what they have found.
+pub struct Inspector {
+    pub(super) judge: Judge,
+    pub(super) ledger: Ledger,
+    /// Frames that were seen.
+    pub(super) frames: u64,
+}
+
+impl Inspector {
+    /// Looks at a client and a server that are both somebody else's.
+    pub fn new() -> Self {
+        Self { judge: Judge::new(), ledger: Ledger::default(), frames: 0 }
+    }
+
+    /// The same, and keeps what is new until [`Self::news`] takes it.
+    pub fn telling() -> Self {
+        Self { ledger: Ledger::telling(), ..Self::new() }
+    }
+
+    /// Looks at a server whose client we are ourselves.
+    pub(super) fn of_our_own() -> Self {
+        Self { judge: Judge::of_our_own(), ..Self::new() }
+    }
+
+    /// Takes what was found since the last time. Of one check only the first findings are told; then they are counted.
+    pub fn news(&mut self) -> Vec<Finding> {
+        self.ledger.news()
+    }
+
+    /// How many findings were counted and not told, by the id of their check.
+    pub fn untold(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.ledger.untold()
+    }
+}
+
+impl Default for Inspector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Observer for Inspector {
+    fn message(&mut self, message: &Watched<'_>) {
+        self.judge.message(message, &mut self.ledger);
+    }
+
+    fn item(&mut self, item: &Sight<'_>, operations: &Watch) {
+        self.frames += u64::from(matches!(item, Sight::Frame(_)));
+        self.judge.sight(item, operations, &mut self.ledger);
+    }
+
+    fn end(&mut self, operations: &Watch) {
+        self.judge.finish(operations, &mut self.ledger);
+    }
+}

@@ -1,0 +1,163 @@
+//! Bytes that we send and get -> the pipeline, and the frames that are complete with them; one for all connections of a run.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::rc::Rc;
+use std::time::Duration;
+
+use barewire_proto::frame::DEFAULT_LIMIT;
+use barewire_proto::rpc::DEFAULT_DEPTH;
+use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
+
+use crate::capture::{Capture, Clock};
+use crate::check::catalogue::Check;
+use crate::check::finding::{Finding, Spot};
+use crate::check::inspector::Inspector;
+use crate::check::ledger::{Ledger, Reason, Skip};
+use crate::frames::{Limits, Sight};
+use crate::operations::{Watch, Watched};
+use crate::pipeline::{Observer, Pipeline};
+
+/// The pipeline of a run, in several hands.
+#[derive(Clone)]
+pub(super) struct Shared(Rc<RefCell<Tape>>);
+
+struct Tape {
+    clock: Clock,
+    pipeline: Pipeline<Frames>,
+}
+
+/// One frame, in its place.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) spot: Spot,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The passive checks, and the frames that the probes wait for.
+struct Frames {
+    inspector: Inspector,
+    lines: Vec<Line>,
+}
+
+impl Observer for Frames {
+    fn message(&mut self, message: &Watched<'_>) {
+        self.inspector.message(message);
+    }
+
+    fn item(&mut self, item: &Sight<'_>, operations: &Watch) {
+        if let Sight::Frame(frame) = item {
+            let bytes = frame.bytes.unwrap_or_default().to_vec();
+            self.lines.push(Line { spot: Spot::of(frame, 0), bytes });
+        }
+        self.inspector.item(item, operations);
+    }
+
+    fn end(&mut self, operations: &Watch) {
+        self.inspector.end(operations);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(clock: Clock, capture: Option<Capture>) -> Self {
+        Self(Rc::new(RefCell::new(Tape { clock, pipeline: pipeline(capture) })))
+    }
+
+    /// Takes what was written or read, and gives back the frames that are complete with it.
+    pub(super) fn bytes(&self, channel: &Channel, stream: Stream, bytes: &[u8]) -> Vec<Line> {
+        self.put(|pipeline, time| pipeline.bytes(channel, stream, bytes, time))
+    }
+
+    /// Takes a line of stderr.
+    pub(super) fn stderr(&self, channel: &Channel, time: Duration, line: Vec<u8>) {
+        let marks = Marks { time: Some(time), ..Marks::default() };
+        let bytes =
+            Bytes { stream: Stream::Stderr, channel: channel.clone(), payload: line, end: End::Lf, marks };
+        self.put(|pipeline, _| pipeline.entry(Entry::Bytes(bytes)));
+    }
+
+    pub(super) fn event(&self, channel: &Channel, note: Note) -> Vec<Line> {
+        self.put(|pipeline, time| pipeline.event(channel, note, time))
+    }
+
+    /// A program was started.
+    pub(super) fn open(&self, channel: &Channel, argv: &[OsString]) {
+        self.put(|pipeline, time| pipeline.open(channel, argv.iter().map(OsString::as_os_str), time));
+    }
+
+    /// A header is sent whose value is a secret, whatever it is called.
+    pub(super) fn secret_header(&self, channel: &Channel, name: &str, value: &str) {
+        self.put(|pipeline, time| pipeline.secret_header(channel, name, value, time));
+    }
+
+    fn put(&self, take: impl FnOnce(&mut Pipeline<Frames>, Duration)) -> Vec<Line> {
+        let Tape { clock, pipeline } = &mut *self.0.borrow_mut();
+        take(pipeline, clock.now());
+        if let Some(capture) = pipeline.capture().filter(|capture| capture.waiting() > FLUSH_BYTES) {
+            // That it cannot be written is told at the end.
+            let _ = capture.flush();
+        }
+        std::mem::take(&mut pipeline.observer().lines)
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.0.borrow().clock
+    }
+
+    pub(super) fn fail(&self, finding: Finding) {
+        self.inspector(|inspector| inspector.ledger.fail(finding));
+    }
+
+    pub(super) fn look(&self, check: &'static Check) {
+        self.inspector(|inspector| inspector.ledger.look(check));
+    }
+
+    pub(super) fn skip(&self, check: &'static Check, why: Skip) {
+        self.inspector(|inspector| inspector.ledger.skip(check, why));
+    }
+
+    pub(super) fn incomplete(&self, check: &'static Check, why: impl Into<Reason>) {
+        self.inspector(|inspector| inspector.ledger.incomplete(check, why));
+    }
+
+    pub(super) fn withdraw(&self, check: &'static Check) {
+        self.inspector(|inspector| inspector.ledger.withdraw(check));
+    }
+
+    pub(super) fn has_failed(&self, check: &Check) -> bool {
+        self.inspector(|inspector| inspector.ledger.has_failed(check))
+    }
+
+    pub(super) fn is_settled(&self, check: &Check) -> bool {
+        self.inspector(|inspector| inspector.ledger.is_settled(check))
+    }
+
+    /// How its process ends is told by whoever drives it.
+    pub(super) fn is_rough(&self, channel: &Channel) {
+        self.inspector(|inspector| inspector.judge.is_rough(channel.as_str()));
+    }
+
+    /// That this is not answered is told by whoever asked.
+    pub(super) fn claim(&self, conversation: &str, id: &str) {
+        self.inspector(|inspector| inspector.judge.claim(conversation, id));
+    }
+
+    fn inspector<T>(&self, with: impl FnOnce(&mut Inspector) -> T) -> T {
+        with(&mut self.0.borrow_mut().pipeline.observer().inspector)
+    }
+
+    /// All is over: what was found, and whether it could be kept.
+    pub(super) fn finish(self) -> (Ledger, Result<(), std::io::Error>) {
+        let ended = std::mem::replace(&mut self.0.borrow_mut().pipeline, pipeline(None));
+        let (frames, capture) = ended.finish();
+        (frames.inspector.ledger, capture.map_or(Ok(()), |mut capture| capture.flush()))
+    }
+}
+
+fn pipeline(capture: Option<Capture>) -> Pipeline<Frames> {
+    let limits = Limits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
+    Pipeline::new(limits, capture, Frames { inspector: Inspector::of_our_own(), lines: Vec::new() })
+}
+
+/// Not a write for every line.
+const FLUSH_BYTES: usize = 64 * 1024;

@@ -1,0 +1,322 @@
+//! What 2026-07-28 asks of requests, results and notifications.
+
+use std::collections::HashMap;
+
+use barewire_proto::json::{Json, Kind, Text};
+use barewire_proto::mcp::{ClientCapability, RequestParams, Revision, Side, code, key};
+use barewire_proto::rpc::{Id, Message, Params, Request, Response};
+
+use super::Case;
+use super::meaning::client_has;
+use super::pages::Pages;
+use crate::check::catalogue::modern::{
+    CACHING_HINTS, INPUT_REQUIRED, LISTEN_ACKNOWLEDGED, MODERN_DISCOVER, MODERN_LOGGING, MODERN_META,
+    MODERN_SERVER_REQUESTS, RESULT_TYPE, SERVER_INFO,
+};
+use crate::check::ledger::Ledger;
+use crate::operations::{Conversation, Handshake, Tie, member};
+use crate::text::shown;
+
+#[derive(Default)]
+pub(super) struct Modern {
+    talks: HashMap<String, Talk>,
+    /// Over HTTP every request of the modern era stands for itself: what a server has shown in one exchange holds for all.
+    proven_over_http: bool,
+    /// The cacheScope of the pages of lists.
+    scopes: Pages<String>,
+}
+
+#[derive(Default)]
+struct Talk {
+    /// Requests in flight that want log messages.
+    wants_log: Vec<u64>,
+    /// The server has shown that it is of the modern era: an older one may serve a modern request in its own way.
+    proven: bool,
+    /// Listens that are open, by their ids as they were written; whether each was acknowledged.
+    listens: Vec<(Id<'static>, bool)>,
+}
+
+impl Modern {
+    /// Whether the server of this conversation has shown that it is of the modern era.
+    pub(super) fn is_proven(&self, conversation: &Conversation) -> bool {
+        let is_proven = self.talks.get(&conversation.name).is_some_and(|talk| talk.proven);
+        is_proven || conversation.over_http && self.proven_over_http
+    }
+
+    pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
+        let watched = case.watched;
+        let name = &watched.conversation.name;
+        if self.talks.len() >= MOST_TALKS && !self.talks.contains_key(name) {
+            return;
+        }
+        self.scopes.asked(case);
+        let talk = self.talks.entry(name.clone()).or_default();
+        let over_http = watched.conversation.over_http;
+        talk.proven |= over_http && self.proven_over_http;
+        match (watched.message, watched.tie) {
+            (Ok(Message::Request(request)), Tie::Asks { operation, .. }) => match watched.sender {
+                Side::Client => talk.asked(case, request, operation.number, ledger),
+                Side::Server if talk.proven && is_modern_talk(case) => {
+                    let detail = format!("{} is asked of the client", request.method.to_name());
+                    let detail = shown(detail.as_bytes(), 120);
+                    case.fail(ledger, &MODERN_SERVER_REQUESTS, detail);
+                }
+                Side::Server => {}
+            },
+            (Ok(Message::Notification(notification)), _)
+                if watched.sender == Side::Server && talk.proven && is_modern_talk(case) =>
+            {
+                let params = notification.params.map(Params::json);
+                talk.told(case, &notification.method.to_name(), params, ledger);
+            }
+            (Ok(Message::Response(response)), Tie::Answers { operation, .. }) => {
+                talk.wants_log.retain(|number| *number != operation.number);
+                talk.listens.retain(|(id, _)| *id != response.id);
+                if case.is_modern() && watched.sender == Side::Client {
+                    case.fail(ledger, &MODERN_SERVER_REQUESTS, "a modern client writes a response");
+                }
+                let before = self.scopes.before(operation.number);
+                if case.is_modern() {
+                    talk.proven |= proves(&operation.method, response);
+                    if let (Ok(result), true) = (response.outcome, talk.proven) {
+                        answered(case, &operation.method, result, ledger);
+                        one_scope(case, &operation.method, result, before, &mut self.scopes, ledger);
+                    }
+                }
+            }
+            (Ok(Message::Notification(_)), Tie::Cancels { operation }) => {
+                let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
+                talk.wants_log.retain(|number| *number != operation.number);
+                talk.listens.retain(|(id, _)| !ids.contains(&id));
+            }
+            _ => {}
+        }
+        self.proven_over_http |= over_http && talk.proven;
+    }
+}
+
+impl Modern {
+    /// The exchange of a conversation that has no other is over.
+    pub(super) fn over(&mut self, conversation: &str) {
+        self.talks.remove(conversation);
+    }
+}
+
+impl Talk {
+    fn asked(&mut self, case: &Case<'_>, request: &Request<'_>, number: u64, ledger: &mut Ledger) {
+        let meta = RequestParams::read(request.params).meta;
+        let known = meta.protocol_version.is_some();
+        let is_modern = known || is_modern_talk(case) && request.method != "initialize";
+        if !is_modern {
+            return;
+        }
+        if self.proven {
+            ledger.look(&MODERN_SERVER_REQUESTS);
+            ledger.look(&MODERN_META);
+            ledger.look(&MODERN_LOGGING);
+        }
+        for (name, there) in
+            [(key::PROTOCOL_VERSION, known), (key::CLIENT_CAPABILITIES, meta.client_capabilities.is_some())]
+        {
+            if !there {
+                case.fail_in(ledger, &MODERN_META, "/params/_meta", format!("{name} is missing"));
+            }
+        }
+        if meta.log_level.is_some() && self.wants_log.len() < MOST_TALKS {
+            self.wants_log.push(number);
+        }
+        if request.method == "subscriptions/listen" && self.listens.len() < MOST_TALKS {
+            self.listens.push((request.id.clone().into_owned(), false));
+        }
+    }
+
+    fn told(&mut self, case: &Case<'_>, method: &str, params: Option<Json<'_>>, ledger: &mut Ledger) {
+        if method == "notifications/message" {
+            if self.wants_log.is_empty() {
+                case.fail(ledger, &MODERN_LOGGING, "no request in flight asks for a logLevel");
+            }
+            return;
+        }
+        let is_ack = method == "notifications/subscriptions/acknowledged";
+        let is_change = method.ends_with("/list_changed") || method == "notifications/resources/updated";
+        if !is_ack && !is_change {
+            return;
+        }
+        ledger.look(&LISTEN_ACKNOWLEDGED);
+        let id = member(member(params, "_meta"), key::SUBSCRIPTION_ID).and_then(Id::from_json);
+        let listen = id.and_then(|id| self.listens.iter_mut().find(|(known, _)| *known == id));
+        match listen {
+            None => {
+                let detail = format!("{method} has no subscriptionId of an open listen");
+                case.fail_in(ledger, &LISTEN_ACKNOWLEDGED, "/params/_meta", detail);
+            }
+            Some((_, acknowledged)) if is_ack => *acknowledged = true,
+            Some((_, true)) => {}
+            Some((_, false)) => {
+                let detail = format!("{method} comes before the acknowledgement");
+                case.fail(ledger, &LISTEN_ACKNOWLEDGED, detail);
+            }
+        }
+    }
+}
+
+/// Whether no server of the legacy era answers so.
+fn proves(method: &str, response: &Response<'_>) -> bool {
+    match response.outcome {
+        Ok(result) => method == "server/discover" || member(Some(result), "resultType").is_some(),
+        Err(error) => code::is_modern(error.code),
+    }
+}
+
+/// A result of the modern era.
+fn answered(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    // `initialize` is of the other era, whatever it carries.
+    if case.watched.sender != Side::Server || result.kind() != Kind::Object || method == "initialize" {
+        return;
+    }
+    ledger.look(&RESULT_TYPE);
+    let kind = member(Some(result), "resultType");
+    let text = kind.and_then(Text::from_json).map(Text::to_name);
+    match (kind, &text) {
+        (None, _) => {
+            case.fail_in(ledger, &RESULT_TYPE, "/result", format!("the result of {method} has none"))
+        }
+        (Some(_), None) => {
+            case.fail_in(ledger, &RESULT_TYPE, "/result/resultType", "it is no string");
+        }
+        _ => {}
+    }
+    let is_complete = text.as_deref().is_none_or(|kind| kind == "complete");
+    if is_complete && CACHEABLE.contains(&method) {
+        hints(case, method, result, ledger);
+    }
+    if text.as_deref() == Some("input_required") {
+        input_required(case, method, result, ledger);
+    }
+    if method == "server/discover" {
+        discovered(case, result, ledger);
+    }
+}
+
+fn hints(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.look(&CACHING_HINTS);
+    let ttl = member(Some(result), "ttlMs");
+    let whole = |ttl: Json<'_>| ttl.to::<f64>().is_ok_and(|ms| ms >= 0.0 && ms.fract() == 0.0);
+    let scope = member(Some(result), "cacheScope");
+    let fail = |ledger: &mut Ledger, what: &str| {
+        case.fail_in(ledger, &CACHING_HINTS, "/result", format!("the result of {method}: {what}"));
+    };
+    match ttl {
+        None => fail(ledger, "ttlMs is missing"),
+        Some(ttl) if !whole(ttl) => fail(ledger, "ttlMs is no integer of at least 0"),
+        Some(_) => {}
+    }
+    let is = |scope, known| Text::from_json(scope).is_some_and(|text| text == known);
+    match scope {
+        None => fail(ledger, "cacheScope is missing"),
+        Some(scope) if is(scope, "public") || is(scope, "private") => {}
+        Some(_) => fail(ledger, "cacheScope is neither public nor private"),
+    }
+}
+
+/// All pages of a list have the cacheScope of the first.
+fn one_scope(
+    case: &Case<'_>,
+    method: &str,
+    result: Json<'_>,
+    before: Option<String>,
+    scopes: &mut Pages<String>,
+    ledger: &mut Ledger,
+) {
+    let scope = member(Some(result), "cacheScope").and_then(Text::from_json).map(Text::to_name);
+    let Some(scope) = scope.filter(|_| CACHEABLE.contains(&method)) else { return };
+    if let Some(first) = &before
+        && *first != scope
+    {
+        let detail =
+            format!("a page of {method} is {}, and the one before {first}", shown(scope.as_bytes(), 20));
+        case.fail_in(ledger, &CACHING_HINTS, "/result/cacheScope", detail);
+    }
+    let first = before.unwrap_or_else(|| shown(scope.as_bytes(), 20));
+    scopes.keep(case, method, result, first);
+}
+
+fn input_required(case: &Case<'_>, method: &str, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.look(&INPUT_REQUIRED);
+    if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+        case.fail(ledger, &INPUT_REQUIRED, format!("{method} must not ask for input"));
+    }
+    let requests = member(Some(result), "inputRequests");
+    if requests.is_none() && member(Some(result), "requestState").is_none() {
+        case.fail(ledger, &INPUT_REQUIRED, "it has neither inputRequests nor requestState");
+    }
+    let declared = case.asked.and_then(|asked| asked.capabilities.as_deref());
+    for request in requests.into_iter().flat_map(Json::members) {
+        let asks = member(Some(request.value), "method").and_then(Text::from_json);
+        let asks = asks.map(Text::to_name).unwrap_or_default();
+        let needed = match &*asks {
+            "elicitation/create" => ClientCapability::Elicitation,
+            "sampling/createMessage" => ClientCapability::Sampling,
+            "roots/list" => ClientCapability::Roots,
+            other => {
+                let other = shown(other.as_bytes(), 60);
+                case.fail(ledger, &INPUT_REQUIRED, format!("{other} is nothing that can be asked"));
+                continue;
+            }
+        };
+        if !client_has(declared, needed) {
+            case.fail(
+                ledger,
+                &INPUT_REQUIRED,
+                format!("{asks} is asked, and the request has not declared it"),
+            );
+        }
+    }
+}
+
+fn discovered(case: &Case<'_>, result: Json<'_>, ledger: &mut Ledger) {
+    ledger.look(&MODERN_DISCOVER);
+    let fail = |ledger: &mut Ledger, what: &str| case.fail_in(ledger, &MODERN_DISCOVER, "/result", what);
+    match member(Some(result), "supportedVersions") {
+        Some(versions) if versions.kind() == Kind::Array => {
+            let asked = case.revision.unwrap_or(Revision::LATEST);
+            let has = |it: Json<'_>| Text::from_json(it).is_some_and(|text| text == asked.as_str());
+            if !versions.elements().any(has) {
+                fail(ledger, "supportedVersions lacks the version that was asked in");
+            }
+        }
+        Some(_) => fail(ledger, "supportedVersions is no list"),
+        None => fail(ledger, "supportedVersions is missing"),
+    }
+    match member(Some(result), "capabilities") {
+        Some(it) if it.kind() == Kind::Object => {}
+        Some(_) => fail(ledger, "capabilities is no object"),
+        None => fail(ledger, "capabilities is missing"),
+    }
+    ledger.look(&SERVER_INFO);
+    let info = member(member(Some(result), "_meta"), key::SERVER_INFO);
+    let text = |name| member(info, name).is_some_and(|it| it.kind() == Kind::String);
+    if info.is_none() {
+        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo is missing");
+    } else if !text("name") || !text("version") {
+        case.fail_in(ledger, &SERVER_INFO, "/result/_meta", "serverInfo lacks a name or a version");
+    }
+}
+
+/// A conversation without a handshake, in a modern revision.
+fn is_modern_talk(case: &Case<'_>) -> bool {
+    let talk = case.watched.conversation;
+    talk.handshake == Handshake::None && talk.revision().is_some_and(Revision::is_modern)
+}
+
+const CACHEABLE: [&str; 6] = [
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
+
+/// More than a host has.
+const MOST_TALKS: usize = 4096;

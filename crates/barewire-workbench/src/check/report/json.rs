@@ -1,0 +1,71 @@
+//! A report -> one JSON object.
+
+use serde_json::{Value, json};
+
+use super::{Report, Subject};
+use crate::check::finding::Finding;
+use crate::check::ledger::{Outcome, Status};
+use crate::text::safe_json;
+
+pub(super) fn json(report: &Report) -> String {
+    let checks: Vec<Value> = report.outcomes.iter().map(|outcome| check(report, outcome)).collect();
+    let stale: Vec<Value> = report.stale.iter().map(|known| json!(known)).collect();
+    let value = json!({
+        "version": 1,
+        "subject": subject(&report.subject),
+        "verdict": report.verdict().as_str(),
+        "fail_on": report.fail_on.as_str(),
+        "checks": checks,
+        "stale": stale,
+    });
+    format!("{}\n", safe_json(&value.to_string()))
+}
+
+fn subject(subject: &Subject) -> Value {
+    let Subject { kind, what, about, is_seen } = subject;
+    json!({"kind": kind.as_str(), "what": what, "about": about, "seen": is_seen})
+}
+
+fn check(report: &Report, outcome: &Outcome) -> Value {
+    let check = outcome.check;
+    let mut value = json!({
+        "id": check.id,
+        "status": outcome.status.as_str(),
+        "severity": check.severity.as_str(),
+        "level": check.level.as_str(),
+    });
+    match &outcome.status {
+        Status::Pass { looked } => value["looked"] = json!(looked),
+        Status::Fail { findings, more, .. } => {
+            value["sentence"] = json!(check.sentence);
+            value["remedy"] = json!(check.remedy);
+            let findings: Vec<Value> = findings.iter().map(|it| finding(report, it)).collect();
+            value["findings"] = json!(findings);
+            value["more"] = json!(more);
+        }
+        Status::Skip(skip) => {
+            value["skip"] = json!(skip.kind());
+            value["reason"] = json!(skip.reason(report.words));
+        }
+        Status::Incomplete(why) => value["reason"] = json!(why.text(report.words)),
+    }
+    if let Some(measure) = &outcome.measure {
+        value["measure"] = measure.clone();
+    }
+    value
+}
+
+fn finding(report: &Report, finding: &Finding) -> Value {
+    let Finding { party, detail, spot, evidence, path, .. } = finding;
+    json!({
+        "party": party.as_str(),
+        "detail": detail,
+        "channel": spot.channel,
+        "stream": spot.stream,
+        "frame": spot.frame,
+        "offset": spot.offset,
+        "path": path,
+        "evidence": evidence,
+        "known": report.is_known(finding),
+    })
+}

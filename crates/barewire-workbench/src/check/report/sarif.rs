@@ -1,0 +1,137 @@
+//! A report -> SARIF 2.1.0: a rule a check, a result a finding.
+
+use serde_json::{Value, json};
+
+use super::{Report, SubjectKind, Verdict};
+use crate::check::catalogue::{Check, Severity, all};
+use crate::check::finding::Finding;
+use crate::check::ledger::Status;
+use crate::text::safe_json;
+
+pub(super) fn sarif(report: &Report, exit_code: Option<u8>) -> String {
+    let rules: Vec<&Check> = all().collect();
+    let index = |check: &Check| rules.iter().position(|rule| *rule == check);
+    let mut results: Vec<Value> = Vec::new();
+    for found in report.findings() {
+        results.push(result(report, found, index(found.check)));
+    }
+    for outcome in &report.outcomes {
+        if let Status::Incomplete(why) = &outcome.status {
+            results.push(json!({
+                "ruleId": outcome.check.id,
+                "ruleIndex": index(outcome.check),
+                "kind": "review",
+                "level": "none",
+                "message": {"text": format!("it could not be checked: {}", why.text(report.words))},
+            }));
+        }
+    }
+    let mut invocation = json!({"executionSuccessful": report.verdict() != Verdict::Incomplete});
+    if let Some(code) = exit_code {
+        invocation["exitCode"] = json!(code);
+    }
+    let value = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "barewire",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules.iter().map(|check| rule(check)).collect::<Vec<_>>(),
+            }},
+            "invocations": [invocation],
+            "properties": {"subject": report.subject.what, "about": report.subject.about},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    format!("{}\n", safe_json(&value.to_string()))
+}
+
+fn rule(check: &Check) -> Value {
+    let help = format!("{}\n\nExample: {}", check.remedy, check.example);
+    let mut tags = vec![format!("mcp/{}", check.taxon.as_str())];
+    tags.extend(check.references.iter().filter_map(|it| match it {
+        crate::check::catalogue::Reference::Cwe(number, _) => Some(format!("external/cwe/cwe-{number:03}")),
+        _ => None,
+    }));
+    let mut rule = json!({
+        "id": check.id,
+        "shortDescription": {"text": check.title},
+        "fullDescription": {"text": check.why},
+        "help": {"text": help},
+        "defaultConfiguration": {"level": level(check.severity)},
+        "properties": {
+            "tags": tags,
+            "precision": "high",
+            "security-severity": security(check.severity),
+            "rule": check.level.as_str(),
+            "revisions": check.revisions.to_string(),
+        },
+    });
+    if let Some(reference) = check.references.first() {
+        rule["helpUri"] = json!(reference.url());
+    }
+    rule
+}
+
+fn result(report: &Report, finding: &Finding, index: Option<usize>) -> Value {
+    let Finding { check, party, detail, spot, evidence, path, .. } = finding;
+    let mut text = format!("{} (whose fault: {}): {detail}", check.sentence, party.as_str());
+    if !evidence.is_empty() {
+        text.push_str(&format!("\nseen: {evidence}"));
+    }
+    let mut location = json!({
+        "logicalLocations": [{
+            "fullyQualifiedName": match (&path, spot.text()) {
+                (Some(path), place) => format!("{place} {path}"),
+                (None, place) => place,
+            },
+            "kind": "object",
+        }],
+    });
+    if report.subject.kind == SubjectKind::Capture {
+        // The line of the file is not known; the frame is in the logical location, as barewire read counts.
+        let physical = json!({"artifactLocation": {"uri": uri(&report.subject.what)}});
+        location["physicalLocation"] = physical;
+    }
+    let mut result = json!({
+        "ruleId": check.id,
+        "level": level(check.severity),
+        "message": {"text": text},
+        "locations": [location],
+        "partialFingerprints": {"barewire/v1": finding.fingerprint()},
+        "properties": {"party": party.as_str(), "frame": spot.frame, "offset": spot.offset, "channel": spot.channel},
+    });
+    if let Some(index) = index {
+        result["ruleIndex"] = json!(index);
+    }
+    if report.is_known(finding) {
+        result["suppressions"] = json!([{"kind": "external", "justification": "it is in the baseline"}]);
+    }
+    result
+}
+
+/// A path as a URI: what may not stand in one is escaped.
+fn uri(path: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+    path.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+const fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical | Severity::High => "error",
+        Severity::Medium => "warning",
+        Severity::Low => "note",
+    }
+}
+
+/// The middle of what GitHub calls by the same names.
+const fn security(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "9.5",
+        Severity::High => "8.0",
+        Severity::Medium => "5.5",
+        Severity::Low => "2.0",
+    }
+}

@@ -1,0 +1,6 @@
+//! What differs between operating systems.
+
+mod files;
+pub mod processes;
+
+pub use files::write_private;

@@ -1,0 +1,28 @@
+//! Text -> text for XML.
+
+/// What is special is written out, and what XML cannot hold stands there as U+FFFD.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_xml_cannot_hold_is_replaced() {
+        assert_eq!(super::escape("<a b='\"&\u{1b}\u{fffe}\n"), "&lt;a b=&#39;&quot;&amp;\u{fffd}\u{fffd}\n");
+    }
+}
