@@ -31,7 +31,7 @@ struct Owned {
 }
 
 impl From<Frame<'_>> for Owned {
-    fn from(Frame { offset, bytes, event }: Frame<'_>) -> Self {
+    fn from(Frame { offset, bytes, event, .. }: Frame<'_>) -> Self {
         let (event, last_event_id) = event.map_or(("", ""), |event| (event.name, event.last_event_id));
         let (event, last_event_id) = (event.to_owned(), last_event_id.to_owned());
         Self { offset, bytes: bytes.to_vec(), event, last_event_id }

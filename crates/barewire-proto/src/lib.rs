@@ -39,6 +39,8 @@
 //! assert!(out.contains("\"id\":null,\"error\":{\"code\":-32700"));
 //! ```
 
+#![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
+
 #[macro_use]
 mod setters;
 
@@ -50,4 +52,9 @@ pub mod session;
 #[rustfmt::skip]
 pub mod mcp;
 pub mod http;
+#[allow(
+    clippy::exhaustive_structs,
+    clippy::exhaustive_enums,
+    reason = "their turn comes with the typed events"
+)]
 pub mod transcript;

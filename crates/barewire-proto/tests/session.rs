@@ -139,21 +139,20 @@ impl Scene {
         let effect = match words[..] {
             ["mcp"] => {
                 self.conventions = Conventions::MCP;
-                self.session = Session::new(Settings { cancelled: None, ..Settings::default() });
+                self.session = Session::new(Settings::default().cancelled(None));
                 return Vec::new();
             }
             ["limits", requests, bytes, parked] => {
                 let number = |text: &str| text.parse().expect("a number");
-                let limits = SessionLimits {
-                    requests: number(requests),
-                    bytes: number(bytes),
-                    parked: number(parked),
-                };
-                self.session = Session::new(Settings { limits, ..Settings::default() });
+                let limits = SessionLimits::default()
+                    .requests(number(requests))
+                    .bytes(number(bytes))
+                    .parked(number(parked));
+                self.session = Session::new(Settings::default().limits(limits));
                 return Vec::new();
             }
             ["quiet"] => {
-                self.session = Session::new(Settings { answer_unreadable: false, ..Settings::default() });
+                self.session = Session::new(Settings::default().answer_unreadable(false));
                 return Vec::new();
             }
             ["room", there] => {
@@ -221,7 +220,7 @@ impl Scene {
             Effect::Refuse(why) => format!("refuse {why:?}").to_lowercase(),
             Effect::Reject => "reject".into(),
             Effect::Answer => "answer".into(),
-            Effect::Cancel { ticket: at, answer } => match answer {
+            Effect::Cancel { ticket: at, answer, .. } => match answer {
                 Some(code) => format!("cancel {}, answer {code}", ticket(at)),
                 None => format!("cancel {}, answer nothing", ticket(at)),
             },
@@ -234,6 +233,7 @@ impl Scene {
             Effect::Missing(id) => format!("missing {}", call(id)),
             Effect::Tell(id) => format!("tell them that we forget {}", call(id)),
             Effect::TimedOut(id) => format!("timed out {}", call(id)),
+            other => panic!("{other:?} has no words here"),
         }
     }
 }
@@ -286,13 +286,16 @@ struct Reference {
     closing: bool,
 }
 
-const MODEL: SessionLimits = SessionLimits { requests: 3, bytes: 60, parked: 30 };
+fn model_limits() -> SessionLimits {
+    SessionLimits::default().requests(3).bytes(60).parked(30)
+}
 
 impl Reference {
     fn request(&mut self, id: u8, bytes: usize, room: bool) -> &'static str {
         let held: usize = self.owed.iter().map(|owed| owed.2).sum();
         let parked: usize = self.owed.iter().filter(|owed| owed.3).map(|owed| owed.2).sum();
-        let full = self.owed.len() >= MODEL.requests || (!self.owed.is_empty() && held + bytes > MODEL.bytes);
+        let full = self.owed.len() >= model_limits().requests
+            || (!self.owed.is_empty() && held + bytes > model_limits().bytes);
         if self.closing {
             "closing"
         } else if self.owed.iter().any(|owed| owed.0 == id) {
@@ -301,7 +304,7 @@ impl Reference {
             "start"
         } else if self.asked.is_empty() {
             "hold"
-        } else if full || (parked > 0 && parked + bytes > MODEL.parked) {
+        } else if full || (parked > 0 && parked + bytes > model_limits().parked) {
             "busy"
         } else {
             "park"
@@ -315,7 +318,7 @@ impl Reference {
 }
 
 fn model(events: Vec<Happens>) {
-    let mut session = Session::new(Settings { limits: MODEL, ..Settings::default() });
+    let mut session = Session::new(Settings::default().limits(model_limits()));
     let mut reference = Reference::default();
     // The driver's part: what was started and is not finished, cancelled ones included.
     let mut started: VecDeque<(u8, Ticket)> = VecDeque::new();
@@ -369,16 +372,18 @@ fn model(events: Vec<Happens>) {
             Happens::Cancelled(id) => {
                 let owed = reference.owed.iter().position(|owed| owed.0 == id);
                 let effect = session.step(Event::Cancelled(&spelled(id, true)));
-                let answer = Some(Code::REQUEST_CANCELLED);
-                let expected = owed.map(|at| Effect::Cancel { ticket: reference.owed.remove(at).1, answer });
-                assert_eq!(effect, expected.unwrap_or(Effect::Nothing));
+                match (effect, owed) {
+                    (Effect::Cancel { ticket, answer, .. }, Some(at)) => {
+                        assert_eq!(ticket, reference.owed.remove(at).1);
+                        assert_eq!(answer, Some(Code::REQUEST_CANCELLED));
+                    }
+                    (effect, owed) => assert_eq!((effect, owed), (Effect::Nothing, None)),
+                }
             }
             Happens::Ask { timeout, reset, at_most } => {
-                let patience = Patience {
-                    timeout: timeout.map(|s| Duration::from_secs(s.into())),
-                    reset_by_progress: reset,
-                    at_most: at_most.map(|s| Duration::from_secs(s.into())),
-                };
+                let mut patience = Patience::default().reset_by_progress(reset);
+                patience.timeout = timeout.map(|s| Duration::from_secs(s.into()));
+                patience.at_most = at_most.map(|s| Duration::from_secs(s.into()));
                 match session.step(Event::Ask { now, patience, batch: None }) {
                     Effect::Asked(call) => {
                         assert!(!reference.closing);

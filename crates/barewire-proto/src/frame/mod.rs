@@ -48,6 +48,7 @@ pub trait Codec {
 
 /// A frame: the bytes of one message, and where in the stream they stand. Borrowed from the input or from the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame<'a> {
     /// Where the first of `bytes` stands in the stream; of an SSE event, where its first field does.
     pub offset: u64,
@@ -56,6 +57,16 @@ pub struct Frame<'a> {
     /// What an SSE event says besides its data.
     pub event: Option<Event<'a>>,
 }
+
+impl<'a> Frame<'a> {
+    /// A frame that is its bytes and no more.
+    #[inline]
+    pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
+        Self { offset, bytes, event: None }
+    }
+}
+
+setters! { Frame<'a> { event: Option<Event<'a>> } }
 
 /// A frame that could not be given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +90,7 @@ pub enum FrameError {
 
 /// What is known of a frame that was skipped because of its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TooLong {
     /// Where the frame began in the stream.
     pub offset: u64,

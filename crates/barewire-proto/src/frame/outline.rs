@@ -9,6 +9,7 @@ use crate::json::{self, Json};
 
 /// What a skipped frame was.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a frame is an object or is none")]
 pub enum Outline {
     /// An object, with those of its members that tell what it asks for.
     Object {
@@ -25,6 +26,7 @@ pub enum Outline {
 
 /// A member of a skipped frame.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a member is absent, readable or neither")]
 pub enum Seen {
     /// It is not there.
     #[default]

@@ -29,11 +29,20 @@ pub struct Sse {
 
 /// What an event says besides its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event<'a> {
     /// Its type: the field `event`, or `message`.
     pub name: &'a str,
     /// The id of the last event that had one: where to go on after a broken connection. Empty if there was none.
     pub last_event_id: &'a str,
+}
+
+impl<'a> Event<'a> {
+    /// An event of this type, after the event with this id.
+    #[inline]
+    pub const fn new(name: &'a str, last_event_id: &'a str) -> Self {
+        Self { name, last_event_id }
+    }
 }
 
 /// Where in a line the decoder is.

@@ -6,6 +6,7 @@ use crate::rpc::{DEFAULT_DEPTH, ErrorObject, Id, Message, Parsed, Response, pars
 
 /// What an HTTP answer turned out to be.
 #[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
 pub enum Reading {
     /// Its body is one message, or a batch.
     Json,

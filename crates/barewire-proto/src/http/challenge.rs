@@ -13,16 +13,15 @@ pub const WWW_AUTHENTICATE: &str = "www-authenticate";
 /// ```
 /// use barewire_proto::http::challenge::Bearer;
 ///
-/// let bearer = Bearer {
-///     resource_metadata: Some("https://mcp.example.com/.well-known/oauth-protected-resource"),
-///     scope: Some("files:read"),
-///     ..Bearer::default()
-/// };
+/// let bearer = Bearer::default()
+///     .resource_metadata("https://mcp.example.com/.well-known/oauth-protected-resource")
+///     .scope("files:read");
 /// let value = bearer.value()?;
 /// assert!(value.starts_with("Bearer resource_metadata=\"https://mcp.example.com/"));
 /// # Ok::<(), barewire_proto::http::challenge::BadValue>(())
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bearer<'a> {
     /// What is protected, for people.
     pub realm: Option<&'a str>,
@@ -35,6 +34,11 @@ pub struct Bearer<'a> {
     /// What went wrong, for people. What cannot stand there is replaced.
     pub error_description: Option<&'a str>,
 }
+
+setters! { Bearer<'a> {
+    realm: Option<&'a str>, resource_metadata: Option<&'a str>, error: Option<&'a str>, scope: Option<&'a str>,
+    error_description: Option<&'a str>,
+} }
 
 impl Bearer<'_> {
     /// The value of the header.
@@ -79,6 +83,7 @@ impl Bearer<'_> {
 
 /// Something cannot stand in a challenge: it is not plain ASCII, or has quotes, backslashes or line ends in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadValue {
     /// The parameter.
     pub name: &'static str,
@@ -94,6 +99,7 @@ impl std::error::Error for BadValue {}
 
 /// A challenge as it was received, of any scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Challenge {
     /// The scheme, as it is written. Schemes are equal in any case.
     pub scheme: String,

@@ -8,6 +8,7 @@ use crate::rpc::Code;
 
 /// What has been tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the specification has these")]
 pub enum Tried {
     /// A request with all that a modern one has.
     Modern,
@@ -19,6 +20,7 @@ pub enum Tried {
 
 /// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a client must act on each")]
 pub enum Next {
     /// The server is of the era that was tried. What is wrong, if something is, is the request.
     Stay,

@@ -30,6 +30,7 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for [(N, V)] {
 
 /// A header stands twice that may stand once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repeated;
 
 impl fmt::Display for Repeated {

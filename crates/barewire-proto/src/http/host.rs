@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A host, in the one spelling that it is compared in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "RFC 3986 has these")]
 pub enum Host {
     /// A name, in lower case. `localhost.` is another name than `localhost`.
     Name(String),
@@ -17,6 +18,7 @@ pub enum Host {
 
 /// A host with the port, if there is one: what `Host` and `:authority` hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "the parts are those of RFC 3986")]
 pub struct Authority {
     /// The host.
     pub host: Host,

@@ -6,6 +6,7 @@ use super::{Headers, Rejection, Rule, single};
 
 /// The two media types that MCP has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "Streamable HTTP has these")]
 pub enum Media {
     /// `application/json`: one message.
     Json,

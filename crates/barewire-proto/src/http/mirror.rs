@@ -54,6 +54,7 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Bad> {
 /// Why the value of a header means nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each has its sentence in Display")]
+#[non_exhaustive]
 pub enum Bad {
     Letter,
     Base64,

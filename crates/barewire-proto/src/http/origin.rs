@@ -6,6 +6,7 @@ use super::host::{Authority, BadAuthority, Host};
 
 /// Where the page is from that has a browser send a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "RFC 6454 has these")]
 pub enum Origin {
     /// From nowhere that has a name: a file, a sandboxed frame, a redirect. All of them are equal on the wire, so it is nobody's.
     Null,

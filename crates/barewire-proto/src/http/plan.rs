@@ -11,6 +11,7 @@ use crate::rpc::{Batch, Message, Parsed, Request};
 
 /// Who serves the message of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Plan<'h> {
     /// Nobody but the request itself is needed: it is modern, its `_meta` is complete, and its headers say what its body says.
     Modern(Revision),

@@ -9,6 +9,7 @@ use crate::rpc::{self, Code, ErrorObject, Id, Invalid};
 /// An answer that says no.
 #[derive(Debug, Clone)]
 #[must_use = "a request that is refused is told so"]
+#[non_exhaustive]
 pub struct Rejection {
     /// The rule that was broken. It decides the status.
     pub rule: Rule,

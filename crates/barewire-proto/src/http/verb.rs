@@ -9,6 +9,7 @@ use crate::mcp::Revision;
 
 /// What a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a server must act on each")]
 pub enum Verb<'h> {
     /// To have the message in its body handled: [`plan`](super::plan()).
     Post,

@@ -108,6 +108,7 @@ pub struct Members<'a> {
 
 /// One member of an object.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Member<'a> {
     /// The name as it was written.
     pub name: Text<'a>,

@@ -5,6 +5,7 @@ use std::fmt;
 /// What a JSON value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of RFC 8259")]
+#[expect(clippy::exhaustive_enums, reason = "RFC 8259 has these")]
 pub enum Kind {
     Object,
     Array,
@@ -31,6 +32,7 @@ impl fmt::Display for Kind {
 
 /// Where the text stops being JSON, and what should have stood there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Syntax {
     /// The offset of the first byte that does not fit; the length of the text if it ends too early.
     pub at: usize,

@@ -32,8 +32,6 @@
 //! # }
 //! ```
 
-#![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
-
 mod cache;
 mod capability;
 pub mod code;

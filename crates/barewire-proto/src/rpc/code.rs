@@ -65,6 +65,7 @@ impl fmt::Display for Code {
 
 /// An application asked for a code that is reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReservedCode(pub i64);
 
 impl fmt::Display for ReservedCode {

@@ -10,6 +10,7 @@ use crate::json::{Json, Text};
 
 /// An error object, borrowed from the response it came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorRef<'a> {
     /// What went wrong, for programs.
     pub code: Code,
@@ -32,6 +33,7 @@ impl ErrorRef<'_> {
 
 /// An error object to send, or one that was kept.
 #[derive(Debug, Clone)]
+#[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct ErrorObject {
     /// What went wrong, for programs.
     pub code: Code,

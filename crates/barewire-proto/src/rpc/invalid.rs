@@ -8,6 +8,7 @@ use crate::json::{Expected, Text};
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Invalid<'a> {
     /// The rule that was broken.
     pub rule: Rule,
@@ -23,6 +24,7 @@ pub struct Invalid<'a> {
 
 /// What a refused frame would have been, told by its members. It decides whether anybody waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these")]
 pub enum Shape {
     /// A request, or something that cannot be told apart from one: answered.
     Request,
@@ -111,6 +113,7 @@ pub enum ErrorFault {
 /// A member of the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of JSON-RPC")]
+#[expect(clippy::exhaustive_enums, reason = "the members are those of JSON-RPC 2.0")]
 pub enum Name {
     Jsonrpc,
     Id,
@@ -122,7 +125,7 @@ pub enum Name {
 
 impl<'a> Invalid<'a> {
     /// A refusal of something that has no shape.
-    pub(super) fn shapeless(rule: Rule, at: usize) -> Self {
+    pub fn shapeless(rule: Rule, at: usize) -> Self {
         Self { rule, at, id: None, method: None, shape: Shape::Unknown }
     }
 

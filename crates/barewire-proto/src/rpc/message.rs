@@ -5,6 +5,7 @@ use crate::json::{Json, Kind, Text};
 
 /// A well-formed message, borrowed from its frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these")]
 pub enum Message<'a> {
     /// Asks for an answer.
     Request(Request<'a>),
@@ -18,6 +19,7 @@ pub enum Message<'a> {
 
 /// A method to run, and an id to answer under.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Request<'a> {
     /// What the answer is sent under.
     pub id: Id<'a>,
@@ -36,6 +38,7 @@ impl Request<'_> {
 
 /// A method to run, and nobody to tell how it went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Notification<'a> {
     /// What has happened.
     pub method: Text<'a>,
@@ -61,6 +64,7 @@ impl<'a> Params<'a> {
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "the members are those of JSON-RPC 2.0")]
 pub struct Response<'a> {
     /// Which request.
     pub id: Id<'a>,

@@ -9,6 +9,7 @@ pub const DEFAULT_DEPTH: usize = 128;
 
 /// What a frame turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a frame is an object, an array or neither")]
 pub enum Parsed<'a> {
     /// One message.
     Message(Message<'a>),

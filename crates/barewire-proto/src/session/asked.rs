@@ -24,10 +24,12 @@ impl CallId {
 
 /// A batch of ours, by a number that whoever sends it gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_structs, reason = "a number and nothing else")]
 pub struct BatchId(pub u64);
 
 /// How long we wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Patience {
     /// How long without a sign of life. `None`: for ever.
     pub timeout: Option<Duration>,
@@ -36,6 +38,8 @@ pub struct Patience {
     /// How long at the most, whatever progress there is.
     pub at_most: Option<Duration>,
 }
+
+setters! { Patience { timeout: Option<Duration>, reset_by_progress: bool, at_most: Option<Duration> } }
 
 #[derive(Debug, Default)]
 pub(super) struct Asked {

@@ -6,6 +6,7 @@ use crate::rpc::{Code, Id, Notification, Params, write};
 
 /// How two peers speak about requests that are under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Conventions {
     /// How a request is cancelled.
     pub cancel: CancelConvention,
@@ -15,6 +16,7 @@ pub struct Conventions {
 
 /// How a request is cancelled: a notification, and what becomes of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CancelConvention {
     /// The notification.
     pub method: &'static str,
@@ -26,6 +28,7 @@ pub struct CancelConvention {
 
 /// How a request reports progress: a token in the request, and a notification with that token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProgressConvention {
     /// Where in its params a request holds the token: one name, or two for an object in them.
     pub asked_at: &'static [&'static str],
@@ -38,31 +41,22 @@ pub struct ProgressConvention {
 }
 
 impl Conventions {
+    /// Conventions of these two.
+    pub const fn new(cancel: CancelConvention, progress: ProgressConvention) -> Self {
+        Self { cancel, progress }
+    }
+
     /// What the Language Server Protocol does, and plain JSON-RPC with it: `$/cancelRequest`, answered with -32800.
-    pub const JSON_RPC: Self = Self {
-        cancel: CancelConvention {
-            method: "$/cancelRequest",
-            id: "id",
-            answer: Some(Code::REQUEST_CANCELLED),
-        },
-        progress: ProgressConvention {
-            asked_at: &["workDoneToken"],
-            method: "$/progress",
-            token: "token",
-            value: Some("value"),
-        },
-    };
+    pub const JSON_RPC: Self = Self::new(
+        CancelConvention::new("$/cancelRequest", "id").answer(Code::REQUEST_CANCELLED),
+        ProgressConvention::new(&["workDoneToken"], "$/progress", "token").with_value("value"),
+    );
 
     /// What MCP does: `notifications/cancelled`, after which there is no answer.
-    pub const MCP: Self = Self {
-        cancel: CancelConvention { method: "notifications/cancelled", id: "requestId", answer: None },
-        progress: ProgressConvention {
-            asked_at: &["_meta", "progressToken"],
-            method: "notifications/progress",
-            token: "progressToken",
-            value: None,
-        },
-    };
+    pub const MCP: Self = Self::new(
+        CancelConvention::new("notifications/cancelled", "requestId"),
+        ProgressConvention::new(&["_meta", "progressToken"], "notifications/progress", "progressToken"),
+    );
 
     /// What a notification means to the session.
     #[inline]
@@ -84,6 +78,7 @@ impl Conventions {
 
 /// What a notification means to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must act on each")]
 pub enum Signal<'a> {
     /// Nothing.
     None,
@@ -96,6 +91,18 @@ pub enum Signal<'a> {
 }
 
 impl CancelConvention {
+    /// A notification whose params hold the id in this member. A cancelled request is not answered.
+    pub const fn new(method: &'static str, id: &'static str) -> Self {
+        Self { method, id, answer: None }
+    }
+
+    /// Sets [`answer`](#structfield.answer).
+    #[must_use]
+    pub const fn answer(mut self, answer: Code) -> Self {
+        self.answer = Some(answer);
+        self
+    }
+
     /// Appends the notification that cancels `call`.
     pub fn write(&self, out: &mut Vec<u8>, call: CallId) {
         let params = format!(r#"{{"{}":{}}}"#, self.id, call.id());
@@ -105,6 +112,18 @@ impl CancelConvention {
 }
 
 impl ProgressConvention {
+    /// A notification that holds the token in this member, and what is reported beside it.
+    pub const fn new(asked_at: &'static [&'static str], method: &'static str, token: &'static str) -> Self {
+        Self { asked_at, method, token, value: None }
+    }
+
+    /// Sets [`value`](#structfield.value).
+    #[must_use]
+    pub const fn with_value(mut self, value: &'static str) -> Self {
+        self.value = Some(value);
+        self
+    }
+
     /// The params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
     /// must be an object; of any other nothing is reported.
     pub fn params(&self, token: &Id<'_>, value: Json<'_>) -> Option<String> {

@@ -6,7 +6,10 @@ use super::{BatchId, CallId, Patience, Ticket};
 use crate::rpc::{Code, ErrorObject, Id, Invalid};
 
 /// Something that happened.
+///
+/// Its variants are built by their fields: a fact that is added to one is a fact that every driver has to give.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Event<'a> {
     /// A request of theirs came.
     Request {
@@ -73,6 +76,7 @@ pub enum Event<'a> {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Effect {
     /// Nothing.
     Nothing,
@@ -89,6 +93,7 @@ pub enum Effect {
     /// Write the answer: the id is free again.
     Answer,
     /// Stop the handler of this request. It is forgotten already.
+    #[non_exhaustive]
     Cancel {
         /// What it was started with.
         ticket: Ticket,
@@ -117,6 +122,7 @@ pub enum Effect {
 
 /// Why a request is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// Its id is in flight.
     Duplicate,

@@ -43,6 +43,7 @@ pub struct Session {
 
 /// What does not change while a session lasts.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// Whether frames that name nobody to answer are answered, with an id of null. A server does; a client only reports
     /// them, because writing errors into a server's stdin for its banner lines helps nobody.
@@ -70,6 +71,8 @@ impl Default for Settings {
         Self { answer_unreadable: true, cancelled, limits: SessionLimits::default() }
     }
 }
+
+setters! { Settings { answer_unreadable: bool, cancelled: impl Into<Option<Code>>, limits: SessionLimits } }
 
 impl Default for Session {
     fn default() -> Self {

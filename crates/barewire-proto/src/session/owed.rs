@@ -12,6 +12,7 @@ pub struct Ticket(u64);
 
 /// How much of theirs may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionLimits {
     /// Requests that are not answered yet.
     pub requests: usize,
@@ -27,6 +28,8 @@ impl Default for SessionLimits {
         Self { requests: 1024, bytes: 128 * 1024 * 1024, parked: 4 * 1024 * 1024 }
     }
 }
+
+setters! { SessionLimits { requests: usize, bytes: usize, parked: usize } }
 
 #[derive(Debug)]
 pub(super) struct Owed {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::json::{Json, Kind};
-use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, Shape, parse};
+use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, parse};
 use barewire_proto::transcript::Stream;
 
 /// A frame of the input, judged.
@@ -69,14 +69,7 @@ impl<'a> Seen<'a> {
 
     /// A frame of which a transcript holds only the beginning.
     pub fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
-        let invalid = Invalid {
-            rule: Rule::Truncated,
-            at: begins.len(),
-            id: None,
-            method: None,
-            shape: Shape::Unknown,
-        };
-        let parsed = Parsed::Invalid(invalid);
+        let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 

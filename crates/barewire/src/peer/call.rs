@@ -34,7 +34,7 @@ pub struct OutgoingCall<R> {
 
 impl<R> OutgoingCall<R> {
     pub(super) fn new(queue: Arc<Queue>, method: String, params: io::Result<Option<String>>) -> Self {
-        let patience = Patience { timeout: Some(DEFAULT_TIMEOUT), ..Patience::default() };
+        let patience = Patience::default().timeout(DEFAULT_TIMEOUT);
         Self {
             queue,
             method,

@@ -90,7 +90,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Handles a message that came by itself.
     pub(crate) fn deliver(&mut self, source: Source<'_>, bytes: &[u8], parsed: Parsed<'_>) {
         self.start_slice();
-        self.take(Frame { offset: 0, bytes, event: None }, parsed, source);
+        self.take(Frame::new(0, bytes), parsed, source);
         // There is no stream that could be held back: a frame that cannot be started now is refused.
         self.refuse_held(source);
         self.take_commands();

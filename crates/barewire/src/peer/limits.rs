@@ -53,7 +53,7 @@ impl ConnectionLimits {
     }
 
     pub(super) fn session(&self) -> SessionLimits {
-        SessionLimits { requests: self.requests, bytes: self.request_bytes, parked: self.output }
+        SessionLimits::default().requests(self.requests).bytes(self.request_bytes).parked(self.output)
     }
 
     /// What of the output is for what we send by ourselves.

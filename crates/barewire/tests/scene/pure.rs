@@ -128,7 +128,7 @@ impl Pure {
     fn notification(&mut self, notification: &Notification<'_>) {
         match Conventions::JSON_RPC.signal(notification) {
             Signal::Cancel(id) => {
-                if let Effect::Cancel { ticket, answer } = self.session.step(Event::Cancelled(&id)) {
+                if let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(&id)) {
                     let at = self.running.iter().position(|it| it.ticket == ticket).expect("running");
                     let Running { reply, batch, .. } = self.running.remove(at);
                     let error = ErrorObject::standard(answer.expect("JSON-RPC answers"));

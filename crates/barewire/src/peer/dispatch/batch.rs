@@ -102,7 +102,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.session.step(Event::StartOfBatch);
         let mut logged = false;
         for (element, bytes) in batch.elements().zip(batch.texts()) {
-            let frame = Frame { bytes, ..frame };
+            let mut frame = frame;
+            frame.bytes = bytes;
             match element {
                 Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, destination),
                 Ok(Message::Request(request)) => self.element(request, bytes, number, source),

@@ -68,7 +68,7 @@ impl HeldFrame {
     }
 
     pub(super) fn frame(&self) -> Frame<'_> {
-        Frame { offset: self.offset, bytes: &self.bytes, event: None }
+        Frame::new(self.offset, &self.bytes)
     }
 }
 

@@ -104,11 +104,11 @@ impl<O: Outlet> Dispatcher<O> {
     pub(super) fn new(output: O, settings: Settings, queue: Arc<Queue>) -> Self {
         let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
         let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
-        let session = Session::new(SessionSettings {
-            answer_unreadable,
-            cancelled: conventions.cancel.answer,
-            limits: limits.session(),
-        });
+        let session = SessionSettings::default()
+            .answer_unreadable(answer_unreadable)
+            .cancelled(conventions.cancel.answer)
+            .limits(limits.session());
+        let session = Session::new(session);
         Self {
             session,
             output,

@@ -268,7 +268,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// The peer no longer wants an answer: the session forgets the id, then the handler is told, then it is dropped.
     fn cancelled(&mut self, id: &Id<'_>) {
-        let Effect::Cancel { ticket, answer } = self.session.step(Event::Cancelled(id)) else { return };
+        let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(id)) else { return };
         let InFlight { running, parked, .. } = &mut self.in_flight;
         let (reply, destination) = if let Some(running) = running.remove(&ticket) {
             running.stop();

@@ -139,13 +139,11 @@ impl Denied {
             return self.challenges.clone();
         }
         let scope = self.scopes.join(" ");
-        let challenge = Bearer {
-            error: self.error,
-            error_description: self.error.map(|_| self.what.as_str()),
-            scope: Some(scope.as_str()).filter(|scope| !scope.is_empty()),
-            resource_metadata: metadata,
-            ..Bearer::default()
-        };
+        let mut challenge = Bearer::default();
+        challenge.error = self.error;
+        challenge.error_description = self.error.map(|_| self.what.as_str());
+        challenge.scope = Some(scope.as_str()).filter(|scope| !scope.is_empty());
+        challenge.resource_metadata = metadata;
         // What cannot stand in a header is not said; the status says enough.
         let value = challenge.value().unwrap_or_else(|_| "Bearer".to_owned());
         HeaderValue::try_from(value).into_iter().collect()
