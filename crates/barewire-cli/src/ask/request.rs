@@ -1,10 +1,10 @@
 //! The first word and what stands behind it -> a method and its params, with the help of the server's own lists.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use barewire::client::{Client, ClientError};
 use barewire_proto::mcp::{Kind, Method, Prompt, Side, Tool};
+use barewire_workbench::load::with_meta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -177,20 +177,7 @@ impl Request {
 
     /// Its params with this in their `_meta` as well. What was written there stays.
     pub(crate) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
-        type Members = BTreeMap<String, Box<RawValue>>;
-        let members = |text: &str, what: &str| -> Result<Members, ClientError> {
-            serde_json::from_str(text).map_err(|_| ClientError::Params(format!("{what} must be an object")))
-        };
-        let mut meta = members(&meta.to_string(), "_meta")?;
-        if meta.is_empty() {
-            return Ok(self.params.clone());
-        }
-        let mut params = self.params.as_ref().map_or(Ok(Members::new()), |it| members(it.get(), "params"))?;
-        if let Some(written) = params.get("_meta") {
-            meta.extend(members(written.get(), "_meta")?);
-        }
-        params.insert("_meta".to_owned(), raw(&meta));
-        Ok(Some(raw(&params)))
+        with_meta(self.params.as_deref(), meta)
     }
 
     /// The tool or prompt it names.

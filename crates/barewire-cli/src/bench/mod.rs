@@ -1,36 +1,33 @@
 //! `barewire bench`: load for a server on stdio or over HTTP, and how it bears it.
 
-mod http;
-mod lane;
+mod live;
 mod report;
-mod run;
-mod servers;
-mod stdio;
-mod wish;
+mod request_plan;
+mod targets;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
-use barewire_proto::mcp::{Era, Revision};
+use barewire_proto::mcp::Revision;
+use barewire_workbench::load::{
+    self, Amount, ConnectError, ConnectFailure, Ending, LoadSettings, MeasuredServer, Stop, Target,
+    UnfitAnswer,
+};
 use tokio::runtime::Builder;
+use tokio::sync::watch;
 
 use crate::along::Along;
-use crate::ask::missed::Reach;
+use crate::ask::missed::{Missed, Reach};
 use crate::ask::request::{Ask, Naming};
 use crate::duration;
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::{Exit, Failure};
-use barewire_workbench::load::alarm::Alarm;
-use barewire_workbench::load::load::{Amount, Load};
-use barewire_workbench::load::slice::End;
-use lane::Lane;
-use run::{Live, Run, Stop};
-use servers::{At, Server};
-use wish::{Payload, Wish};
+use live::Live;
+use request_plan::{Payload, RequestPlan, missed};
 
 /// Load an MCP server with requests, and measure how it bears it.
 ///
@@ -148,62 +145,89 @@ away, so that it cannot be reached any more, is measured up to there.
 Exit codes: 0 all answers were good, 1 some were lost, duplicated or wrong, 2 nothing was measured.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    let servers = Server::all(args)?;
-    let wish = args.wish()?;
-    if let Some(pid) = args.pid.filter(|pid| barewire_workbench::load::process::usage(*pid).is_none()) {
+    let targets = targets::targets(args)?;
+    let plan = args.request_plan()?;
+    if let Some(pid) = args.pid.filter(|pid| load::usage(*pid).is_none()) {
         return Err(Failure::new(format!("--pid {pid}: there is no such process in /proc")));
     }
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
-    let done = runtime.block_on(bench(args, servers, &wish, output));
+    let done = runtime.block_on(bench(args, &targets, &plan, output));
     runtime.shutdown_background();
     done
 }
 
-async fn bench(args: &Args, servers: Vec<Server>, wish: &Wish, output: &mut Output) -> Result<Exit, Failure> {
+async fn bench(
+    args: &Args,
+    targets: &[Target],
+    plan: &RequestPlan<'_>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
-    let stop = Stop::on(Signals::catch().map_err(|error| cannot_begin(&error))?);
-    let load = args.load();
-    let alarm = Alarm::new().map_err(|error| cannot_begin(&error))?;
-    let mut run = Run { load: &load, alarm, live: Live::stderr(), stop };
-    let mut stop = run.stop.clone();
-    let mut lanes = tokio::select! {
-        lanes = open(args, &servers, wish) => lanes?,
-        () = stop.asked() => return Err(Failure::new(STOPPED)),
+    let stop = Stop::new();
+    let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
+    let settings = args.settings();
+    let mut servers = tokio::select! {
+        servers = load::connect(targets, plan, &settings) => {
+            servers.map_err(|error| args.cannot_connect(error, targets))?
+        }
+        () = signalled(&mut signals, 1) => return Err(Failure::new(STOPPED)),
     };
-    let end = measure(&mut run, &mut lanes).await;
-    run.live.clear();
-    let is_measured = lanes.iter().any(|lane| lane.tally.sent > 0);
+    let mut live = Live::stderr();
+    let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| live.show(progress)).await;
+    live.clear();
+    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == Ending::Stopped;
+    let is_measured = servers.iter().any(|server| server.tally().sent > 0);
     if is_measured {
-        report::print(output, args, &load, &lanes, end == End::Stopped)?;
-        // Whoever waits for the numbers does not wait for the end of the programs.
+        report::print(output, args, &settings, &servers, is_stopped)?;
+        // The numbers are there before the programs have ended.
         output.flush()?;
     }
-    let times = 1 + u32::from(end == End::Stopped);
     let finish = async {
-        for lane in &mut lanes {
-            lane.finish().await;
+        for server in &mut servers {
+            server.close().await;
         }
     };
     tokio::select! {
         () = finish => {}
-        // Their watchers end them without us.
-        () = run.stop.times(times) => {}
+        // Their watchers end the programs without us.
+        () = signalled(&mut signals, 1 + u32::from(is_stopped)) => {}
     }
     if !is_measured {
-        return Err(unmeasured(&lanes));
+        return Err(unmeasured(&servers));
     }
-    Ok(if lanes.iter().all(Lane::is_clean) { Exit::Clean } else { Exit::No })
+    Ok(if servers.iter().all(MeasuredServer::is_clean) { Exit::Clean } else { Exit::No })
 }
 
-/// Why there are no numbers: the servers are gone, or somebody did not want to wait.
-fn unmeasured(lanes: &[Lane]) -> Failure {
-    let broken: Vec<String> = match lanes {
-        [lane] => lane.broken.iter().cloned().collect(),
-        several => {
-            several.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.broken.as_ref()?))).collect()
+/// Ends the load at the first signal, and counts them all.
+fn count_signals(stop: &Stop) -> std::io::Result<watch::Receiver<u32>> {
+    let mut signals = Signals::catch()?;
+    let (count, counted) = watch::channel(0);
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            signals.next().await;
+            stop.stop();
+            count.send_modify(|count| *count += 1);
         }
+    });
+    Ok(counted)
+}
+
+/// Waits until there were so many signals.
+async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
+    if signals.wait_for(|count| *count >= times).await.is_err() {
+        // The counting task ends with the runtime only.
+        std::future::pending().await
+    }
+}
+
+/// Returns the reason why there are no numbers: the servers are gone, or a signal came first.
+fn unmeasured(servers: &[MeasuredServer]) -> Failure {
+    let broken: Vec<String> = match servers {
+        [server] => server.broken().iter().map(ToString::to_string).collect(),
+        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name(), it.broken()?))).collect(),
     };
-    match broken.len() == lanes.len() {
+    match broken.len() == servers.len() {
         true => Failure::new(format!("nothing was measured: {}", broken.join("; "))),
         false => Failure::new(STOPPED),
     }
@@ -211,102 +235,66 @@ fn unmeasured(lanes: &[Lane]) -> Failure {
 
 const STOPPED: &str = "stopped before anything was measured";
 
-/// Connects to all of them. What is asked if nothing is said depends on the era: a server that speaks both is asked in the one of
-/// those that speak the older alone, so that all get the same.
-async fn open(args: &Args, servers: &[Server], wish: &Wish) -> Result<Vec<Lane>, Failure> {
-    let mut lanes = Vec::new();
-    for server in servers {
-        lanes.push(Lane::open(server.clone(), wish, args, args.revision).await?);
-    }
-    let revision = |lane: &Lane| lane.about.revision;
-    let legacy = lanes.iter().map(revision).filter(|revision| revision.era() == Era::Legacy).max();
-    let Some(legacy) = legacy.filter(|_| wish.ask.is_none()) else { return Ok(lanes) };
-    for (lane, server) in lanes.iter_mut().zip(servers) {
-        if revision(lane).era() == Era::Legacy {
-            continue;
-        }
-        // One that does not speak it keeps what it was asked, and the report says so.
-        if let Ok(other) = Lane::open(server.clone(), wish, args, Some(legacy)).await {
-            std::mem::replace(lane, other).finish().await;
-        }
-    }
-    Ok(lanes)
-}
-
-/// Warms up, and then gives everybody their turns.
-async fn measure(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
-    let warm = warm_up(run, lanes).await;
-    for lane in lanes.iter_mut() {
-        lane.start();
-    }
-    if warm == End::Stopped {
-        return End::Stopped;
-    }
-    let slices = run.load.amount.slices(lanes.len());
-    let mut end = End::Done;
-    'all: for (round, amount) in slices.iter().enumerate() {
-        for at in 0..lanes.len() {
-            // There and back again, so that nobody is always the first.
-            let at = if round % 2 == 0 { at } else { lanes.len() - 1 - at };
-            let lane = &mut lanes[at];
-            run.live.doing.clone_from(&lane.name);
-            if lane.slice(run, *amount).await == End::Stopped {
-                end = End::Stopped;
-                break 'all;
-            }
-        }
-    }
-    for lane in lanes.iter_mut() {
-        lane.stop(end).await;
-    }
-    end
-}
-
-/// Loads everybody for a while that does not count.
-async fn warm_up(run: &mut Run<'_>, lanes: &mut [Lane]) -> End {
-    if run.load.warm_up.is_zero() {
-        return End::Done;
-    }
-    for lane in lanes {
-        run.live.doing = format!("{}, warming up", lane.name);
-        if lane.slice(run, Amount::For(run.load.warm_up)).await == End::Stopped {
-            return End::Stopped;
-        }
-    }
-    End::Done
-}
-
 impl Args {
-    fn load(&self) -> Load {
+    fn settings(&self) -> LoadSettings {
         let usual = if self.rate.is_some() { 1000 } else { 1 };
         let in_flight = self.in_flight.unwrap_or(usual);
-        Load {
-            in_flight: usize::try_from(in_flight).expect("no more than 100,000"),
-            rate: self.rate,
-            amount: self.count.map_or(Amount::For(self.duration), Amount::Count),
-            warm_up: self.warm_up,
-            patience: self.timeout,
-        }
+        let mut settings = LoadSettings::default();
+        settings.in_flight = usize::try_from(in_flight).expect("no more than 100,000");
+        settings.rate = self.rate;
+        settings.amount = self.count.map_or(Amount::For(self.duration), Amount::Count);
+        settings.warm_up = self.warm_up;
+        settings.timeout = self.timeout;
+        settings.revision = self.revision;
+        settings
     }
 
-    fn wish(&self) -> Result<Wish, Failure> {
+    fn request_plan(&self) -> Result<RequestPlan<'_>, Failure> {
         let naming = match (self.tool, self.method) {
             (true, _) => Naming::Tool,
             (false, true) => Naming::Method,
             (false, false) => Naming::Any,
         };
         let ask = self.what.as_ref().map(|what| Ask::read(what, &self.arguments, naming)).transpose()?;
-        let wish = Wish { ask, payload: self.payload.clone() };
-        wish.check()?;
-        Ok(wish)
+        let plan = RequestPlan { args: self, ask };
+        plan.check()?;
+        Ok(plan)
     }
 
-    fn reach(&self, at: &At) -> Reach {
+    fn reach(&self, target: &Target) -> Reach {
         Reach {
             revision: self.revision,
             timeout: self.timeout,
-            over_http: !matches!(at, At::Program { .. }),
-            with_bearer: self.along.has_bearer() && matches!(at, At::Url(_)),
+            over_http: target.is_url(),
+            with_bearer: self.along.has_bearer() && target.name() == targets::URL_NAME,
+        }
+    }
+
+    /// Returns the failure for a server that cannot be loaded.
+    fn cannot_connect(&self, error: ConnectError, targets: &[Target]) -> Failure {
+        let target = targets.iter().find(|target| target.name() == error.server);
+        let reach = self.reach(target.expect("the error is about one of the targets"));
+        let what = error.reason.to_string();
+        let failure = match error.reason {
+            ConnectFailure::Spawn(error) => Missed::not_started(&error).into(),
+            ConnectFailure::Client(error) => missed(&error, &reach),
+            ConnectFailure::Request(failure) => failure,
+            ConnectFailure::TimedOut { method, .. } => Missed::timed_out(&method, &reach).into(),
+            ConnectFailure::Unfit { answer: UnfitAnswer::InputRequired, .. } => Failure::new(what)
+                .with_hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
+            ConnectFailure::Unfit { .. } => {
+                Failure::new(what).with_hint("barewire call shows the answer; only what succeeds is measured")
+            }
+            _ => Failure::new(what),
+        };
+        self.named(failure, &error.server)
+    }
+
+    /// Adds the name of the server to a failure, if there are several servers.
+    fn named(&self, failure: Failure, server: &str) -> Failure {
+        match self.against.is_empty() {
+            true => failure,
+            false => failure.about(server),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers -> good, or what is wrong with them. What is good the first answer says.
+//! An answer -> good, or what is wrong with it, by comparison with the first answer.
 
 use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::rpc::ErrorRef;
@@ -6,29 +6,29 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 
 use super::outstanding::DIGITS;
-use super::tally::Wrong;
+use super::tally::WrongAnswer;
 use super::template::digits;
 
-/// What all answers have in common.
-pub struct Judge {
+/// The properties of the first answer that all others must have.
+pub(super) struct Judge {
     kind: Kind,
     echo: Echo,
 }
 
-/// What a result is, as far as it is the same for all that succeed.
+/// The properties of a result that are the same for all that succeed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Kind {
     json: JsonKind,
     is_error: bool,
     is_complete: bool,
-    /// Which of [`MAIN`] it has, a bit each.
-    main: u16,
+    /// The members of [`DEFINING_MEMBERS`] that it has, a bit each.
+    members: u16,
 }
 
-/// What the first answer repeated of what it was given.
+/// The part of the arguments that the first answer repeated.
 enum Echo {
     Nothing,
-    /// The payload, which is another one each time: what follows its number, and where it was found last.
+    /// The payload, which is another one each time: the text after its number, and the place where it was found last.
     Payload {
         tail: Vec<u8>,
         at: usize,
@@ -37,43 +37,44 @@ enum Echo {
     Fixed(Vec<Vec<u8>>),
 }
 
-/// Why a first answer is none to measure.
-#[derive(Debug, PartialEq)]
-pub enum Unfit {
-    /// It is an error: its code and message.
-    Refused(String),
-    /// It says isError.
-    Failed(String),
-    /// It asks for something first.
-    AsksFirst,
+/// A first answer that is none to compare others with.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum UnfitAnswer {
+    /// An error; its message and code.
+    Error(String),
+    /// The result of a tool that says `isError`; the result as JSON.
+    ToolError(String),
+    /// A result that asks for input first.
+    InputRequired,
 }
 
 impl Judge {
     /// Learns from the answer to the request with this number.
-    pub fn learn(
+    pub(super) fn learn(
         outcome: &Result<Json<'_>, ErrorRef<'_>>,
         number: u64,
         tail: Option<&[u8]>,
         params: Option<&RawValue>,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, UnfitAnswer> {
         let result = match outcome {
             Ok(result) => *result,
             Err(error) => {
-                return Err(Unfit::Refused(format!("{} ({})", error.message.to_name(), error.code)));
+                return Err(UnfitAnswer::Error(format!("{} ({})", error.message.to_name(), error.code)));
             }
         };
         let kind = Kind::of(result);
         match kind {
-            Kind { is_error: true, .. } => return Err(Unfit::Failed(result.as_str().to_owned())),
-            Kind { is_complete: false, .. } => return Err(Unfit::AsksFirst),
+            Kind { is_error: true, .. } => return Err(UnfitAnswer::ToolError(result.as_str().to_owned())),
+            Kind { is_complete: false, .. } => return Err(UnfitAnswer::InputRequired),
             _ => {}
         }
         let payload = tail.and_then(|tail| {
-            let at = found(result.as_bytes(), number, tail)?;
+            let at = find_payload(result.as_bytes(), number, tail)?;
             Some(Echo::Payload { tail: tail.to_vec(), at })
         });
         let echo = payload.unwrap_or_else(|| {
-            let mut given = params.map(texts).unwrap_or_default();
+            let mut given = params.map(argument_texts).unwrap_or_default();
             given.retain(|text| memmem::find(result.as_bytes(), text).is_some());
             if given.is_empty() { Echo::Nothing } else { Echo::Fixed(given) }
         });
@@ -81,39 +82,43 @@ impl Judge {
     }
 
     /// Judges the answer to the request with this number.
-    pub fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), Wrong> {
-        let Ok(result) = outcome else { return Err(Wrong::Error) };
+    pub(super) fn judge(
+        &mut self,
+        outcome: &Result<Json<'_>, ErrorRef<'_>>,
+        number: u64,
+    ) -> Result<(), WrongAnswer> {
+        let Ok(result) = outcome else { return Err(WrongAnswer::Error) };
         let kind = Kind::of(*result);
         if kind.is_error {
-            return Err(Wrong::Error);
+            return Err(WrongAnswer::Error);
         }
         if kind != self.kind {
-            return Err(Wrong::Kind);
+            return Err(WrongAnswer::Kind);
         }
         let text = result.as_bytes();
         match &mut self.echo {
             Echo::Nothing => Ok(()),
-            Echo::Payload { tail, at } if stands(text, *at, number, tail) => Ok(()),
+            Echo::Payload { tail, at } if is_payload_at(text, *at, number, tail) => Ok(()),
             Echo::Payload { tail, at } => {
-                *at = found(text, number, tail).ok_or(Wrong::Echo)?;
+                *at = find_payload(text, number, tail).ok_or(WrongAnswer::Echo)?;
                 Ok(())
             }
             Echo::Fixed(given) => match given.iter().all(|given| memmem::find(text, given).is_some()) {
                 true => Ok(()),
-                false => Err(Wrong::Echo),
+                false => Err(WrongAnswer::Echo),
             },
         }
     }
 
     /// Whether answers are compared with what was sent.
-    pub fn checks_echo(&self) -> bool {
+    pub(super) fn compares_echo(&self) -> bool {
         !matches!(self.echo, Echo::Nothing)
     }
 }
 
 impl Kind {
     fn of(result: Json<'_>) -> Self {
-        let mut kind = Self { json: result.kind(), is_error: false, is_complete: true, main: 0 };
+        let mut kind = Self { json: result.kind(), is_error: false, is_complete: true, members: 0 };
         if kind.json != JsonKind::Object {
             return kind;
         }
@@ -123,27 +128,27 @@ impl Kind {
             } else if member.name == "resultType" {
                 let text = Text::from_json(member.value);
                 kind.is_complete = text.is_some_and(|text| text == "complete");
-            } else if let Some(at) = MAIN.iter().position(|name| member.name == *name) {
-                kind.main |= 1 << at;
+            } else if let Some(at) = DEFINING_MEMBERS.iter().position(|name| member.name == *name) {
+                kind.members |= 1 << at;
             }
         }
         kind
     }
 }
 
-/// Where a payload with this number stands in a text.
-fn found(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
-    memmem::find_iter(text, &digits(number)).find(|at| stands(text, *at, number, tail))
+/// Returns the place of a payload with this number in a text.
+fn find_payload(text: &[u8], number: u64, tail: &[u8]) -> Option<usize> {
+    memmem::find_iter(text, &digits(number)).find(|at| is_payload_at(text, *at, number, tail))
 }
 
-fn stands(text: &[u8], at: usize, number: u64, tail: &[u8]) -> bool {
+fn is_payload_at(text: &[u8], at: usize, number: u64, tail: &[u8]) -> bool {
     let Some(text) = text.get(at..) else { return false };
     let Some((found, rest)) = text.split_at_checked(DIGITS) else { return false };
     found == digits(number) && rest.starts_with(tail)
 }
 
 /// The texts among the arguments of a tool or prompt, as they are written.
-fn texts(params: &RawValue) -> Vec<Vec<u8>> {
+fn argument_texts(params: &RawValue) -> Vec<Vec<u8>> {
     let Ok(params) = Json::parse(params.get().as_bytes()) else { return Vec::new() };
     if params.kind() != JsonKind::Object {
         return Vec::new();
@@ -154,11 +159,11 @@ fn texts(params: &RawValue) -> Vec<Vec<u8>> {
     let texts = members.filter_map(|member| Text::from_json(member.value).map(Text::raw));
     // Without the quotes: what is repeated may stand among other words.
     let texts = texts.filter_map(|text| text.strip_prefix('"')?.strip_suffix('"'));
-    texts.filter(|text| text.len() >= SHORTEST).map(|text| text.as_bytes().to_vec()).collect()
+    texts.filter(|text| text.len() >= MIN_ECHO_LENGTH).map(|text| text.as_bytes().to_vec()).collect()
 }
 
 /// Members that make a result what it is. Those that may be there or not by chance are left out.
-const MAIN: [&str; 9] = [
+const DEFINING_MEMBERS: [&str; 9] = [
     "content",
     "tools",
     "resources",
@@ -171,7 +176,7 @@ const MAIN: [&str; 9] = [
 ];
 
 /// A shorter text can stand in an answer by chance.
-const SHORTEST: usize = 4;
+const MIN_ECHO_LENGTH: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -185,16 +190,19 @@ mod tests {
     fn an_answer_is_compared_with_the_first() {
         let first = json(r#"{"content":[{"type":"text","text":"1000000000abc"}]}"#);
         let mut judge = Judge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
-        assert!(judge.checks_echo());
+        assert!(judge.compares_echo());
         for (text, verdict) in [
             (r#"{"content":[{"type":"text","text":"1000000001abc"}]}"#, Ok(())),
             (r#"{"content":[{"text":"1000000001abc","type":"text"}]}"#, Ok(())),
-            (r#"{"content":[{"type":"text","text":"1000000002abc"}]}"#, Err(Wrong::Echo)),
-            (r#"{"content":[{"type":"text","text":"1000000001ab"}]}"#, Err(Wrong::Echo)),
-            (r#"{"content":[{"type":"text","text":"1000000001abc"}],"isError":true}"#, Err(Wrong::Error)),
-            (r#"{"tools":[]}"#, Err(Wrong::Kind)),
-            (r#"{"resultType":"input_required"}"#, Err(Wrong::Kind)),
-            ("7", Err(Wrong::Kind)),
+            (r#"{"content":[{"type":"text","text":"1000000002abc"}]}"#, Err(WrongAnswer::Echo)),
+            (r#"{"content":[{"type":"text","text":"1000000001ab"}]}"#, Err(WrongAnswer::Echo)),
+            (
+                r#"{"content":[{"type":"text","text":"1000000001abc"}],"isError":true}"#,
+                Err(WrongAnswer::Error),
+            ),
+            (r#"{"tools":[]}"#, Err(WrongAnswer::Kind)),
+            (r#"{"resultType":"input_required"}"#, Err(WrongAnswer::Kind)),
+            ("7", Err(WrongAnswer::Kind)),
         ] {
             assert_eq!(judge.judge(&json(text), 1_000_000_001), verdict, "{text}");
         }
@@ -207,14 +215,14 @@ mod tests {
         let first = json(r#"{"content":[{"text":"he says hello"}]}"#);
         let mut judge = Judge::learn(&first, 0, None, Some(&params)).expect("a good one");
         assert_eq!(judge.judge(&json(r#"{"content":["hello"]}"#), 1), Ok(()));
-        assert_eq!(judge.judge(&json(r#"{"content":["goodbye"]}"#), 1), Err(Wrong::Echo));
+        assert_eq!(judge.judge(&json(r#"{"content":["goodbye"]}"#), 1), Err(WrongAnswer::Echo));
     }
 
     #[test]
     fn a_first_answer_that_is_no_success_measures_nothing() {
         let learn = |text: &str| Judge::learn(&json(text), 0, None, None).err();
-        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(Unfit::Failed(_))));
-        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(Unfit::AsksFirst));
+        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(UnfitAnswer::ToolError(_))));
+        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(UnfitAnswer::InputRequired));
         assert_eq!(learn("{}"), None);
     }
 }

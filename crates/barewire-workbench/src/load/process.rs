@@ -10,7 +10,7 @@ pub struct Usage {
     /// Bytes in memory now. What they share is counted for each.
     pub memory: u64,
     /// The most that each of those alive has had, added up.
-    pub peak: u64,
+    pub peak_memory: u64,
     pub processes: usize,
 }
 
@@ -67,14 +67,14 @@ mod linux {
         }
         let ticks: u64 = all.iter().filter(|it| tree.contains(&it.pid)).map(|it| it.ticks).sum();
         let per_second = rustix::param::clock_ticks_per_second().max(1);
-        let (mut memory, mut peak) = (0, 0);
+        let (mut memory, mut peak_memory) = (0, 0);
         for pid in &tree {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             memory += kibibytes(&status, "VmRSS:") * 1024;
-            peak += kibibytes(&status, "VmHWM:") * 1024;
+            peak_memory += kibibytes(&status, "VmHWM:") * 1024;
         }
         let cpu = Duration::from_millis(ticks.saturating_mul(1000) / per_second);
-        Some(Usage { cpu, memory, peak, processes: tree.len() })
+        Some(Usage { cpu, memory, peak_memory, processes: tree.len() })
     }
 
     fn kibibytes(status: &str, name: &str) -> u64 {
@@ -89,7 +89,10 @@ mod linux {
         #[test]
         fn this_process_uses_something() {
             let usage = usage(std::process::id()).expect("it is there");
-            assert!(usage.memory > 0 && usage.peak >= usage.memory && usage.processes >= 1, "{usage:?}");
+            assert!(
+                usage.memory > 0 && usage.peak_memory >= usage.memory && usage.processes >= 1,
+                "{usage:?}"
+            );
             assert_eq!(super::usage(u32::MAX), None);
         }
     }

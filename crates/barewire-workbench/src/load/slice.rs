@@ -1,59 +1,62 @@
-//! One turn of a server: which request is to be sent now, how long to wait for the next, and when it is over.
+//! One turn of a server: the request that is to be sent now, the wait for the next, and the end.
 
 use std::time::{Duration, Instant};
 
-use super::load::{Amount, Load, Next, Pace};
+use super::pace::{Next, Pace};
+use super::settings::{Amount, LoadSettings};
 use super::tally::Tally;
 
-pub struct Slice {
-    load: Load,
+/// The state of one turn of a server.
+pub(super) struct Slice {
+    settings: LoadSettings,
     pace: Pace,
     began: Instant,
-    /// When the last answer came.
-    last: Instant,
-    /// Since when there is room for another request.
+    /// The time of the last answer.
+    last_answer: Instant,
+    /// The time since which fewer requests are open than may be.
     room_since: Instant,
-    /// When there is something to do even if nothing comes.
+    /// The time when there is something to do even if no answer comes.
     wake: Instant,
+    /// The time of the next search for lost requests.
     next_look: Instant,
 }
 
-/// How a slice ended.
+/// The end of a slice.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum End {
+pub(super) enum End {
     Done,
-    /// By Ctrl-C or SIGTERM.
+    /// A stop was requested.
     Stopped,
     /// The connection is over.
     Broken,
 }
 
 impl Slice {
-    pub fn new(load: &Load, amount: Amount) -> Self {
+    pub(super) fn new(settings: &LoadSettings, amount: Amount) -> Self {
         let now = Instant::now();
-        let next_look = now + look(load);
+        let next_look = now + look_interval(settings);
         Self {
-            load: *load,
-            pace: Pace::new(load, amount, now),
+            settings: *settings,
+            pace: Pace::new(settings, amount, now),
             began: now,
-            last: now,
+            last_answer: now,
             room_since: now,
             wake: next_look,
             next_look,
         }
     }
 
-    /// When the request was due that is to be sent now, if one is, with so many open.
-    pub fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
+    /// Returns the time when the request was due that is to be sent now, if there is one. `open` requests are open.
+    pub(super) fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
         self.wake = self.next_look;
-        if open >= self.load.in_flight || self.is_hopeless(now) {
+        if open >= self.settings.in_flight || self.is_hopeless(now) {
             return None;
         }
         match self.pace.next(now) {
             Next::Due(due) => {
                 self.pace.sent();
                 tally.sent += 1;
-                if self.load.rate.is_some() {
+                if self.settings.rate.is_some() {
                     tally.lag.record(now.saturating_duration_since(due.max(self.room_since)));
                 }
                 Some(due)
@@ -66,54 +69,56 @@ impl Slice {
         }
     }
 
-    /// Nothing is open and nothing more will be.
-    pub fn is_over(&self, now: Instant, open: usize) -> bool {
+    /// Whether no request is open and no more will be sent.
+    pub(super) fn is_over(&self, now: Instant, open: usize) -> bool {
         open == 0 && (self.is_hopeless(now) || self.pace.next(now) == Next::Over)
     }
 
-    /// When to wake up, if nothing comes.
-    pub fn wake(&self) -> Instant {
+    /// The time to wake up if no answer comes.
+    pub(super) fn wake(&self) -> Instant {
         self.wake
     }
 
-    /// Whether it is time to look for what does not come, and to show how far it is.
-    pub fn is_time_to_look(&mut self, now: Instant) -> bool {
+    /// Whether it is time to look for lost requests and to report the progress.
+    pub(super) fn is_time_to_look(&mut self, now: Instant) -> bool {
         let is_time = now >= self.next_look;
         if is_time {
-            self.next_look = now + look(&self.load);
+            self.next_look = now + look_interval(&self.settings);
         }
         is_time
     }
 
-    /// Answers came, or were given up; so many were open before and so many are now.
-    pub fn settled(&mut self, at: Instant, before: usize, now: usize) {
-        if before >= self.load.in_flight && now < self.load.in_flight {
+    /// Notes that requests were answered or lost: `before` were open, and `now` are.
+    pub(super) fn settled(&mut self, at: Instant, before: usize, now: usize) {
+        if before >= self.settings.in_flight && now < self.settings.in_flight {
             self.room_since = at;
         }
     }
 
-    pub fn received(&mut self, at: Instant) {
-        self.last = self.last.max(at);
+    /// Notes that an answer came.
+    pub(super) fn received(&mut self, at: Instant) {
+        self.last_answer = self.last_answer.max(at);
     }
 
-    pub fn close(self, end: End, tally: &mut Tally) {
-        let planned = self.pace.end().filter(|_| self.load.rate.is_some() && end == End::Done);
-        let until = planned.map_or(self.last, |planned| self.last.max(planned));
+    /// Adds the time of the slice, and the requests that were due and not sent.
+    pub(super) fn close(self, end: End, tally: &mut Tally) {
+        let planned = self.pace.end().filter(|_| self.settings.rate.is_some() && end == End::Done);
+        let until = planned.map_or(self.last_answer, |planned| self.last_answer.max(planned));
         tally.time += until.saturating_duration_since(self.began);
         if end == End::Done {
             tally.unsent += self.pace.overdue(Instant::now());
         }
     }
 
-    /// The server is behind by more than anybody waits for an answer: what is still due is not sent any more.
+    /// Whether the server is behind by more than the timeout: requests that are still due are not sent any more.
     fn is_hopeless(&self, now: Instant) -> bool {
-        self.pace.end().is_some_and(|end| now > end + self.load.patience)
+        self.pace.end().is_some_and(|end| now > end + self.settings.timeout)
     }
 }
 
-fn look(load: &Load) -> Duration {
-    (load.patience / 8).clamp(Duration::from_millis(1), LOOK)
+fn look_interval(settings: &LoadSettings) -> Duration {
+    (settings.timeout / 8).clamp(Duration::from_millis(1), MAX_LOOK_INTERVAL)
 }
 
-/// So often at least it is looked for answers that do not come.
-const LOOK: Duration = Duration::from_millis(100);
+/// The longest time between two searches for lost requests.
+const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(100);

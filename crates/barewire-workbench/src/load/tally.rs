@@ -1,4 +1,4 @@
-//! What became of the requests of a run -> counts, times, and an example of everything that was wrong.
+//! The fates of requests -> counts, times, and an example of everything that was wrong.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,60 +6,69 @@ use std::time::{Duration, Instant};
 use super::histogram::Histogram;
 use crate::text::shown;
 
-/// All that is known about the requests to one server.
+/// The counts and times of the requests to one server.
+#[derive(Clone)]
+#[non_exhaustive]
 pub struct Tally {
+    /// Requests that were sent.
     pub sent: u64,
-    /// No answer within the time for one, or none because the connection was refused or cut.
+    /// Requests without an answer within the timeout, or because the connection was refused or cut.
     pub lost: u64,
-    /// Answers to what was lost already.
+    /// Answers to requests that were lost already.
     pub late: u64,
     /// Second answers.
     pub duplicated: u64,
-    pub wrong: BTreeMap<Wrong, Example>,
-    /// Due at a fixed rate, and never sent: the server was too slow for it.
+    /// Wrong answers by kind.
+    pub wrong: BTreeMap<WrongAnswer, Example>,
+    /// Requests that were due at a fixed rate and never sent: the server was too slow for it.
     pub unsent: u64,
-    /// Of the good answers.
+    /// The latencies of the good answers.
     pub latency: Histogram,
-    /// By how much requests were sent late though there was room in flight: our own fault.
+    /// The delays of requests that were sent late though there was room in flight: the fault of the load generator.
     pub lag: Histogram,
-    /// While there was something to send or to wait for.
+    /// The time in which there was something to send or to wait for.
     pub time: Duration,
-    /// What this program used meanwhile.
+    /// The CPU time of the load generator.
     pub own_cpu: Duration,
 }
 
-/// What is wrong with an answer.
+/// The kinds of wrong answers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Wrong {
-    /// Its id is none that was asked.
-    Nobody,
-    /// Its id is the number that was asked under, written in another way: who compares texts does not know it again.
-    Id,
-    /// A line that is no message at all.
-    NoMessage,
-    /// An error, or a result that says isError, where the first answer was neither.
+#[non_exhaustive]
+pub enum WrongAnswer {
+    /// Its id matches no request.
+    UnknownId,
+    /// Its id is the number of the request written in another way: a client that compares texts does not find it.
+    IdSpelling,
+    /// A line that is no message.
+    NotAMessage,
+    /// An error, or a result that says `isError`, where the first answer was neither.
     Error,
     /// A result of another kind than the first.
     Kind,
-    /// The first answer repeated what it was given, and this one does not.
+    /// It does not repeat the text that was sent, as the first answer did.
     Echo,
-    /// HTTP says no.
+    /// A refusal by HTTP.
     Http,
 }
 
-/// How often, and the first of them, safe to look at.
+/// The wrong answers of one kind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Example {
+    /// Their number.
     pub count: u64,
+    /// The beginning of the first of them, safe to print.
     pub first: String,
 }
 
-impl Wrong {
-    /// For programs.
+impl WrongAnswer {
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Nobody => "unknown_id",
-            Self::Id => "id",
-            Self::NoMessage => "no_message",
+            Self::UnknownId => "unknown_id",
+            Self::IdSpelling => "id",
+            Self::NotAMessage => "no_message",
             Self::Error => "error",
             Self::Kind => "kind",
             Self::Echo => "echo",
@@ -67,12 +76,12 @@ impl Wrong {
         }
     }
 
-    /// For people.
-    pub fn words(self) -> &'static str {
+    /// The words for a report, which follow `wrong:`.
+    pub fn description(self) -> &'static str {
         match self {
-            Self::Nobody => "with an id that nobody asked under",
-            Self::Id => "with its id written otherwise than it was asked",
-            Self::NoMessage => "no message at all",
+            Self::UnknownId => "with an id that nobody asked under",
+            Self::IdSpelling => "with its id written otherwise than it was asked",
+            Self::NotAMessage => "no message at all",
             Self::Error => "an error where the first answer was none",
             Self::Kind => "a result of another kind than the first",
             Self::Echo => "not what was sent, as the first answer was",
@@ -80,12 +89,20 @@ impl Wrong {
         }
     }
 
-    pub const ALL: [Self; 7] =
-        [Self::Nobody, Self::Id, Self::NoMessage, Self::Error, Self::Kind, Self::Echo, Self::Http];
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::UnknownId,
+        Self::IdSpelling,
+        Self::NotAMessage,
+        Self::Error,
+        Self::Kind,
+        Self::Echo,
+        Self::Http,
+    ];
 }
 
 impl Tally {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             sent: 0,
             lost: 0,
@@ -100,27 +117,31 @@ impl Tally {
         }
     }
 
-    /// A good answer.
-    pub fn good(&mut self, due: Instant, received: Instant) {
+    /// Counts a good answer.
+    pub(super) fn good(&mut self, due: Instant, received: Instant) {
         self.latency.record(received.saturating_duration_since(due));
     }
 
-    /// A wrong one, and what it says.
-    pub fn wrong(&mut self, wrong: Wrong, text: &[u8]) {
-        let example =
-            self.wrong.entry(wrong).or_insert_with(|| Example { count: 0, first: shown(text, LONGEST) });
+    /// Counts a wrong answer, and keeps the first of its kind.
+    pub(super) fn wrong(&mut self, wrong: WrongAnswer, text: &[u8]) {
+        let example = self
+            .wrong
+            .entry(wrong)
+            .or_insert_with(|| Example { count: 0, first: shown(text, EXCERPT_LENGTH) });
         example.count += 1;
     }
 
+    /// The number of wrong answers.
     pub fn wrong_answers(&self) -> u64 {
         self.wrong.values().map(|example| example.count).sum()
     }
 
+    /// The number of good answers.
     pub fn good_answers(&self) -> u64 {
         self.latency.count()
     }
 
-    /// Whether there is anything to complain about.
+    /// Whether no answer was lost, late, duplicated or wrong.
     pub fn is_clean(&self) -> bool {
         self.lost + self.late + self.duplicated + self.wrong_answers() == 0
     }
@@ -131,7 +152,19 @@ impl Tally {
         let answers = self.good_answers() as f64;
         if self.time.is_zero() { 0.0 } else { answers / self.time.as_secs_f64() }
     }
+
+    /// The CPU time of the load generator for each good answer, where it is known.
+    pub fn own_cpu_per_answer(&self) -> Option<Duration> {
+        self.per_answer(self.own_cpu).filter(|time| !time.is_zero())
+    }
+
+    pub(super) fn per_answer(&self, time: Duration) -> Option<Duration> {
+        let answers = self.good_answers();
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53")]
+        let each = (answers > 0).then(|| time.div_f64(answers as f64));
+        each
+    }
 }
 
-/// As much of an answer as fits two lines.
-const LONGEST: usize = 160;
+/// The number of characters of an answer that are kept: as many as fit two lines.
+const EXCERPT_LENGTH: usize = 160;

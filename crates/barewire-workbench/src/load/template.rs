@@ -1,4 +1,4 @@
-//! A method and its params -> the bytes of a request, from which the next is made by writing over the digits that count.
+//! A method and its params -> the bytes of a request. The next request is the same bytes with other digits.
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Params, write};
@@ -7,18 +7,18 @@ use serde_json::value::RawValue;
 
 use super::outstanding::{DIGITS, FIRST_ID};
 
-/// Bytes with numbers in them that are other ones each time.
-pub struct Template {
+/// The bytes of a request, and the places of the numbers that are other ones each time.
+pub(super) struct Template {
     bytes: Vec<u8>,
-    /// Where the numbers stand.
+    /// The places of the numbers.
     numbers: Vec<usize>,
-    /// What stands behind the number in the payload, if there is one.
+    /// The text after the number in the payload, if there is one.
     tail: Option<Vec<u8>>,
 }
 
 impl Template {
-    /// A whole request and its line break.
-    pub fn request(method: &str, params: Option<&RawValue>) -> Self {
+    /// Makes a template of a whole request and its line break.
+    pub(super) fn request(method: &str, params: Option<&RawValue>) -> Self {
         let mut bytes = Vec::new();
         let id = Id::from(i64::try_from(FIRST_ID).expect("ten digits"));
         let params = params.and_then(|params| Json::parse(params.get().as_bytes()).ok());
@@ -28,13 +28,13 @@ impl Template {
         Self::of(bytes, vec![at])
     }
 
-    /// Params alone, for those who number their requests themselves.
-    pub fn params(params: &RawValue) -> Self {
+    /// Makes a template of params alone, for a client that numbers its requests itself.
+    pub(super) fn params(params: &RawValue) -> Self {
         Self::of(params.get().as_bytes().to_vec(), Vec::new())
     }
 
     fn of(bytes: Vec<u8>, mut numbers: Vec<usize>) -> Self {
-        let mark = memmem::find(&bytes, MARK.as_bytes());
+        let mark = memmem::find(&bytes, NUMBER_MARK.as_bytes());
         numbers.extend(mark);
         let tail = mark.map(|at| {
             let tail = &bytes[at + DIGITS..];
@@ -43,8 +43,8 @@ impl Template {
         Self { bytes, numbers, tail }
     }
 
-    /// Appends the one with this number.
-    pub fn append(&self, number: u64, out: &mut Vec<u8>) {
+    /// Appends the request with this number.
+    pub(super) fn append(&self, number: u64, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         let digits = digits(number);
@@ -53,24 +53,25 @@ impl Template {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// What the payload says after its number.
-    pub fn tail(&self) -> Option<&[u8]> {
+    /// The text of the payload after its number.
+    pub(super) fn tail(&self) -> Option<&[u8]> {
         self.tail.as_deref()
     }
 }
 
-/// A text of so many bytes that begins with the place for a number. Letters only: nobody writes them in another way.
+/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is another one in each request: it begins with the
+/// place for a number. It has at least [`MIN_PAYLOAD`] bytes, all of them letters, which have one spelling in JSON.
 pub fn payload(bytes: usize) -> String {
     let tail = ('a'..='z').cycle().take(bytes.saturating_sub(DIGITS));
-    MARK.chars().chain(tail).collect()
+    NUMBER_MARK.chars().chain(tail).collect()
 }
 
-/// The last ten digits of a number.
-pub fn digits(mut number: u64) -> [u8; DIGITS] {
+/// Returns the last ten digits of a number.
+pub(super) fn digits(mut number: u64) -> [u8; DIGITS] {
     let mut digits = [b'0'; DIGITS];
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + u8::try_from(number % 10).expect("a digit");
@@ -79,8 +80,11 @@ pub fn digits(mut number: u64) -> [u8; DIGITS] {
     digits
 }
 
-/// Stands where the number of a payload will.
-const MARK: &str = "qQzZ#ZzQq#";
+/// The shortest payload: its number has ten digits, by which answers are told apart.
+pub const MIN_PAYLOAD: usize = DIGITS;
+
+/// The place of the number in a payload.
+const NUMBER_MARK: &str = "qQzZ#ZzQq#";
 
 #[cfg(test)]
 mod tests {

@@ -4,28 +4,26 @@ use std::io::Write;
 use std::time::Duration;
 
 use barewire_proto::mcp::Era;
+use barewire_workbench::load::{Amount, LoadSettings, MeasuredServer, WrongAnswer};
 use serde_json::{Map, Value, json};
 
-use super::super::lane::Lane;
 use super::super::{Args, Failure};
-use super::{cpu_per_request, micros, own_cpu_per_request, ratio};
+use super::{micros, ratio};
 use crate::output::{Output, safe_json};
-use barewire_workbench::load::load::{Amount, Load};
-use barewire_workbench::load::tally::Wrong;
 
 pub(super) fn print(
     output: &mut Output,
     args: &Args,
-    load: &Load,
-    lanes: &[Lane],
+    settings: &LoadSettings,
+    servers: &[MeasuredServer],
     stopped: bool,
 ) -> Result<(), Failure> {
-    let servers: Vec<Value> = lanes
+    let servers: Vec<Value> = servers
         .iter()
-        .map(|lane| {
-            let mut object = self::lane(args, load, lane);
-            if let Some(first) = lanes.first().filter(|first| !std::ptr::eq(*first, lane)) {
-                object["ratio"] = to_first(lane, first);
+        .map(|server| {
+            let mut object = self::server(args, settings, server);
+            if let Some(first) = servers.first().filter(|first| !std::ptr::eq(*first, server)) {
+                object["ratio"] = to_first(server, first);
             }
             object
         })
@@ -35,13 +33,13 @@ pub(super) fn print(
     Ok(())
 }
 
-fn lane(args: &Args, load: &Load, lane: &Lane) -> Value {
-    let Lane { name, about, tally, used, broken, .. } = lane;
-    let (duration, count) = match load.amount {
+fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Value {
+    let (details, tally) = (server.details(), server.tally());
+    let (duration, count) = match settings.amount {
         Amount::For(time) => (Some(time.as_secs_f64()), None),
         Amount::Count(count) => (None, Some(count)),
     };
-    let wrong: Map<String, Value> = Wrong::ALL
+    let wrong: Map<String, Value> = WrongAnswer::ALL
         .iter()
         .map(|kind| (kind.name().to_owned(), tally.wrong.get(kind).map_or(0, |it| it.count).into()))
         .collect();
@@ -53,30 +51,30 @@ fn lane(args: &Args, load: &Load, lane: &Lane) -> Value {
         .collect();
     let latency = |share| us(tally.latency.percentile(share));
     let lag = |share| us(tally.lag.percentile(share));
-    let usage = used.as_ref().map(|used| {
+    let usage = server.usage().map(|used| {
         json!({
             "cpu_seconds": used.cpu.map(|cpu| cpu.as_secs_f64()),
-            "cpu_us_per_request": us(cpu_per_request(lane)),
-            "memory": used.now.memory,
-            "peak_memory": used.now.peak,
-            "processes": used.now.processes,
+            "cpu_us_per_request": us(server.cpu_per_answer()),
+            "memory": used.at_end.memory,
+            "peak_memory": used.at_end.peak_memory,
+            "processes": used.at_end.processes,
         })
     });
     json!({
-        "name": name,
-        "server": about.server.as_ref().map(|info| json!({ "name": info.name, "version": info.version })),
-        "transport": about.transport,
-        "revision": about.revision.as_str(),
-        "era": match about.revision.era() { Era::Modern => "modern", _ => "legacy" },
-        "request": { "method": about.method, "name": about.target, "bytes": about.bytes },
+        "name": server.name(),
+        "server": details.implementation.as_ref().map(|info| json!({ "name": info.name, "version": info.version })),
+        "transport": details.transport,
+        "revision": details.revision.as_str(),
+        "era": match details.revision.era() { Era::Modern => "modern", _ => "legacy" },
+        "request": { "method": details.method, "name": details.name, "bytes": details.request_bytes },
         "load": {
-            "in_flight": load.in_flight,
-            "rate": load.rate,
+            "in_flight": settings.in_flight,
+            "rate": settings.rate,
             "payload": args.payload.as_ref().map(|payload| payload.bytes),
             "duration": duration,
             "count": count,
-            "warm_up": load.warm_up.as_secs_f64(),
-            "timeout": load.patience.as_secs_f64(),
+            "warm_up": settings.warm_up.as_secs_f64(),
+            "timeout": settings.timeout.as_secs_f64(),
         },
         "seconds": tally.time.as_secs_f64(),
         "sent": tally.sent,
@@ -97,20 +95,20 @@ fn lane(args: &Args, load: &Load, lane: &Lane) -> Value {
             "max": us(tally.latency.max()),
         },
         "histogram": rows,
-        "lag_us": load.rate.map(|_| json!({ "p50": lag(0.5), "p99": lag(0.99), "max": us(tally.lag.max()) })),
+        "lag_us": settings.rate.map(|_| json!({ "p50": lag(0.5), "p99": lag(0.99), "max": us(tally.lag.max()) })),
         "usage": usage,
-        "generator": { "cpu_us_per_request": us(own_cpu_per_request(lane)) },
-        "broken": broken,
+        "generator": { "cpu_us_per_request": us(server.tally().own_cpu_per_answer()) },
+        "broken": server.broken().map(ToString::to_string),
     })
 }
 
-fn to_first(lane: &Lane, first: &Lane) -> Value {
-    let both = |of: &dyn Fn(&Lane) -> Option<f64>| ratio(of(lane), of(first));
+fn to_first(server: &MeasuredServer, first: &MeasuredServer) -> Value {
+    let both = |of: &dyn Fn(&MeasuredServer) -> Option<f64>| ratio(of(server), of(first));
     json!({
-        "throughput": both(&|lane| Some(lane.tally.throughput())),
-        "p50": both(&|lane| lane.tally.latency.percentile(0.5).map(micros)),
-        "p99": both(&|lane| lane.tally.latency.percentile(0.99).map(micros)),
-        "cpu": both(&|lane| cpu_per_request(lane).map(micros)),
+        "throughput": both(&|server| Some(server.tally().throughput())),
+        "p50": both(&|server| server.tally().latency.percentile(0.5).map(micros)),
+        "p99": both(&|server| server.tally().latency.percentile(0.99).map(micros)),
+        "cpu": both(&|server| server.cpu_per_answer().map(micros)),
     })
 }
 

@@ -3,25 +3,24 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::super::lane::Lane;
+use barewire_workbench::load::{Amount, LoadSettings, MeasuredServer, Tally};
+
 use super::super::{Args, Failure};
-use super::{PERCENTILES, cpu_per_request, micros, own_cpu_per_request, ratio};
+use super::{PERCENTILES, micros, ratio};
 use crate::output::{Output, Tone, precisely as time, shown, size};
-use barewire_workbench::load::load::{Amount, Load};
-use barewire_workbench::load::tally::Tally;
 
 /// One server.
 pub(super) fn one(
     output: &mut Output,
     args: &Args,
-    load: &Load,
-    lane: &Lane,
+    settings: &LoadSettings,
+    server: &MeasuredServer,
     stopped: bool,
 ) -> Result<(), Failure> {
-    head(output, args, load, std::slice::from_ref(lane))?;
-    let about = who(lane);
-    let tally = &lane.tally;
-    writeln!(output, "{} {about}", output.paint(Tone::Strong, &lane.name))?;
+    head(output, args, settings, std::slice::from_ref(server))?;
+    let about = who(server);
+    let tally = server.tally();
+    writeln!(output, "{} {about}", output.paint(Tone::Strong, server.name()))?;
     writeln!(output)?;
     writeln!(output, "  requests    {}", counts(tally))?;
     writeln!(output, "  throughput  {} a second", number(tally.throughput()))?;
@@ -32,8 +31,9 @@ pub(super) fn one(
     if !times.is_empty() {
         writeln!(output, "  latency     {}", times.join("  "))?;
     }
-    if let Some(used) = &lane.used {
-        let each = cpu_per_request(lane).map_or(String::new(), |each| format!("{} a request, ", time(each)));
+    if let Some(used) = server.usage() {
+        let each =
+            server.cpu_per_answer().map_or(String::new(), |each| format!("{} a request, ", time(each)));
         let cpu = match used.cpu {
             Some(cpu) => {
                 let seconds = tally.time.as_secs_f64();
@@ -44,18 +44,18 @@ pub(super) fn one(
             }
             None => "CPU less than can be measured".to_owned(),
         };
-        let processes = match used.now.processes {
+        let processes = match used.at_end.processes {
             1 => String::new(),
             several => format!(" in {several} processes"),
         };
-        let (memory, peak) = (size(used.now.memory), size(used.now.peak));
+        let (memory, peak) = (size(used.at_end.memory), size(used.at_end.peak_memory));
         writeln!(output, "  server      {cpu}; memory {memory}, at most {peak}{processes}")?;
     }
-    if let Some(own) = own_cpu_per_request(lane) {
+    if let Some(own) = server.tally().own_cpu_per_answer() {
         writeln!(output, "  generator   CPU {} a request{}", time(own), lag(tally))?;
     }
     bars(output, tally)?;
-    complaints(output, lane, None)?;
+    complaints(output, server, None)?;
     foot(output, stopped)
 }
 
@@ -63,74 +63,79 @@ pub(super) fn one(
 pub(super) fn several(
     output: &mut Output,
     args: &Args,
-    load: &Load,
-    lanes: &[Lane],
+    settings: &LoadSettings,
+    servers: &[MeasuredServer],
     stopped: bool,
 ) -> Result<(), Failure> {
-    let Some(first) = lanes.first() else { return Ok(()) };
-    head(output, args, load, lanes)?;
-    for lane in lanes {
-        writeln!(output, "{} {}", output.paint(Tone::Strong, &lane.name), who(lane))?;
+    let Some(first) = servers.first() else { return Ok(()) };
+    head(output, args, settings, servers)?;
+    for server in servers {
+        writeln!(output, "{} {}", output.paint(Tone::Strong, server.name()), who(server))?;
     }
     writeln!(output)?;
-    let widths: Vec<usize> = lanes.iter().map(|lane| lane.name.chars().count().max(WIDTH)).collect();
+    let widths: Vec<usize> = servers.iter().map(|server| server.name().chars().count().max(WIDTH)).collect();
     let mut line = format!("  {:<LABEL$}", "");
-    for (at, (lane, width)) in lanes.iter().zip(&widths).enumerate() {
+    for (at, (server, width)) in servers.iter().zip(&widths).enumerate() {
         let gap = if at == 0 { "" } else { "        " };
-        line = format!("{line}  {:>width$}{gap}", lane.name);
+        line = format!("{line}  {:>width$}{gap}", server.name());
     }
     writeln!(output, "{}", line.trim_end())?;
-    type Of<'a> = Box<dyn Fn(&Lane) -> Option<f64> + 'a>;
+    type Of<'a> = Box<dyn Fn(&MeasuredServer) -> Option<f64> + 'a>;
     type Shown = fn(f64) -> String;
     let mut rows: Vec<(String, Of<'_>, Shown)> =
-        vec![("answers a second".to_owned(), Box::new(|lane| Some(lane.tally.throughput())), number)];
+        vec![("answers a second".to_owned(), Box::new(|server| Some(server.tally().throughput())), number)];
     let as_time: Shown = |us| time(Duration::from_secs_f64(us / 1e6));
     for (name, share) in PERCENTILES {
-        let of = move |lane: &Lane| lane.tally.latency.percentile(share).map(micros);
+        let of = move |server: &MeasuredServer| server.tally().latency.percentile(share).map(micros);
         rows.push((format!("latency {name}"), Box::new(of), as_time));
     }
     rows.push((
         "server CPU a request".to_owned(),
-        Box::new(|lane| cpu_per_request(lane).map(micros)),
+        Box::new(|server| server.cpu_per_answer().map(micros)),
         as_time,
     ));
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     rows.push((
         "peak memory".to_owned(),
-        Box::new(|lane| lane.used.as_ref().map(|used| used.now.peak as f64)),
+        Box::new(|server| server.usage().map(|used| used.at_end.peak_memory as f64)),
         |bytes| size(bytes as u64),
     ));
     rows.push((
         "generator CPU a request".to_owned(),
-        Box::new(|lane| own_cpu_per_request(lane).map(micros)),
+        Box::new(|server| server.tally().own_cpu_per_answer().map(micros)),
         as_time,
     ));
     for (label, of, shown) in rows {
         let mut line = format!("  {label:<LABEL$}");
-        for (at, (lane, width)) in lanes.iter().zip(&widths).enumerate() {
-            let text = of(lane).map_or("-".to_owned(), shown);
+        for (at, (server, width)) in servers.iter().zip(&widths).enumerate() {
+            let text = of(server).map_or("-".to_owned(), shown);
             line = format!("{line}  {text:>width$}");
             if at > 0 {
-                let ratio = ratio(of(lane), of(first)).map_or(String::new(), |it| format!("({it:.2})"));
+                let ratio = ratio(of(server), of(first)).map_or(String::new(), |it| format!("({it:.2})"));
                 line = format!("{line} {ratio:>7}");
             }
         }
         writeln!(output, "{}", line.trim_end())?;
     }
     writeln!(output)?;
-    for lane in lanes {
-        writeln!(output, "  {}: {}", lane.name, counts(&lane.tally))?;
-        complaints(output, lane, Some(&lane.name))?;
+    for server in servers {
+        writeln!(output, "  {}: {}", server.name(), counts(server.tally()))?;
+        complaints(output, server, Some(server.name()))?;
     }
     foot(output, stopped)
 }
 
 /// What was sent, and how.
-fn head(output: &mut Output, args: &Args, load: &Load, lanes: &[Lane]) -> Result<(), Failure> {
-    let mut each: Vec<String> = lanes.iter().map(asked).collect();
+fn head(
+    output: &mut Output,
+    args: &Args,
+    settings: &LoadSettings,
+    servers: &[MeasuredServer],
+) -> Result<(), Failure> {
+    let mut each: Vec<String> = servers.iter().map(asked).collect();
     if each.windows(2).any(|pair| pair[0] != pair[1]) {
-        for (what, lane) in each.iter_mut().zip(lanes) {
-            *what = format!("{what} to {}", lane.name);
+        for (what, server) in each.iter_mut().zip(servers) {
+            *what = format!("{what} to {}", server.name());
         }
         writeln!(
             output,
@@ -141,20 +146,20 @@ fn head(output: &mut Output, args: &Args, load: &Load, lanes: &[Lane]) -> Result
     }
     let what = each.join(", ");
     let payload = args.payload.as_ref().map_or(String::new(), |payload| {
-        let is_compared = lanes.iter().all(|lane| lane.about.checks_echo);
+        let is_compared = servers.iter().all(|server| server.details().compares_echo);
         let echo = if is_compared { ", compared with what comes back" } else { "" };
         format!(", {} of payload{echo}", size(payload.bytes as u64))
     });
-    let pace = match load.rate {
-        Some(rate) => format!("{} a second, at most {} in flight", number(rate), load.in_flight),
-        None => format!("{} in flight", load.in_flight),
+    let pace = match settings.rate {
+        Some(rate) => format!("{} a second, at most {} in flight", number(rate), settings.in_flight),
+        None => format!("{} in flight", settings.in_flight),
     };
-    let amount = match load.amount {
+    let amount = match settings.amount {
         Amount::For(time) => format!("for {} s", time.as_secs_f64()),
         Amount::Count(1) => "once".to_owned(),
         Amount::Count(count) => format!("{count} times"),
     };
-    let warm_up = match load.warm_up {
+    let warm_up = match settings.warm_up {
         Duration::ZERO => String::new(),
         time => format!(" after {} s of warm-up", time.as_secs_f64()),
     };
@@ -163,18 +168,18 @@ fn head(output: &mut Output, args: &Args, load: &Load, lanes: &[Lane]) -> Result
 }
 
 /// `tools/call echo`
-fn asked(lane: &Lane) -> String {
-    let what = match &lane.about.target {
-        Some(target) => format!("{} {}", lane.about.method, target),
-        None => lane.about.method.clone(),
+fn asked(server: &MeasuredServer) -> String {
+    let what = match &server.details().name {
+        Some(target) => format!("{} {}", server.details().method, target),
+        None => server.details().method.clone(),
     };
     shown(what.as_bytes(), LONGEST)
 }
 
 /// The server, as it calls itself.
-fn who(lane: &Lane) -> String {
-    let about = &lane.about;
-    let server = about.server.as_ref().map_or(String::new(), |info| {
+fn who(server: &MeasuredServer) -> String {
+    let about = server.details();
+    let server = about.implementation.as_ref().map_or(String::new(), |info| {
         let name = format!("{} {}, ", info.name, info.version);
         shown(name.as_bytes(), LONGEST)
     });
@@ -182,7 +187,7 @@ fn who(lane: &Lane) -> String {
         "({server}MCP {} over {}, requests of {})",
         about.revision,
         about.transport,
-        size(about.bytes as u64)
+        size(about.request_bytes as u64)
     )
 }
 
@@ -237,18 +242,18 @@ fn bar(count: u64, most: u64, room: usize) -> String {
 }
 
 /// What is wrong, and an example of it.
-fn complaints(output: &mut Output, lane: &Lane, name: Option<&str>) -> Result<(), Failure> {
-    let tally = &lane.tally;
+fn complaints(output: &mut Output, server: &MeasuredServer, name: Option<&str>) -> Result<(), Failure> {
+    let tally = server.tally();
     let indent = if name.is_some() { "    " } else { "  " };
-    if !lane.is_clean() && name.is_none() {
+    if !server.is_clean() && name.is_none() {
         writeln!(output)?;
     }
     for (wrong, example) in &tally.wrong {
-        let what = format!("{} wrong: {}", example.count, wrong.words());
+        let what = format!("{} wrong: {}", example.count, wrong.description());
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, what))?;
         writeln!(output, "{indent}  the first: {}", example.first)?;
     }
-    if let Some(broken) = &lane.broken {
+    if let Some(broken) = server.broken() {
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, broken))?;
     }
     Ok(())

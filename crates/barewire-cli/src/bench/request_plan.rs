@@ -1,30 +1,31 @@
-//! What the command line says about the request -> a method and params for this server, with the payload in its place.
+//! What the command line says about the request -> a method and params for each server, with the payload in its place.
 
 use barewire::client::{Client, ClientError};
 use barewire_proto::mcp::{Era, Tool};
+use barewire_workbench::load::{LoadRequest, MIN_PAYLOAD, RequestSource, Target, payload};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::Args;
 use crate::Failure;
 use crate::ask::given::{Given, Pair, Text};
 use crate::ask::missed::{Missed, Reach};
 use crate::ask::request::{self, Ask, Request};
 use crate::ask::schema::{Fields, Type};
 use crate::output::shown;
-use barewire_workbench::load::template::payload;
 
-/// What is to be asked, before any server is known.
-pub(super) struct Wish {
-    /// What an era has for this if nothing is said.
+/// The request to send, before any server is known.
+pub(super) struct RequestPlan<'a> {
+    pub(super) args: &'a Args,
+    /// The request that the command line names; without one, the least that an era has.
     pub(super) ask: Option<Ask>,
-    pub(super) payload: Option<Payload>,
 }
 
-/// How much is sent along, and where.
+/// The size of the payload, and the place for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) bytes: usize,
-    /// The argument, if it is named.
+    /// The argument that takes it, if one is named.
     pub(super) key: Option<String>,
 }
 
@@ -36,14 +37,14 @@ impl Payload {
             None => (None, text),
         };
         match bytes.parse() {
-            Ok(bytes) if (LEAST..=MOST).contains(&bytes) => Ok(Self { bytes, key }),
-            _ => Err(format!("BYTES or KEY=BYTES is expected, from {LEAST} to {MOST} bytes")),
+            Ok(bytes) if (MIN_PAYLOAD..=MAX_PAYLOAD).contains(&bytes) => Ok(Self { bytes, key }),
+            _ => Err(format!("BYTES or KEY=BYTES is expected, from {MIN_PAYLOAD} to {MAX_PAYLOAD} bytes")),
         }
     }
 }
 
-impl Wish {
-    /// What can be wrong before a server is asked.
+impl RequestPlan<'_> {
+    /// Refuses requests that are none to send again and again, as far as that is known before a server is asked.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
             Some(Ask::List { names, .. }) if !names.is_empty() => {
@@ -57,48 +58,30 @@ impl Wish {
             _ => Ok(()),
         }
     }
+}
 
-    /// The request for this server.
-    pub(super) async fn request(&self, client: &Client, reach: &Reach) -> Result<Request, Failure> {
+impl RequestSource for RequestPlan<'_> {
+    async fn request(&self, target: &Target, client: &Client) -> Result<LoadRequest, Failure> {
+        let reach = self.args.reach(target);
         let ask = match &self.ask {
             Some(ask) => ask.clone(),
             None => Ask::Method { method: usual(client.era()).to_owned(), given: Given::Nothing },
         };
-        let Some(wanted) = &self.payload else { return prepared(ask, client, reach).await };
-        let text = payload(wanted.bytes);
-        match ask {
-            Ask::Tool { name, given } => {
-                let tools = client.list_tools().await.map_err(|error| missed(&error, reach))?;
-                let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
-                    return Err(request::no_such("tool", &name, &request::names(&tools)).into());
-                };
-                let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
-                prepared(Ask::Tool { name, given }, client, reach).await
-            }
-            Ask::Prompt { name, given } => {
-                let prompts = client.list_prompts().await.map_err(|error| missed(&error, reach))?;
-                let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
-                    let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-                    return Err(request::no_such("prompt", &name, &names).into());
-                };
-                let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
-                prepared(Ask::Prompt { name, given }, client, reach).await
-            }
-            _ if wanted.key.is_some() => {
-                Err(Failure::new("--payload: only tools and prompts have arguments to fill")
-                    .with_hint("without a name the payload is sent in _meta"))
-            }
-            ask => {
-                let request = prepared(ask, client, reach).await?;
-                let params =
-                    request.with_meta(&json!({ PADDING: text })).map_err(|error| missed(&error, reach))?;
-                Ok(Request { params, ..request })
-            }
-        }
+        let request = match &self.args.payload {
+            Some(wanted) => with_payload(ask, wanted, client, &reach).await?,
+            None => prepared(ask, client, &reach).await?,
+        };
+        let mut load = LoadRequest::new(request.method.clone(), request.params.clone());
+        load.name = request.name();
+        Ok(load)
+    }
+
+    fn depends_on_era(&self) -> bool {
+        self.ask.is_none()
     }
 }
 
-/// What is asked if nothing is said: the least that an era has.
+/// Returns the method that is sent if the command line names none: the least that an era has.
 fn usual(era: Era) -> &'static str {
     match era {
         Era::Modern => "server/discover",
@@ -106,10 +89,49 @@ fn usual(era: Era) -> &'static str {
     }
 }
 
+/// Returns the request with its payload in place.
+async fn with_payload(
+    ask: Ask,
+    wanted: &Payload,
+    client: &Client,
+    reach: &Reach,
+) -> Result<Request, Failure> {
+    let text = payload(wanted.bytes);
+    match ask {
+        Ask::Tool { name, given } => {
+            let tools = client.list_tools().await.map_err(|error| missed(&error, reach))?;
+            let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
+                return Err(request::no_such("tool", &name, &request::names(&tools)).into());
+            };
+            let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
+            prepared(Ask::Tool { name, given }, client, reach).await
+        }
+        Ask::Prompt { name, given } => {
+            let prompts = client.list_prompts().await.map_err(|error| missed(&error, reach))?;
+            let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+                let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
+                return Err(request::no_such("prompt", &name, &names).into());
+            };
+            let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
+            prepared(Ask::Prompt { name, given }, client, reach).await
+        }
+        _ if wanted.key.is_some() => {
+            Err(Failure::new("--payload: only tools and prompts have arguments to fill")
+                .with_hint("without a name the payload is sent in _meta"))
+        }
+        ask => {
+            let request = prepared(ask, client, reach).await?;
+            let params =
+                request.with_meta(&json!({ PADDING: text })).map_err(|error| missed(&error, reach))?;
+            Ok(Request { params, ..request })
+        }
+    }
+}
+
 async fn prepared(ask: Ask, client: &Client, reach: &Reach) -> Result<Request, Failure> {
     let request = ask.prepare(client, reach).await.map_err(said)?;
     if request.is_notification() {
-        let method = shown(request.method.as_bytes(), LONGEST);
+        let method = shown(request.method.as_bytes(), MAX_NAME_LENGTH);
         return Err(Failure::new(format!("{method} is a notification, which nobody answers")));
     }
     Ok(request)
@@ -128,10 +150,10 @@ fn filled(
         Given::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
         Given::Object(object) => keys(object).iter().any(|other| other == key),
     };
-    let name = shown(name.as_bytes(), LONGEST);
+    let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let key = match &wanted.key {
         Some(key) if is_given(key) => {
-            let key = shown(key.as_bytes(), LONGEST);
+            let key = shown(key.as_bytes(), MAX_NAME_LENGTH);
             return Err(Failure::new(format!("{key} is given, and --payload would fill it"))
                 .with_hint("leave one of them out"));
         }
@@ -193,14 +215,11 @@ const OF_CALL: [&str; 3] = ["--raw", "--lenient", "--framing"];
 /// Where the payload of a request without arguments is. Everybody may put something into `_meta`, and nobody has to read it.
 const PADDING: &str = "barewire/padding";
 
-/// Its number has ten digits, by which one answer is told from the other.
-const LEAST: usize = barewire_workbench::load::outstanding::DIGITS;
-
 /// As large as a frame may be here, with what an answer says besides.
-const MOST: usize = 32 * 1024 * 1024;
+const MAX_PAYLOAD: usize = 32 * 1024 * 1024;
 
 /// As much of a name as fits a line.
-const LONGEST: usize = 60;
+const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]
 mod tests {

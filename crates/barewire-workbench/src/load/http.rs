@@ -10,15 +10,15 @@ use barewire_proto::json::Json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::run::Run;
-use crate::output::shown;
-use barewire_workbench::load::judge::{Judge, Unfit};
-use barewire_workbench::load::load::Amount;
-use barewire_workbench::load::outstanding::FIRST_ID;
-use barewire_workbench::load::slice::End;
-use barewire_workbench::load::slice::Slice;
-use barewire_workbench::load::tally::{Tally, Wrong};
-use barewire_workbench::load::template::Template;
+use super::judge::{Judge, UnfitAnswer};
+use super::outstanding::FIRST_ID;
+use super::run::{Run, stop_requested};
+use super::settings::Amount;
+use super::slice::End;
+use super::slice::Slice;
+use super::tally::{Tally, WrongAnswer};
+use super::template::Template;
+use crate::text::shown;
 
 /// A server at a URL.
 pub(super) struct Http {
@@ -48,24 +48,27 @@ impl Http {
     }
 
     /// Asks once, and learns what answers look like.
-    pub(super) async fn first(&mut self, patience: Duration) -> Result<Result<Judge, Unfit>, ClientError> {
+    pub(super) async fn first(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
         let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
         let params = self.params.clone();
-        let done = self.ask(Instant::now(), patience).await;
+        let done = self.ask(Instant::now(), timeout).await;
         match done.answer {
             Ok(raw) => {
                 let result = result(&raw);
                 Ok(Judge::learn(&Ok(result), done.number, tail.as_deref(), params.as_deref()))
             }
             Err(ClientError::Refused { error, .. }) => {
-                Ok(Err(Unfit::Refused(format!("{} ({})", error.message, error.code))))
+                Ok(Err(UnfitAnswer::Error(format!("{} ({})", error.message, error.code))))
             }
             Err(error) => Err(error),
         }
     }
 
     /// A request, which is not sent before it is awaited.
-    fn ask(&mut self, due: Instant, patience: Duration) -> impl Future<Output = Done> + use<> {
+    fn ask(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = Done> + use<> {
         let number = self.next;
         self.next += 1;
         let params = match &self.template {
@@ -77,7 +80,7 @@ impl Http {
                 Some(RawValue::from_string(text).expect("JSON with another number in a string"))
             }
         };
-        let call = self.client.request(self.method.clone(), params).timeout(patience).as_it_comes();
+        let call = self.client.request(self.method.clone(), params).timeout(timeout).as_it_comes();
         async move {
             let sent = Instant::now();
             let answer = call.await;
@@ -92,23 +95,23 @@ impl Http {
         amount: Amount,
         tally: &mut Tally,
     ) -> End {
-        let mut slice = Slice::new(run.load, amount);
+        let mut slice = Slice::new(run.settings, amount);
         let mut open: JoinSet<Done> = JoinSet::new();
         let mut answered = Instant::now();
         let end = loop {
             let now = Instant::now();
             while let Some(due) = slice.next(now, open.len(), tally) {
-                open.spawn(self.ask(due, run.load.patience));
+                open.spawn(self.ask(due, run.settings.timeout));
             }
             let before = open.len();
             if slice.is_over(now, before) {
                 break End::Done;
             }
             if slice.is_time_to_look(now) {
-                run.live.show(now, tally);
+                run.report(tally);
                 continue;
             }
-            if run.stop.is_asked() {
+            if run.is_stop_requested() {
                 // What is open is not lost: nobody has waited for it.
                 tally.sent -= before as u64;
                 break End::Stopped;
@@ -120,7 +123,7 @@ impl Http {
                     Ok(()) => continue,
                     Err(_) => break End::Broken,
                 },
-                () = run.stop.asked() => continue,
+                () = stop_requested(&mut run.stop) => continue,
             };
             let done = done.expect("a task that awaits a call does not panic, and nobody aborts it");
             slice.received(done.received);
@@ -172,7 +175,7 @@ fn take(done: Done, judge: &mut Judge, tally: &mut Tally) -> Connection {
                 tally.lost += 1;
                 return Connection::Over(shown(error.to_string().as_bytes(), LONGEST));
             }
-            Fate::Wrong(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
+            Fate::WrongAnswer(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
         },
     }
     Connection::There
@@ -185,23 +188,23 @@ enum Fate {
     /// Nor will there be one to any other.
     Over,
     /// That is its answer.
-    Wrong(Wrong),
+    WrongAnswer(WrongAnswer),
 }
 
 fn fate(error: &ClientError) -> Fate {
     match error {
         ClientError::TimedOut { .. } => Fate::Lost,
         ClientError::Closed(_) => Fate::Over,
-        ClientError::Refused { .. } => Fate::Wrong(Wrong::Error),
+        ClientError::Refused { .. } => Fate::WrongAnswer(WrongAnswer::Error),
         ClientError::Http { failure, .. } => match failure {
             // Servers close connections between requests, and one that is on its way then is lost; that is not the end. Where no
             // connection comes about any more there is nobody.
             HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => Fate::Over,
             HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. })
             | HttpFailure::NotAnswered { .. } => Fate::Lost,
-            _ => Fate::Wrong(Wrong::Http),
+            _ => Fate::WrongAnswer(WrongAnswer::Http),
         },
-        _ => Fate::Wrong(Wrong::NoMessage),
+        _ => Fate::WrongAnswer(WrongAnswer::NotAMessage),
     }
 }
 

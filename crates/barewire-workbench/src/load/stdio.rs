@@ -14,15 +14,15 @@ use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Req
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-use super::run::Run;
-use barewire_workbench::load::judge::Judge;
-use barewire_workbench::load::lend::Pipes;
-use barewire_workbench::load::load::Amount;
-use barewire_workbench::load::outstanding::{Asked, Outstanding, Settled};
-use barewire_workbench::load::slice::End;
-use barewire_workbench::load::slice::Slice;
-use barewire_workbench::load::tally::{Tally, Wrong};
-use barewire_workbench::load::template::Template;
+use super::judge::Judge;
+use super::lend::Pipes;
+use super::outstanding::{Asked, Outstanding, Settled};
+use super::run::{Run, stop_requested};
+use super::settings::Amount;
+use super::slice::End;
+use super::slice::Slice;
+use super::tally::{Tally, WrongAnswer};
+use super::template::Template;
 
 /// A server that is a process.
 pub(super) struct Stdio {
@@ -102,7 +102,7 @@ impl Stdio {
         amount: Amount,
         tally: &mut Tally,
     ) -> End {
-        let mut slice = Slice::new(run.load, amount);
+        let mut slice = Slice::new(run.settings, amount);
         let end = loop {
             let now = Instant::now();
             let mut wants_more = false;
@@ -119,12 +119,12 @@ impl Stdio {
                 break End::Done;
             }
             if slice.is_time_to_look(now) {
-                tally.lost += self.outstanding.expire(now, run.load.patience);
+                tally.lost += self.outstanding.expire(now, run.settings.timeout);
                 slice.settled(now, open, self.outstanding.len());
-                run.live.show(now, tally);
+                run.report(tally);
                 continue;
             }
-            if run.stop.is_asked() {
+            if run.is_stop_requested() {
                 // What is open is not lost: nobody has waited for it.
                 tally.sent -= self.outstanding.give_up();
                 break End::Stopped;
@@ -136,7 +136,7 @@ impl Stdio {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },
-                () = run.stop.asked() => continue,
+                () = stop_requested(&mut run.stop) => continue,
             };
             match moved {
                 Ok(Moved::Wrote) => {}
@@ -172,7 +172,7 @@ impl Stdio {
         while let Some(frame) = codec.next_frame(&mut input) {
             match frame {
                 Ok(frame) => taking.frame(frame.bytes),
-                Err(error) => taking.tally.wrong(Wrong::NoMessage, error.to_string().as_bytes()),
+                Err(error) => taking.tally.wrong(WrongAnswer::NotAMessage, error.to_string().as_bytes()),
             }
         }
     }
@@ -229,7 +229,7 @@ impl Taking<'_> {
                 for element in batch.elements() {
                     match element {
                         Ok(message) => self.message(message, frame),
-                        Err(_) => self.tally.wrong(Wrong::NoMessage, frame),
+                        Err(_) => self.tally.wrong(WrongAnswer::NotAMessage, frame),
                     }
                 }
             }
@@ -239,7 +239,7 @@ impl Taking<'_> {
                 if let Some(id) = id.and_then(|id| u64::try_from(id).ok()) {
                     self.outstanding.answer(id);
                 }
-                self.tally.wrong(Wrong::NoMessage, frame);
+                self.tally.wrong(WrongAnswer::NotAMessage, frame);
             }
         }
     }
@@ -249,16 +249,16 @@ impl Taking<'_> {
             Message::Response(response) => response,
             Message::Request(request) => return self.out.refuse(&request),
             Message::Notification(_) => return,
-            Message::OrphanError(_) => return self.tally.wrong(Wrong::Nobody, frame),
+            Message::OrphanError(_) => return self.tally.wrong(WrongAnswer::UnknownId, frame),
         };
         let Some(number) = id.integer().and_then(|id| u64::try_from(id).ok()) else {
-            return self.tally.wrong(Wrong::Nobody, frame);
+            return self.tally.wrong(WrongAnswer::UnknownId, frame);
         };
         match self.outstanding.answer(number) {
             Settled::First(asked) => match self.judge.judge(&outcome, number) {
                 // We ask under plain digits.
                 Ok(()) if !id.as_str().bytes().all(|byte| byte.is_ascii_digit()) => {
-                    self.tally.wrong(Wrong::Id, frame);
+                    self.tally.wrong(WrongAnswer::IdSpelling, frame);
                 }
                 Ok(()) => self.tally.good(asked.due, self.received),
                 Err(wrong) => self.tally.wrong(wrong, frame),
@@ -266,7 +266,7 @@ impl Taking<'_> {
             Settled::Again => self.tally.duplicated += 1,
             Settled::Late => self.tally.late += 1,
             Settled::Nobody if number <= self.handshake => {}
-            Settled::Nobody => self.tally.wrong(Wrong::Nobody, frame),
+            Settled::Nobody => self.tally.wrong(WrongAnswer::UnknownId, frame),
         }
     }
 }

@@ -1,0 +1,143 @@
+//! What the command line says about servers -> the targets of the load, each with a name.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use barewire::client::http::Endpoint;
+use barewire::transport::{Child, Stderr};
+use barewire_workbench::load::Target;
+
+use super::Args;
+use crate::Failure;
+use crate::output::shown;
+
+/// Returns the server behind `--` or at `--url`, and then those of `--against`.
+pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
+    let first = match (args.program.as_slice(), &args.url) {
+        ([program, words @ ..], None) => {
+            let name = Path::new(program).file_name().unwrap_or(program);
+            self::program(shown(name.as_encoded_bytes(), MAX_NAME_LENGTH), program, words)
+        }
+        ([], Some(url)) => {
+            let endpoint = args.along.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
+            Target::url(URL_NAME, endpoint, args.pid)
+        }
+        ([], None) => {
+            return Err(Failure::new("nobody to ask: neither a program nor --url")
+                .with_hint("barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…"));
+        }
+        ([_, ..], Some(_)) => {
+            return Err(Failure::new("a program and --url are two to ask")
+                .with_hint("--against NAME='PROGRAM…' measures one beside the other"));
+        }
+    };
+    let mut all = vec![first];
+    for text in &args.against {
+        let target = against(text)?;
+        if all.iter().any(|other| other.name() == target.name()) {
+            return Err(Failure::new(format!("--against: there are two servers named {}", target.name()))
+                .with_hint("the first is named after its program"));
+        }
+        all.push(target);
+    }
+    Ok(all)
+}
+
+/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens on the command line are for `--url` and are not shown to others.
+fn against(text: &str) -> Result<Target, Failure> {
+    let wrong = |what: &str| {
+        Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
+            .with_hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
+    };
+    let (name, target) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+    if name.is_empty() {
+        return Err(wrong("there is no name before the ="));
+    }
+    let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
+    if target.starts_with("http://") || target.starts_with("https://") {
+        return Ok(Target::url(name, Endpoint::new(target), None));
+    }
+    let words = words(target).ok_or_else(|| wrong("a quote or backslash without its end"))?;
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    let (first, words) = words.split_first().ok_or_else(|| wrong("there is no program behind the ="))?;
+    Ok(program(name, first, words))
+}
+
+fn program(name: String, program: &OsString, words: &[OsString]) -> Target {
+    Target::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
+}
+
+/// The words of a command, with quotes and backslashes as a shell has them, and nothing else of a shell. `None` if one does
+/// not end.
+fn words(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '\'' => loop {
+                let word = word.get_or_insert_default();
+                match chars.next()? {
+                    '\'' => break,
+                    c => word.push(c),
+                }
+            },
+            '"' => loop {
+                let word = word.get_or_insert_default();
+                match chars.next()? {
+                    '"' => break,
+                    '\\' => match chars.next()? {
+                        c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                        c => word.extend(['\\', c]),
+                    },
+                    c => word.push(c),
+                }
+            },
+            '\\' => word.get_or_insert_default().push(chars.next()?),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// The name of the server at `--url`.
+pub(super) const URL_NAME: &str = "url";
+
+/// The number of characters that are shown of an option: as many as fit a line.
+const MAX_TEXT_LENGTH: usize = 60;
+
+/// The number of characters of a name, which stands above a column.
+const MAX_NAME_LENGTH: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_cut_into_words_as_a_shell_does() {
+        for (text, expected) in [
+            ("a b  c", vec!["a", "b", "c"]),
+            ("a 'b c' \"d e\"", vec!["a", "b c", "d e"]),
+            (r#"a\ b "c\"d\n" e'f'"g""#, vec!["a b", r#"c"d\n"#, "efg"]),
+            ("a '' \"\"", vec!["a", "", ""]),
+            ("  ", vec![]),
+        ] {
+            assert_eq!(words(text), Some(expected.into_iter().map(str::to_owned).collect()), "{text}");
+        }
+        for text in ["'a", "\"a", "a\\", "\"a\\"] {
+            assert_eq!(words(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_to_compare_with_is_a_program_or_a_url() {
+        let target = against("other=node 'my server.js'").ok().expect("a program");
+        assert_eq!((target.name(), target.is_url()), ("other", false));
+        let target = against("far=https://example.com/mcp?a=b").ok().expect("a URL");
+        assert_eq!((target.name(), target.is_url()), ("far", true));
+        for text in ["program", "=program", "name=", "name='a"] {
+            assert!(against(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The reasons why a server cannot be loaded, or no longer.
+
+use std::fmt;
+use std::time::Duration;
+
+use barewire::client::ClientError;
+use barewire::transport::{Exit, SpawnError};
+
+use super::judge::UnfitAnswer;
+use crate::Error;
+use crate::text::shown;
+
+/// A server that cannot be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ConnectError {
+    /// The name of the server.
+    pub server: String,
+    /// The reason.
+    pub reason: ConnectFailure,
+}
+
+/// The reason why a server cannot be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectFailure {
+    /// The program could not be started.
+    Spawn(SpawnError),
+    /// The client could not connect, or its first request failed.
+    Client(ClientError),
+    /// There is no request to send to this server.
+    Request(Error),
+    /// The server closed the connection; a program that has ended has an exit.
+    Closed(Option<Exit>),
+    /// The first request was not answered in time.
+    TimedOut {
+        /// The method of the request.
+        method: String,
+        /// The time that was waited.
+        timeout: Duration,
+    },
+    /// The first answer is none to compare others with.
+    Unfit {
+        /// The method of the request.
+        method: String,
+        /// The answer.
+        answer: UnfitAnswer,
+    },
+}
+
+/// The reason why a load ended before its time.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Broken {
+    /// The server closed the connection; a program that has ended has an exit.
+    Closed(Option<Exit>),
+    /// A connection to the URL can no longer be opened.
+    Unreachable(Option<String>),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.server, self.reason)
+    }
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut = |text: &str| shown(text.as_bytes(), EXCERPT_LENGTH);
+        match self {
+            Self::Spawn(error) => error.fmt(f),
+            Self::Client(error) => error.fmt(f),
+            Self::Request(error) => error.fmt(f),
+            Self::Closed(exit) => {
+                f.write_str("the server has closed the connection")?;
+                exit.as_ref().map_or(Ok(()), |exit| write!(f, "; {exit}"))
+            }
+            Self::TimedOut { method, timeout } => {
+                write!(f, "no answer to {} within {timeout:?}", cut(method))
+            }
+            Self::Unfit { method, answer: UnfitAnswer::Error(why) } => {
+                write!(f, "the server answers {} with an error: {}", cut(method), cut(why))
+            }
+            Self::Unfit { answer: UnfitAnswer::ToolError(why), .. } => {
+                write!(f, "the tool fails: {}", cut(why))
+            }
+            Self::Unfit { answer: UnfitAnswer::InputRequired, .. } => {
+                f.write_str("the server asks for input before it answers")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, why) = match self {
+            Self::Closed(exit) => {
+                ("the server has closed the connection", exit.as_ref().map(ToString::to_string))
+            }
+            Self::Unreachable(why) => ("the server cannot be reached any more", why.clone()),
+        };
+        f.write_str(what)?;
+        why.map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl std::error::Error for ConnectFailure {}
+
+/// The number of characters of a peer's text in a sentence: as many as fit two lines.
+const EXCERPT_LENGTH: usize = 160;

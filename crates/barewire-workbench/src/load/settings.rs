@@ -1,0 +1,92 @@
+//! The settings of a load, and the turns that several servers take.
+
+use std::time::Duration;
+
+use barewire_proto::mcp::Revision;
+
+/// The settings of a load.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LoadSettings {
+    /// The number of requests that may be open at once.
+    pub in_flight: usize,
+    /// Requests a second. Without a rate, requests are sent as fast as answers come.
+    pub rate: Option<f64>,
+    /// The amount of load for each server.
+    pub amount: Amount,
+    /// The time that each server is loaded before anything counts.
+    pub warm_up: Duration,
+    /// The time after which a request without an answer is lost.
+    pub timeout: Duration,
+    /// The only revision of MCP to speak. Without one, the newest that both sides speak is found.
+    pub revision: Option<Revision>,
+}
+
+/// The amount of load for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Requests for this time.
+    For(Duration),
+    /// This number of requests.
+    Count(u64),
+}
+
+/// One request at a time for five seconds after a warm-up of half a second; ten seconds are waited for an answer.
+impl Default for LoadSettings {
+    fn default() -> Self {
+        Self {
+            in_flight: 1,
+            rate: None,
+            amount: Amount::For(Duration::from_secs(5)),
+            warm_up: Duration::from_millis(500),
+            timeout: Duration::from_secs(10),
+            revision: None,
+        }
+    }
+}
+
+impl Amount {
+    /// Returns the parts that several servers are given in turns; one part for a server alone.
+    pub(super) fn slices(self, servers: usize) -> Vec<Self> {
+        if servers < 2 {
+            return vec![self];
+        }
+        match self {
+            Self::For(whole) => {
+                let parts = (whole.as_millis() / TURN.as_millis()).clamp(MIN_TURNS, MAX_TURNS);
+                let parts = u32::try_from(parts).expect("no more than MAX_TURNS");
+                vec![Self::For(whole / parts); parts as usize]
+            }
+            Self::Count(whole) => {
+                let parts = u64::try_from(MIN_TURNS).expect("a small number").min(whole);
+                let part = |at: u64| Self::Count(whole / parts + u64::from(at < whole % parts));
+                (0..parts).map(part).collect()
+            }
+        }
+    }
+}
+
+/// The length of a turn: long against a request, short against what disturbs a machine for a while.
+const TURN: Duration = Duration::from_millis(200);
+
+/// The bounds of the number of turns of each server.
+const MIN_TURNS: u128 = 8;
+const MAX_TURNS: u128 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_add_up() {
+        for count in [1, 7, 8, 1003] {
+            let sum: u64 = Amount::Count(count).slices(2).iter().fold(0, |sum, slice| match slice {
+                Amount::Count(part) => sum + part,
+                Amount::For(_) => unreachable!("a count is cut into counts"),
+            });
+            assert_eq!(sum, count);
+        }
+        assert_eq!(Amount::For(Duration::from_secs(4)).slices(2).len(), 20);
+        assert_eq!(Amount::For(Duration::from_secs(4)).slices(1).len(), 1);
+    }
+}
