@@ -4,7 +4,9 @@
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, parse, write};
-use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
+use barewire_proto::transcript::{
+    Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore,
+};
 use serde_json::value::RawValue;
 
 /// A check, and the name that its fuzz target and its corpus have.
@@ -359,6 +361,7 @@ pub fn wire(data: &[u8]) {
         entries.iter().for_each(|entry| entry.write(&mut text));
         assert_eq!(read(text.as_bytes()).as_ref(), Ok(&entries), "{text}");
     }
+    event_text(data);
     let Some((limit, cuts, stream)) = setup(data) else { return };
     let channel = Channel::new("a").expect("a letter");
     let mut recorder = Recorder::new(Stream::ToClient, channel.clone(), limit);
@@ -372,6 +375,25 @@ pub fn wire(data: &[u8]) {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "safe to look at");
     let entries: Vec<Entry> = read(text.as_bytes()).expect("our own");
     assert_eq!(restore(&entries, Stream::ToClient, &channel).expect("whole"), stream);
+}
+
+/// The text of an event is written as it was read. Of events with strict forms only the meaning is kept, as of `gap > 007`.
+fn event_text(text: &[u8]) {
+    if !is_clean(text) {
+        return;
+    }
+    let Ok(Entry::Event(event)) = read_line(&[b"@ ", text].concat(), 2) else { return };
+    let is_strict = matches!(
+        event.note,
+        Note::Open(_)
+            | Note::Head(..)
+            | Note::Gap(..)
+            | Note::Read(_)
+            | Note::Eof(_)
+            | Note::ExitCode(_)
+            | Note::ExitSignal(_)
+    );
+    assert!(is_strict || event.note.text() == text, "{event:?}");
 }
 
 /// What is written parses as what was meant, whatever it is made of.

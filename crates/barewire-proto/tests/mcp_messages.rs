@@ -49,7 +49,7 @@ fn messages() {
             match &entry {
                 Entry::Event(event) => {
                     let Note::Other(name) = &event.note else { panic!("{:?} is no type", event.note) };
-                    let name = std::str::from_utf8(name).expect("UTF-8");
+                    let name = std::str::from_utf8(name.as_bytes()).expect("UTF-8");
                     let (name, found) = TYPES.iter().find(|(known, _)| *known == name).expect(name);
                     unread.retain(|unread| unread != name);
                     of = Some(*found);

@@ -31,7 +31,7 @@ fn transcripts() {
                 Entry::Expect(_) => continue,
                 Entry::Bytes(bytes) => scene.frame(&bytes.payload),
                 Entry::Event(event) => match &event.note {
-                    Note::Other(text) => scene.event(std::str::from_utf8(text).expect("UTF-8")),
+                    Note::Other(text) => scene.event(std::str::from_utf8(text.as_bytes()).expect("UTF-8")),
                     note => panic!("{note:?} is nothing that happens to a session"),
                 },
                 _ => Vec::new(),

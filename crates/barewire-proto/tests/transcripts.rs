@@ -84,10 +84,10 @@ impl Settings {
         match note {
             None => *self = Self::default(),
             Some(Note::Framing(framing)) => self.framing = *framing,
-            Some(Note::Other(text)) => match escape(text).split_once(' ') {
+            Some(Note::Other(text)) => match escape(text.as_bytes()).split_once(' ') {
                 Some(("limit", limit)) => self.limit = limit.parse().expect("a number"),
                 Some(("depth", depth)) => self.depth = depth.parse().expect("a number"),
-                _ => panic!("unknown setting {}", escape(text)),
+                _ => panic!("unknown setting {}", escape(text.as_bytes())),
             },
             Some(note) => panic!("{note:?} is no setting"),
         }

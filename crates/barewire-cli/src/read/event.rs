@@ -115,7 +115,7 @@ fn told(note: &Note) -> Option<(Option<Stream>, &'static str, String)> {
         Note::Eof(stream) => (Some(*stream), "eof", stream.sigil().to_string()),
         Note::ExitCode(code) => (None, "exit", format!("code {code}")),
         Note::ExitSignal(signal) => (None, "exit", format!("signal {signal}")),
-        Note::Other(what) => (None, "note", lossy(what)),
+        note => (None, "note", lossy(&note.text())),
     };
     Some(told)
 }

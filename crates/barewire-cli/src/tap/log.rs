@@ -86,12 +86,12 @@ impl Log {
                     Note::ExitCode(code) => format!("exit code {code}"),
                     Note::ExitSignal(signal) => format!("exit signal {signal}"),
                     // It is so in every exchange.
-                    Note::Other(what) if what.starts_with(b"changed > ") => return,
-                    Note::Other(what) => redactor.shown(what, 200),
+                    Note::Changed(_) => return,
                     // What has no message in it: all requests but POST, and responses that say no.
                     Note::Head(Stream::ToServer, line) if is_bare(line) => redactor.shown(line, 200),
                     Note::Head(Stream::ToClient, line) if is_no(line) => redactor.shown(line, 200),
-                    _ => return,
+                    Note::Head(..) | Note::Framing(_) | Note::Read(_) => return,
+                    note => redactor.shown(&note.text(), 200),
                 };
                 self.put(&format!("{} @{} {what}", at(marks.time), channel.as_str()));
             }

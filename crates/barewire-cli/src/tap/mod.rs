@@ -30,7 +30,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire_proto::transcript::{Channel, Note, Stream};
+use barewire_proto::transcript::{Channel, Fault, Note, Stream};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use crate::failure::report;
@@ -240,7 +240,7 @@ fn tap(
         Err(error) => {
             let (what, code) = child::not_started(&args.program[0], &error);
             if let Some(capture) = &mut capture {
-                let note = Note::Other(format!("failed {what}").into_bytes());
+                let note = Note::Failed(what.clone().into_bytes());
                 capture.write(event(Channel::default(), note, Some(clock.now())));
                 observer::flush(capture);
             }
@@ -320,7 +320,7 @@ fn forward(
     };
     let faults = Faults::ordered(&args.fault, args.seed);
     if let Some(seed) = faults.seed {
-        control.note(Note::Other(format!("fault seed {seed}").into_bytes()));
+        control.note(Note::Fault(Fault::Seed(seed)));
         if args.seed.is_none() {
             talk(&format!("the seed of the faults is {seed}: --seed {seed} does the same again"));
         }

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
-use barewire_proto::transcript::{Note, Stream};
+use barewire_proto::transcript::{Closed, CutReason, Note, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -53,7 +53,7 @@ struct Ends {
 }
 
 /// Why one direction has come to its end.
-enum Closed {
+enum Closing {
     /// Where it came from has ended; or a fault ends it.
     Ended,
     /// Where it goes to takes nothing more.
@@ -109,8 +109,7 @@ impl Pump {
                         Verdict::Wait(None) => Wake::Happening,
                         Verdict::Wait(Some(until)) => Wake::At(until),
                         Verdict::Left => {
-                            let what = "left somebody whom the program has started still holds its stdout";
-                            self.control.note(Note::Other(what.into()));
+                            self.control.note(Note::Left);
                             Wake::Now
                         }
                     }
@@ -120,12 +119,7 @@ impl Pump {
         let mut cut = Vec::new();
         for lane in &mut self.lanes {
             if lane.ends.take().is_some() {
-                let sigil = lane.stream.sigil();
-                let what = format!(
-                    "cut {sigil} the program has ended, and somebody still holds its {}",
-                    lane.name()
-                );
-                self.control.note(Note::Other(what.into_bytes()));
+                self.control.note(Note::Cut { stream: lane.stream, why: CutReason::HeldOpen });
                 cut.extend((lane.stream != Stream::ToServer).then(|| lane.name()));
             }
         }
@@ -244,19 +238,15 @@ impl Lane {
     }
 
     /// Closes it, and writes down what was seen of that: an end, or that nobody wants it.
-    fn close(&mut self, why: &Closed, control: &Control) {
+    fn close(&mut self, why: &Closing, control: &Control) {
         if self.ends.take().is_none() {
             return;
         }
-        let who = if self.stream == Stream::ToServer { "program" } else { "host" };
-        let sigil = self.stream.sigil();
         control.note(match why {
-            Closed::Ended => Note::Eof(self.stream),
-            Closed::Unwanted(error) if is_hang_up(error) => {
-                Note::Other(format!("closed {sigil} by the {who}").into_bytes())
-            }
-            Closed::Unwanted(error) => {
-                Note::Other(format!("closed {sigil} the {who} cannot be written to: {error}").into_bytes())
+            Closing::Ended => Note::Eof(self.stream),
+            Closing::Unwanted(error) => {
+                let error = (!is_hang_up(error)).then(|| error.to_string().into_bytes());
+                Note::Closed(Closed::Pipe { stream: self.stream, error })
             }
         });
     }
@@ -276,10 +266,10 @@ impl Lane {
         to: PollFlags,
         buffer: &mut [u8],
         control: &Control,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), Closing> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         if to.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
-            return Err(Closed::Unwanted(io::ErrorKind::BrokenPipe.into()));
+            return Err(Closing::Unwanted(io::ErrorKind::BrokenPipe.into()));
         }
         if !from.is_empty() {
             let count = match ends.from.read(buffer) {
@@ -303,7 +293,7 @@ impl Lane {
     }
 
     /// Passes it on first, and then makes the copy. An answer cannot be on the tape before its question: it is read by the same thread.
-    fn send(&mut self, bytes: &[u8], control: &Control) -> Result<(), Closed> {
+    fn send(&mut self, bytes: &[u8], control: &Control) -> Result<(), Closing> {
         let time = control.clock.now();
         let rest = self.put(bytes);
         if let Some(tape) = &control.tape {
@@ -314,8 +304,8 @@ impl Lane {
     }
 
     /// Writes what can be written, and gives back the rest.
-    fn put<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], Closed> {
-        let Some(ends) = &mut self.ends else { return Err(Closed::Ended) };
+    fn put<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], Closing> {
+        let Some(ends) = &mut self.ends else { return Err(Closing::Ended) };
         while !bytes.is_empty() {
             match ends.to.put(bytes) {
                 Ok(count) => {
@@ -323,14 +313,14 @@ impl Lane {
                     bytes = &bytes[count..];
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(Closed::Unwanted(error)),
+                Err(error) => return Err(Closing::Unwanted(error)),
             }
         }
         Ok(bytes)
     }
 
     /// Does what is left of what was begun.
-    fn go_on(&mut self, control: &Control) -> Result<(), Closed> {
+    fn go_on(&mut self, control: &Control) -> Result<(), Closing> {
         loop {
             if !self.unsent.is_empty() {
                 let unsent = std::mem::take(&mut self.unsent);
@@ -353,12 +343,12 @@ impl Lane {
                 self.acts.extend(faults.release());
             }
             match self.acts.pop_front() {
-                Some(Act::Note(text)) => control.note(Note::Other(text.into_bytes())),
+                Some(Act::Note(note)) => control.note(note),
                 Some(Act::Write(bytes)) => self.send(&bytes, control)?,
                 Some(Act::Pause(time)) => self.paused = Some(Instant::now() + time),
                 Some(Act::Kill) => control.kill(),
-                Some(Act::Close) => return Err(Closed::Ended),
-                None if self.ending => return Err(Closed::Ended),
+                Some(Act::Close) => return Err(Closing::Ended),
+                None if self.ending => return Err(Closing::Ended),
                 None => return Ok(()),
             }
         }

@@ -88,7 +88,7 @@ fn pass(signal: Signal, control: &Arc<Control>) {
 
 fn send(signal: Signal, control: &Control) {
     if control.child.signal(signal) {
-        control.note(Note::Other(format!("signal {}", signal.as_raw()).into_bytes()));
+        control.note(Note::Signal(signal.as_raw()));
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use super::note::Note;
+
 /// One line of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Entry {
     /// `wire 1 …`: the first line of a capture.
     Header(Header),
@@ -150,29 +153,6 @@ pub struct Event {
     pub note: Note,
     /// What else is known of it.
     pub marks: Marks,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
-    /// `open …`: the connection began, to this program or address.
-    Open(Vec<u8>),
-    /// `framing …`: how the streams of the channel are cut into frames.
-    Framing(Framing),
-    /// `head > …`: one line of an HTTP head; the first is the request or status line.
-    Head(Stream, Vec<u8>),
-    /// `read >`: a read of the stream ended here.
-    Read(Stream),
-    /// `gap > N`: so many bytes of the stream are missing here.
-    Gap(Stream, u64),
-    /// `eof >`: the stream was closed.
-    Eof(Stream),
-    /// `exit code N`: the program ended by itself.
-    ExitCode(i32),
-    /// `exit signal N`: the program was ended by a signal.
-    ExitSignal(i32),
-    /// Something this version does not know, kept as it is.
-    Other(Vec<u8>),
 }
 
 /// How a stream is cut into frames.

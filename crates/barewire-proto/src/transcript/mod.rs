@@ -5,12 +5,15 @@
 
 mod entry;
 mod escape;
+mod note;
+mod note_text;
 mod read;
 mod record;
 mod write;
 
-pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, Word};
+pub use entry::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Stream, Truncated, Word};
 pub use escape::{escape, is_clean};
+pub use note::{Closed, CutReason, Fault, Note, Party, Unknown, UnreadReason};
 pub use read::{WireError, WireFault, read, read_line};
 pub use record::{NotWhole, Recorder, restore};
 

@@ -4,10 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use super::VERSION;
-use super::entry::{
-    Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream, Truncated, Word,
-};
+use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Stream, Truncated, Word};
 use super::escape::unescape;
+use super::note::Note;
 
 /// A line that is none of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,36 +203,6 @@ fn bytes(line: &str, stream: Stream) -> Result<Entry, Fault> {
 
 fn event(line: &str) -> Result<Entry, Fault> {
     let Parts { channel, marks, payload, at, .. } = parts(line)?;
-    let note = note(&payload).ok_or((at, WireFault::BadNote))?;
+    let note = Note::parse(&payload).ok_or((at, WireFault::BadNote))?;
     Ok(Entry::Event(Event { channel, note, marks }))
-}
-
-/// The words this version knows must be used as it knows them; others are kept.
-fn note(text: &[u8]) -> Option<Note> {
-    let (word, rest) = split_word(text);
-    let (second, behind) = split_word(rest);
-    let stream = || Stream::from_sigil(second);
-    Some(match word {
-        b"open" => Note::Open(rest.to_vec()),
-        b"framing" => Note::Framing(Framing::from_word(rest)?),
-        b"head" => Note::Head(stream()?, behind.to_vec()),
-        b"read" => Note::Read(stream().filter(|_| behind.is_empty())?),
-        b"eof" => Note::Eof(stream().filter(|_| behind.is_empty())?),
-        b"gap" => Note::Gap(stream()?, number(behind)?),
-        b"exit" if second == b"code" => Note::ExitCode(number(behind)?),
-        b"exit" if second == b"signal" => Note::ExitSignal(number(behind)?),
-        b"exit" | b"" => return None,
-        _ => Note::Other(text.to_vec()),
-    })
-}
-
-fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b' ', text) {
-        Some(space) => (&text[..space], &text[space + 1..]),
-        None => (text, b""),
-    }
-}
-
-fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

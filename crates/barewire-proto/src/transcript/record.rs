@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::entry::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
+use super::entry::{Bytes, Channel, End, Entry, Event, Marks, Stream};
+use super::note::Note;
 
 /// Writes one byte stream down: every line of it becomes an entry, and no byte is lost.
 #[derive(Debug)]

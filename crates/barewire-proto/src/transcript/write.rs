@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks, Note};
+use super::entry::{Bytes, Channel, End, Entry, Event, Header, Marks};
 use super::escape::{is_clean, push_exact, push_word};
 
 impl Entry {
@@ -26,30 +26,13 @@ impl Entry {
                 line(out, stream.sigil(), channel, marks, end, payload);
             }
             Self::Event(Event { channel, note, marks }) => {
-                line(out, '@', channel, marks, "", &note.to_bytes());
+                line(out, '@', channel, marks, "", &note.text());
             }
             Self::Expect(text) => text_line(out, '=', text),
             Self::Comment(text) => text_line(out, '#', text),
             Self::Blank => {}
         }
         out.push('\n');
-    }
-}
-
-impl Note {
-    /// The content of its line.
-    fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Open(what) => [b"open ", &what[..]].concat(),
-            Self::Head(stream, text) => [format!("head {} ", stream.sigil()).as_bytes(), text].concat(),
-            Self::Framing(framing) => format!("framing {}", framing.as_str()).into_bytes(),
-            Self::Read(stream) => format!("read {}", stream.sigil()).into_bytes(),
-            Self::Gap(stream, bytes) => format!("gap {} {bytes}", stream.sigil()).into_bytes(),
-            Self::Eof(stream) => format!("eof {}", stream.sigil()).into_bytes(),
-            Self::ExitCode(code) => format!("exit code {code}").into_bytes(),
-            Self::ExitSignal(signal) => format!("exit signal {signal}").into_bytes(),
-            Self::Other(text) => text.clone(),
-        }
     }
 }
 

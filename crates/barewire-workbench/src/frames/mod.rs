@@ -49,11 +49,8 @@ pub trait Sink {
 pub fn ended(note: &Note) -> Option<Stream> {
     match note {
         Note::Eof(stream) => Some(*stream),
-        Note::Other(what) => {
-            let behind = what.strip_prefix(b"closed ").or_else(|| what.strip_prefix(b"cut "))?;
-            let is = |stream: &Stream| behind.starts_with(format!("{} ", stream.sigil()).as_bytes());
-            [Stream::ToServer, Stream::ToClient, Stream::Stderr].into_iter().find(is)
-        }
+        Note::Closed(closed) => Some(closed.stream()),
+        Note::Cut { stream, .. } => Some(*stream),
         _ => None,
     }
 }

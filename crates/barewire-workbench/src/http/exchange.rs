@@ -1,7 +1,7 @@
 //! One exchange on a connection of its own: bytes to the server, and what comes back, as it comes.
 
 use barewire::client::http::Dialer;
-use barewire_proto::transcript::Framing;
+use barewire_proto::transcript::{CutReason, Framing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -26,7 +26,7 @@ pub enum ExchangeEvent {
     /// The response is complete.
     End,
     /// There is no response, or not all of it, for this reason.
-    Broken(String),
+    Broken(CutReason),
 }
 
 /// Sends the bytes of a request, and tells what comes of it.
@@ -51,8 +51,8 @@ async fn carry(
     kind: Kind,
     number: u64,
     sender: &UnboundedSender<(u64, ExchangeEvent)>,
-) -> Result<(), String> {
-    let wire = dial.connect().await.map_err(|error| error.to_string())?;
+) -> Result<(), CutReason> {
+    let wire = dial.connect().await.map_err(|error| CutReason::failed(error.to_string()))?;
     let (mut from, mut to) = tokio::io::split(wire);
     // A server may refuse a request before it has read all of it: then what it says is still there.
     let written = async {
@@ -69,17 +69,20 @@ async fn carry(
             let count = match from.read(&mut buffer).await {
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => 0,
-                Err(error) => return Err(format!("the connection broke: {error}")),
+                Err(error) => return Err(CutReason::failed(format!("the connection broke: {error}"))),
             };
             if count == 0 {
                 let is_whole = messages.may_end() && !messages.is_between();
-                return if is_whole { Ok(()) } else { Err("the server closed the connection".to_owned()) };
+                let closed = CutReason::ServerClosed { error: None, told: None };
+                return if is_whole { Ok(()) } else { Err(closed) };
             }
             let mut input = &buffer[..count];
-            while let Some(part) = messages.next(&mut input).map_err(|broken| broken.why().to_owned())? {
+            while let Some(part) =
+                messages.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))?
+            {
                 match part {
                     Part::Head(head) => {
-                        let answers = response(&head, kind).map_err(ToOwned::to_owned)?;
+                        let answers = response(&head, kind).map_err(CutReason::failed)?;
                         is_informational = (100..=199).contains(&answers.status);
                         messages.follows(answers.follows);
                         let (framing, coding) = match answers.body {
@@ -98,7 +101,7 @@ async fn carry(
                     Part::Body(bytes) => {
                         length += bytes.len();
                         if length > MAX_RESPONSE {
-                            return Err("the response is too long".to_owned());
+                            return Err(CutReason::failed("the response is too long"));
                         }
                         let _ = sender.send((number, ExchangeEvent::Body(bytes.to_vec())));
                     }

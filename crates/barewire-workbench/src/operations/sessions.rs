@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
-use barewire_proto::transcript::{Event, Note, Stream};
+use barewire_proto::transcript::{Closed, Event, Note, Party, Stream};
 
 use super::talk::Key;
 use super::{At, Exchange, Watch};
@@ -23,7 +23,10 @@ impl Watch {
             Note::Head(stream, line) if self.exchanges.head(channel, *stream, line) => {
                 self.join_session(channel);
             }
-            Note::Other(what) if is_gone(what) => self.give_up(channel, event.marks.time),
+            Note::Closed(Closed::Connection) => self.give_up(channel, event.marks.time),
+            Note::Cut { stream: Stream::ToClient, why } if why.by() == Some(Party::Client) => {
+                self.give_up(channel, event.marks.time);
+            }
             Note::Eof(Stream::ToClient) => {
                 let Some(exchange) = self.exchanges.close(channel) else { return };
                 if exchange.code() >= Some(400) {
@@ -128,11 +131,6 @@ impl Watch {
             _ => Elsewhere::Several,
         }
     }
-}
-
-/// Whether it is noted that the client has gone before it had everything.
-fn is_gone(note: &[u8]) -> bool {
-    note.starts_with(b"closed > ") || note.starts_with(b"cut < the client ")
 }
 
 /// What is not answered soon after its POST is not answered.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::mcp::Side;
-use barewire_proto::transcript::{Entry, Framing, Note, Stream};
+use barewire_proto::transcript::{Closed, Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
 use super::message::Said;
@@ -164,7 +164,7 @@ impl<'a> Collector<'a> {
                     let hint = "what came after that cannot be known: capture it again";
                     return Err(Error::new(what).with_hint(hint));
                 }
-                Note::Other(what) if what.starts_with(b"closed >") => {
+                Note::Closed(Closed::Connection) => {
                     let exchange = event.channel.as_str();
                     let asks =
                         |frame: &&mut Recorded| frame.side == Side::Client && frame.exchange == exchange;

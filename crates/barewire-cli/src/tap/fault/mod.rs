@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use barewire_proto::rpc::{Id, Message, Parsed, parse};
-use barewire_proto::transcript::Stream;
+use barewire_proto::transcript::{CutReason, Fault, Note, Stream, Word};
 
 use chance::Chance;
 use spec::Kind;
@@ -44,7 +44,7 @@ pub(super) struct Faults {
 #[derive(Debug, PartialEq)]
 pub(super) enum Act {
     /// Write this down.
-    Note(String),
+    Note(Note),
     Write(Vec<u8>),
     Pause(Duration),
     Close,
@@ -115,8 +115,8 @@ impl Faults {
             self.frame(frame, &mut acts);
             if self.closed {
                 if !bytes.is_empty() {
-                    let (sigil, lost) = (self.stream.sigil(), bytes.len());
-                    acts.push(Act::Note(format!("cut {sigil} {lost} bytes were there already")));
+                    let why = CutReason::Dropped(bytes.len() as u64);
+                    acts.push(Act::Note(Note::Cut { stream: self.stream, why }));
                 }
                 acts.push(Act::Close);
                 return acts;
@@ -140,8 +140,8 @@ impl Faults {
     /// Passes on what is held back, although what it was held back for has not come.
     pub(super) fn release(&mut self) -> Vec<Act> {
         let mut acts = Vec::new();
-        if let Some((number, _)) = self.held.late {
-            acts.push(Act::Note(format!("fault {} {number} reorder undone", self.stream.sigil())));
+        if let Some((message, _)) = self.held.late {
+            acts.push(Act::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
         }
         acts.extend(self.held.release());
         acts
@@ -178,8 +178,9 @@ impl Faults {
         let mut plan = Plan { before: Vec::new(), cuts: Vec::new(), pause: STEP, hold: None, end: None };
         for (spec, chance) in chosen {
             let Some(detail) = plan.apply(&spec.kind, chance, &mut frame) else { continue };
-            let sigil = self.stream.sigil();
-            acts.push(Act::Note(format!("fault {sigil} {number} {}{detail}", spec.name())));
+            let name = Word::new(spec.name()).expect("letters and hyphens");
+            let (stream, detail) = (self.stream, detail.into_bytes());
+            acts.push(Act::Note(Note::Fault(Fault::Applied { stream, message: number, name, detail })));
         }
         self.carry_out(plan, frame, acts);
     }
@@ -256,7 +257,7 @@ enum Hold {
 }
 
 impl Plan {
-    /// What is said of it, or `None` if it cannot be done to this message.
+    /// Plans one fault. Returns the values that were chosen, or `None` if it cannot be done to this message.
     fn apply(&mut self, kind: &Kind, chance: &mut Chance, frame: &mut Vec<u8>) -> Option<String> {
         // Without its line break, unless it was dropped.
         let content = frame.len().saturating_sub(1);
@@ -272,7 +273,7 @@ impl Plan {
                     return None;
                 }
                 frame.drain(keep..content);
-                return Some(format!(" {keep}"));
+                return Some(keep.to_string());
             }
             Kind::Crlf if frame.ends_with(b"\r\n") => return None,
             Kind::Crlf => frame.insert(content, b'\r'),
@@ -284,7 +285,7 @@ impl Plan {
             }
             Kind::Delay { time } => {
                 self.before.push(Act::Pause(*time));
-                return Some(format!(" {time:?}"));
+                return Some(format!("{time:?}"));
             }
             Kind::Split { pieces } => {
                 if content < 2 {
@@ -293,7 +294,7 @@ impl Plan {
                 let cuts: Vec<usize> = (1..*pieces).map(|_| chance.within(1..content)).collect();
                 let said: Vec<String> = cuts.iter().take(20).map(usize::to_string).collect();
                 self.cuts.extend(cuts);
-                return Some(format!(" {}", said.join(" ")));
+                return Some(said.join(" "));
             }
             Kind::CutUtf8 => {
                 let inside: Vec<usize> = (1..frame.len()).filter(|at| frame[*at] & 0xc0 == 0x80).collect();
@@ -302,12 +303,12 @@ impl Plan {
                 }
                 let cut = inside[chance.within(0..inside.len())];
                 self.cuts.push(cut);
-                return Some(format!(" {cut}"));
+                return Some(cut.to_string());
             }
             Kind::Dribble { pause } => {
                 self.cuts.extend(1..frame.len());
                 self.pause = *pause;
-                return Some(format!(" {pause:?}"));
+                return Some(format!("{pause:?}"));
             }
             Kind::Reorder => self.hold = Some(Hold::Late),
             Kind::Coalesce { frames } => self.hold = Some(Hold::Together(*frames)),

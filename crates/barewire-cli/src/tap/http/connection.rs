@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barewire::client::http::Dialer;
+use barewire_proto::transcript::CutReason;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::exchanges::{End, Exchanges, Eyes, Numbers};
+use super::exchanges::{Exchanges, Eyes, Numbers};
 use barewire_workbench::http::head::{Asks, Passage, Refusal, response};
 use barewire_workbench::http::messages::{Messages, Part};
 
@@ -53,7 +54,8 @@ async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) 
     // Nobody is connected to who has not asked anything.
     let Some(first) = requests.first(&mut from_client).await? else { return Ok(()) };
     let wire = shared.dial.connect().await.map_err(|error| {
-        exchanges.end(End::Failed(format!("{error}; the client is told {BAD_GATEWAY}")));
+        let told = Some(BAD_GATEWAY.into());
+        exchanges.end(CutReason::Failed { error: error.to_string().into_bytes(), told });
         Refusal::new(BAD_GATEWAY, format!("the request was not passed on: {error}"))
     })?;
     let (from_server, mut to_server) = tokio::io::split(wire);
@@ -79,27 +81,28 @@ async fn passed(client: &mut TcpStream, shared: &Shared, exchanges: &Exchanges) 
             Err(refusal)
         }
         Answered::ClientGone(error) => {
-            let how = error.map_or(String::new(), |error| format!(": {error}"));
-            exchanges.end(End::Client(format!("the client closed the connection{how}")));
+            let error = error.map(|error| error.to_string().into_bytes());
+            exchanges.end(CutReason::ClientClosed { error });
             Ok(())
         }
         Answered::ServerClosed(error) => {
-            let how = error.map_or(String::new(), |error| format!(": {error}"));
+            let error = error.map(|error| error.to_string());
             // On a connection that has been answered on, a client knows what that means and asks again.
             let tell = responses.is_silent && exchanges.unanswered() > 0;
-            let told = if tell { format!("; the client is told {BAD_GATEWAY}") } else { String::new() };
-            exchanges.end(End::Failed(format!("the server closed the connection{how}{told}")));
+            let told = tell.then(|| BAD_GATEWAY.into());
+            exchanges.end(CutReason::ServerClosed { error: error.clone().map(String::into_bytes), told });
             if !tell {
                 return Ok(());
             }
+            let how = error.map_or(String::new(), |error| format!(": {error}"));
             let why = format!("the server closed the connection without an answer{how}");
             Err(Refusal::new(BAD_GATEWAY, why))
         }
     }
 }
 
-fn not_passed_on(refusal: &Refusal) -> End {
-    End::Failed(format!("the client sent what is not passed on: {}", refusal.why))
+fn not_passed_on(refusal: &Refusal) -> CutReason {
+    CutReason::ClientRefused(refusal.why.clone().into_bytes())
 }
 
 /// Closes a connection so that what was written last arrives: whoever closes while there is something unread takes it back.
@@ -294,7 +297,7 @@ impl<'a> Responses<'a> {
             if let Some(messages) = &mut self.messages
                 && let Err(why) = look(messages, &buffer[..count], self.exchanges)
             {
-                self.exchanges.trouble(&format!("unread < {why}"));
+                self.exchanges.unread(why);
                 self.messages = None;
             }
             if let Some(refusal) = self.exchanges.refusal() {

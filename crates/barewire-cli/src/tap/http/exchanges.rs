@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barewire_proto::transcript::{Framing, Note, Stream};
+use barewire_proto::transcript::{Closed, CutReason, Framing, Note, Stream, UnreadReason};
 
 use barewire_workbench::http::head::{Answers, Asks, Body, Kind, Refusal};
 
@@ -16,8 +16,8 @@ pub(super) trait Eyes: Send + Sync {
     /// Anything else that happens.
     fn note(&self, exchange: u64, note: Note);
 
-    /// Something is wrong that people should hear of; it is noted as well.
-    fn trouble(&self, exchange: u64, what: &str);
+    /// Takes an event that people should hear of; it is noted like any other as well.
+    fn trouble(&self, exchange: u64, note: Note);
 }
 
 /// Numbers exchanges, from 1, over all connections.
@@ -49,16 +49,8 @@ struct Open {
     is_switched: bool,
     /// Nothing more of what the client sends is passed on.
     refusal: Option<Refusal>,
-    /// Why what is open at the end is over.
-    end: Option<End>,
-}
-
-/// Why a connection is over.
-pub(super) enum End {
-    /// The client wants nothing more.
-    Client(String),
-    /// Something failed.
-    Failed(String),
+    /// The reason why exchanges that are open at the end are over.
+    end: Option<CutReason>,
 }
 
 struct Exchange {
@@ -91,7 +83,7 @@ impl Exchanges {
             self.eyes.note(number, Note::Head(Stream::ToServer, line.clone()));
         }
         for line in &asks.changed {
-            self.eyes.note(number, Note::Other([b"changed > ", &line[..]].concat()));
+            self.eyes.note(number, Note::Changed(line.clone()));
         }
         let mut framing = None;
         if asks.follows.is_body() {
@@ -117,7 +109,7 @@ impl Exchanges {
     /// A request that goes nowhere.
     pub(super) fn refused(&self, why: &str) {
         let number = self.numbers.next();
-        self.eyes.trouble(number, &format!("refused > {why}"));
+        self.eyes.trouble(number, Note::Refused(why.into()));
         self.eyes.note(number, Note::Eof(Stream::ToServer));
         self.eyes.note(number, Note::Eof(Stream::ToClient));
     }
@@ -136,13 +128,13 @@ impl Exchanges {
             // It has no body, and the response is still to come.
             let number = open.waiting.front().map_or_else(|| self.numbers.next(), |exchange| exchange.number);
             let status = lines.next().unwrap_or_default();
-            self.eyes.note(number, Note::Other([b"informational < ", status].concat()));
+            self.eyes.note(number, Note::Informational(status.to_vec()));
             return;
         }
         open.is_switched = answers.status == 101;
         let exchange = open.waiting.pop_front().unwrap_or_else(|| {
             let number = self.numbers.next();
-            self.eyes.trouble(number, "unasked < the server answers what was not asked");
+            self.eyes.trouble(number, Note::Unasked);
             Exchange { number, kind: Kind::Other, framing: None }
         });
         let number = exchange.number;
@@ -167,12 +159,14 @@ impl Exchanges {
         }
     }
 
-    /// Something is wrong with the response that is coming, or should be.
-    pub(super) fn trouble(&self, what: &str) {
+    /// The server sends something that cannot be understood.
+    pub(super) fn unread(&self, why: &str) {
         let open = self.open();
         let number = open.answering.as_ref().map(|passing| passing.number);
         let number = number.or_else(|| open.waiting.front().map(|exchange| exchange.number));
-        self.eyes.trouble(number.unwrap_or_else(|| self.numbers.next()), what);
+        let why = UnreadReason::NotHttp(why.into());
+        let note = Note::Unread { stream: Stream::ToClient, why };
+        self.eyes.trouble(number.unwrap_or_else(|| self.numbers.next()), note);
     }
 
     /// How many requests have no complete response.
@@ -201,9 +195,9 @@ impl Exchanges {
         let mut open = self.open();
         let answering = open.answering.iter().map(|passing| passing.number);
         for number in answering.chain(open.waiting.iter().map(|exchange| exchange.number)) {
-            self.eyes.note(number, Note::Other(b"closed > the client closed the connection".to_vec()));
+            self.eyes.note(number, Note::Closed(Closed::Connection));
         }
-        open.end.get_or_insert_with(|| End::Client("the client closed the connection".into()));
+        open.end.get_or_insert(CutReason::ClientClosed { error: None });
     }
 
     pub(super) fn is_switched(&self) -> bool {
@@ -211,7 +205,7 @@ impl Exchanges {
     }
 
     /// The connection ends; the first reason counts.
-    pub(super) fn end(&self, why: End) {
+    pub(super) fn end(&self, why: CutReason) {
         self.open().end.get_or_insert(why);
     }
 
@@ -224,8 +218,8 @@ impl Exchanges {
                 Some(*framing)
             }
             Body::Encoded(coding) => {
-                let what = format!("unread {} the body is encoded: {coding}", stream.sigil());
-                self.eyes.note(number, Note::Other(what.into_bytes()));
+                let why = UnreadReason::Encoded(coding.clone().into_bytes());
+                self.eyes.note(number, Note::Unread { stream, why });
                 known
             }
         }
@@ -253,18 +247,18 @@ impl Drop for Exchanges {
     fn drop(&mut self) {
         let eyes = Arc::clone(&self.eyes);
         let Open { waiting, asking, answering, end, .. } = &mut *self.open();
-        let (why, failed) = match end.take() {
-            Some(End::Failed(why)) => (why, true),
-            Some(End::Client(why)) => (why, false),
-            None => ("the tap was stopped".into(), false),
-        };
+        let why = end.take().unwrap_or(CutReason::TapStopped);
         if let Some(passing) = asking.take() {
-            eyes.note(passing.number, Note::Other(format!("cut > {why}").into_bytes()));
+            eyes.note(passing.number, Note::Cut { stream: Stream::ToServer, why: why.clone() });
             passing.end(Stream::ToServer, &*eyes);
         }
-        let cut = |number| match failed {
-            true => eyes.trouble(number, &format!("cut < {why}")),
-            false => eyes.note(number, Note::Other(format!("cut < {why}").into_bytes())),
+        let cut = |number| {
+            let note = Note::Cut { stream: Stream::ToClient, why: why.clone() };
+            match why {
+                // Both happen every day.
+                CutReason::ClientClosed { .. } | CutReason::TapStopped => eyes.note(number, note),
+                _ => eyes.trouble(number, note),
+            }
         };
         if let Some(passing) = answering.take() {
             cut(passing.number);

@@ -161,7 +161,7 @@ struct Onto {
     /// The log is there already, and says it.
     to_stderr: bool,
     /// What was said last.
-    said: Mutex<String>,
+    said: Mutex<Vec<u8>>,
 }
 
 impl Eyes for Onto {
@@ -177,13 +177,14 @@ impl Eyes for Onto {
         }
     }
 
-    fn trouble(&self, exchange: u64, what: &str) {
-        self.note(exchange, Note::Other(what.as_bytes().to_vec()));
+    fn trouble(&self, exchange: u64, note: Note) {
+        let what = note.text();
+        self.note(exchange, note);
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         // A client that tries again and again is told about once.
         if !self.to_stderr && *said != what {
-            what.clone_into(&mut said);
-            talk(&format!("exchange {exchange}: {}", shown(what.as_bytes(), 300)));
+            talk(&format!("exchange {exchange}: {}", shown(&what, 300)));
+            *said = what;
         }
     }
 }

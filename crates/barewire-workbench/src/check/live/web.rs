@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use barewire::client::http::Dialer;
 use barewire_proto::mcp::{Era, Revision};
-use barewire_proto::transcript::{Channel, Framing, Note, Stream, Word};
+use barewire_proto::transcript::{Channel, Closed, Framing, Note, Stream, UnreadReason, Word};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
@@ -268,7 +268,7 @@ impl Web {
         exchange.is_done = true;
         exchange.task.abort();
         let (channel, unread) = (exchange.channel.clone(), exchange.unread);
-        self.tape.event(&channel, Note::Other(b"closed > the client closed the connection".to_vec()));
+        self.tape.event(&channel, Note::Closed(Closed::Connection));
         self.over(&channel, unread);
     }
 
@@ -319,8 +319,8 @@ impl Web {
             }
             ExchangeEvent::Encoded(coding) => {
                 exchange.unread = Some(0);
-                let what = format!("unread < the body is encoded: {coding}");
-                self.tape.event(&channel, Note::Other(what.into_bytes()));
+                let why = UnreadReason::Encoded(coding.into_bytes());
+                self.tape.event(&channel, Note::Unread { stream: Stream::ToClient, why });
             }
             ExchangeEvent::Body(bytes) => match &mut exchange.unread {
                 Some(unread) => *unread += bytes.len() as u64,
@@ -333,8 +333,9 @@ impl Web {
             }
             ExchangeEvent::Broken(why) => {
                 exchange.is_done = true;
-                self.tape.event(&channel, Note::Other(format!("cut < {why}").into_bytes()));
-                exchange.reply.why = why;
+                let stream = Stream::ToClient;
+                exchange.reply.why = String::from_utf8_lossy(&why.text(stream)).into_owned();
+                self.tape.event(&channel, Note::Cut { stream, why });
                 let unread = exchange.unread;
                 lines = self.over(&channel, unread);
             }

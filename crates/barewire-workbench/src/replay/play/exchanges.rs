@@ -8,7 +8,7 @@ use barewire::client::http::Dialer;
 use barewire_proto::frame::{Body, Codec, Frame, FrameError, Sse};
 use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::rpc::Id;
-use barewire_proto::transcript::Framing;
+use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout};
 
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient};
@@ -202,7 +202,7 @@ impl Exchanges {
             }
             ExchangeEvent::Broken(why) => {
                 exchange.decoder.finish(&mut frames);
-                end = Some(shown(why.as_bytes(), REASON_WIDTH));
+                end = Some(shown(&why.text(Stream::ToClient), REASON_WIDTH));
             }
         }
         let mut replies = Vec::new();

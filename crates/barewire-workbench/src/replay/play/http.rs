@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use barewire::client::http::Dialer;
-use barewire_proto::transcript::Framing;
+use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout_at};
 
 use super::clock::{Clock, MOST_MISSED, wait_until};
@@ -107,7 +107,7 @@ pub async fn play_http(
 fn check_reached(event: &ExchangeEvent, exchanges: &Exchanges, origin: &str) -> Result<(), Error> {
     match event {
         ExchangeEvent::Broken(why) if !exchanges.is_reached() => {
-            let why = shown(why.as_bytes(), REASON_WIDTH);
+            let why = shown(&why.text(Stream::ToClient), REASON_WIDTH);
             Err(Error::new(format!("cannot replay it to {origin}: {why}")))
         }
         _ => Ok(()),

@@ -82,17 +82,15 @@ impl Redactor {
                         marks.redacted |= redacted;
                         Note::Head(stream, line)
                     }
-                    Note::Open(what) if !marks.redacted => {
-                        let (what, redacted) = secrets.text(&what);
-                        marks.redacted |= redacted;
-                        Note::Open(what)
+                    note @ (Note::Head(..) | Note::Open(_)) if marks.redacted => note,
+                    mut note => {
+                        for text in note.texts_mut() {
+                            let (clean, redacted) = secrets.text(text);
+                            marks.redacted |= redacted;
+                            *text = clean;
+                        }
+                        note
                     }
-                    Note::Other(what) => {
-                        let (what, redacted) = secrets.text(&what);
-                        marks.redacted |= redacted;
-                        Note::Other(what)
-                    }
-                    note => note,
                 };
                 out.push(Entry::Event(Event { channel, note, marks }));
             }

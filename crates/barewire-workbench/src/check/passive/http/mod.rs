@@ -9,7 +9,7 @@ use barewire_proto::http::about;
 use barewire_proto::json::Text;
 use barewire_proto::mcp::{RequestParams, Revision, Side, code};
 use barewire_proto::rpc::Message;
-use barewire_proto::transcript::{Event, Note, Stream};
+use barewire_proto::transcript::{Closed, Event, Note, Stream};
 
 use super::tools::Tools;
 use super::{Case, Setting};
@@ -117,9 +117,7 @@ impl Http {
         let Some(exchange) = exchange else { return };
         let channel = event.channel.as_str();
         match &event.note {
-            Note::Other(what)
-                if (what.starts_with(b"closed >") || what.starts_with(b"cut ")) && self.said.len() < MOST =>
-            {
+            Note::Closed(Closed::Connection) | Note::Cut { .. } if self.said.len() < MOST => {
                 self.said.entry(channel.to_owned()).or_default().is_cut = true;
             }
             Note::Eof(Stream::ToClient) => {
