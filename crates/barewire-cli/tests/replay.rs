@@ -449,6 +449,43 @@ fn a_request_that_was_cancelled_is_not_waited_for() {
     }
 }
 
+/// The program closed its stdin by crashing; the client still waited for the second answer.
+#[test]
+fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
+    let file = file("crashed");
+    let _ = fs::remove_file(&file);
+    let path = file.to_str().expect("UTF-8").to_owned();
+    let first = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}'"#;
+    let second = r#"echo '{"jsonrpc":"2.0","id":2,"result":{}}'"#;
+    let crashing = format!("read a; read b; {first}; exit 3");
+    let mut tap = Command::new(PROGRAM)
+        .args(["tap", "--record", &path, "--", "sh", "-c", &crashing])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    // It stays open: nobody but the program closes it.
+    let mut stdin = tap.stdin.take().expect("piped");
+    let asked =
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"b\"}\n";
+    stdin.write_all(asked.as_bytes()).expect("it reads");
+    assert_eq!(tap.wait().expect("it ends").code(), Some(3));
+    let recorded = fs::read_to_string(&file).expect("a capture");
+    assert!(recorded.contains(") closed > by the program\n"), "{recorded}");
+
+    // A server that works answers the second request while the first answer is awaited.
+    let working = format!("read a; read b; {second}; {first}; read end; exit 3");
+    let said = shell(&path, &[], &working);
+    assert!(
+        said.stdout.contains("b, id 2: an answer, and none in the capture"),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
+    assert_eq!(said.code, Some(1), "{} {}", said.stdout, said.stderr);
+    shell(&path, &[], &crashing).has(0, "", "2 messages sent, 1 compared: no difference\n");
+}
+
 #[test]
 fn numbers_are_compared_exactly() {
     for (recorded, came, is_same) in [

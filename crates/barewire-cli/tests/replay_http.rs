@@ -224,6 +224,39 @@ fn another_answer_over_http_is_shown_with_its_place() {
     said.has(2, "", "barewire: --header: \"Name: value\" is expected, and there is no colon\n");
 }
 
+/// A request whose connection the client closed may be answered this time or not; one that the server left open may not.
+#[test]
+fn a_request_whose_connection_the_client_closed_is_given_up() {
+    let given_up = r#"wire 1
+@x1 head > POST /mcp HTTP/1.1
+@x1 framing body
+>x1(noeol) {"jsonrpc":"2.0","id":1,"method":"slow"}
+@x1 eof >
+@x1 closed > the client closed the connection
+@x1 cut < the client closed the connection
+@x1 eof <
+@x2 head > POST /mcp HTTP/1.1
+@x2 framing body
+>x2(noeol) {"jsonrpc":"2.0","id":2,"method":"ping"}
+@x2 eof >
+@x2 head < HTTP/1.1 200 OK
+<x2(noeol) {"jsonrpc":"2.0","id":2,"result":{}}
+@x2 eof <
+"#;
+    let crashed = given_up
+        .replace("@x1 closed > the client closed the connection\n", "")
+        .replace("cut < the client closed", "cut < the server closed");
+    let server = r#"read a; read b
+        echo '{"jsonrpc":"2.0","id":1,"result":{}}'
+        echo '{"jsonrpc":"2.0","id":2,"result":{}}'
+        read end"#;
+    let said = run(&["replay", &written("given-up", given_up), "--", "sh", "-c", server]);
+    said.has(0, "", "2 messages sent, 1 compared: no difference\n");
+    let said = run(&["replay", &written("not-given-up", &crashed), "--", "sh", "-c", server]);
+    assert!(said.stdout.contains("slow, id 1: an answer, and none in the capture"), "{}", said.stdout);
+    assert_eq!(said.code, Some(1));
+}
+
 #[test]
 fn of_several_sessions_one_is_named() {
     let served = Served::new(&[]);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use barewire_proto::transcript::Marks;
+use barewire_proto::transcript::{Marks, is_clean, read_line};
 use cases::{CASES, PLAIN};
 
 fn redactor() -> Redactor {
@@ -39,6 +39,40 @@ fn secrets_are_replaced_and_nothing_else() {
 fn what_is_no_secret_stays() {
     for plain in PLAIN {
         assert_eq!(text(plain), *plain);
+    }
+}
+
+/// The free text of events is redacted as any other; what happened stays readable.
+#[test]
+fn secrets_in_events_are_replaced() {
+    let events = [
+        "open {}",
+        "failed {}",
+        "changed > {}",
+        "informational < {}",
+        "refused > {}",
+        "unread < the body is encoded: {}",
+        "unread < {}",
+        "closed > the program cannot be written to: {}",
+        "cut < {}",
+        "cut < {}; the client is told 502 Bad Gateway",
+        "cut < the client closed the connection: {}",
+        "cut < the client sent what is not passed on: {}",
+        "cut < the server closed the connection: {}",
+        "cut < the server closed the connection: {}; the client is told 502 Bad Gateway",
+        "fault < 3 junk {}",
+        "something-new {}",
+    ];
+    for (before, after) in CASES.iter().filter(|(before, _)| is_clean(before.as_bytes())) {
+        for event in events {
+            let (before, after) = (event.replace("{}", before), event.replace("{}", after));
+            let mut out = Vec::new();
+            let read = read_line(format!("@ {before}").as_bytes(), 2).expect("an event");
+            redactor().entry(read, &mut out);
+            let [Entry::Event(Event { note, marks, .. })] = &out[..] else { panic!("{out:?}") };
+            assert_eq!(String::from_utf8_lossy(&note.text()), after);
+            assert_eq!(marks.redacted, before != after, "{before}");
+        }
     }
 }
 
