@@ -241,7 +241,7 @@ fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failu
     }
     output.flush()?;
     if !args.json {
-        // Talk goes to stderr; if that is closed there is nobody to tell.
+        // If stderr is closed nothing can be said.
         let mut stderr = io::stderr().lock();
         for note in &played.notes {
             let _ = writeln!(stderr, "note: {note}");

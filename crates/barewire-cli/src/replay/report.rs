@@ -23,16 +23,16 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     };
     let sentence = output.paint(Tone::Bad, &difference.kind);
     writeln!(output, "{about}{sentence}{}", output.paint(Tone::Faint, frames))?;
-    for change in difference.changes.iter().take(MOST_CHANGES) {
+    for change in difference.changes.iter().take(MAX_SHOWN_CHANGES) {
         self::change(output, change)?;
     }
-    if let Some(more) = difference.changes.len().checked_sub(MOST_CHANGES).filter(|more| *more > 0) {
+    if let Some(more) = difference.changes.len().checked_sub(MAX_SHOWN_CHANGES).filter(|more| *more > 0) {
         writeln!(output, "  and {more} more")?;
     }
     if let Some(came) = &difference.came {
         let line = match std::str::from_utf8(came) {
             Ok(text) if Json::parse(text.as_bytes()).is_ok() => cut(&safe_json(text), 0),
-            _ => shown(came, WIDE),
+            _ => shown(came, VALUE_WIDTH),
         };
         writeln!(output, "    {}", output.paint(Tone::Good, format_args!("+ {line}")))?;
     }
@@ -70,14 +70,14 @@ fn change(output: &mut Output, change: &Change) -> io::Result<()> {
 
 /// As much of a text as fits a line; if not all of it does, what stands around byte `at`.
 fn cut(text: &str, at: usize) -> String {
-    if text.chars().count() <= WIDE {
+    if text.chars().count() <= VALUE_WIDTH {
         return text.to_owned();
     }
     let before = text.char_indices().take_while(|(index, _)| *index < at).count();
-    let from = before.saturating_sub(WIDE / 3);
+    let from = before.saturating_sub(VALUE_WIDTH / 3);
     let start = if from > 0 { "…" } else { "" };
-    let piece: String = text.chars().skip(from).take(WIDE).collect();
-    let end = if from + WIDE < text.chars().count() { "…" } else { "" };
+    let piece: String = text.chars().skip(from).take(VALUE_WIDTH).collect();
+    let end = if from + VALUE_WIDTH < text.chars().count() { "…" } else { "" };
     format!("{start}{piece}{end}")
 }
 
@@ -112,7 +112,7 @@ pub(super) fn summary(played: &Played) -> String {
 }
 
 /// A difference that is longer than a screen is read with --json.
-const MOST_CHANGES: usize = 20;
+const MAX_SHOWN_CHANGES: usize = 20;
 
 /// As many characters of a value as are shown.
-const WIDE: usize = 120;
+const VALUE_WIDTH: usize = 120;

@@ -41,7 +41,7 @@ pub async fn exchange(
         Ok(()) => ExchangeEvent::End,
         Err(why) => ExchangeEvent::Broken(why),
     };
-    // Nobody listens any more when the run is over.
+    // The receiver is gone when the run is over.
     let _ = sender.send((number, event));
 }
 

@@ -1,6 +1,6 @@
 //! Messages -> requests over HTTP, byte by byte, each on a connection of its own, and what comes back of them.
 //!
-//! For those who want to see and to decide what is on the wire; whoever only wants answers asks the library's client.
+//! For tools that decide and see every byte on the wire. For answers alone there is the library's client.
 
 mod exchange;
 pub mod head;

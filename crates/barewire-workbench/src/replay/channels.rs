@@ -17,7 +17,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Those of the conversation that the channel which is wanted is part of, or of the only one.
+    /// The channels of the conversation that the wanted channel is part of, or of the only one.
     pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Error> {
         let found = Found::of(entries);
         match wanted {
@@ -66,7 +66,7 @@ impl Channels {
     }
 }
 
-/// What a capture has.
+/// The streams and exchanges of a capture.
 #[derive(Default)]
 struct Found {
     streams: BTreeSet<String>,
@@ -75,10 +75,10 @@ struct Found {
 
 #[derive(Default)]
 struct Exchange {
-    /// So many began before it.
+    /// The number of exchanges that began before it.
     number: usize,
     session: Option<String>,
-    /// What the body of the response is encoded with.
+    /// The `Content-Encoding` of the response.
     encoding: Option<String>,
 }
 
@@ -133,8 +133,8 @@ impl Found {
     /// Of every conversation one channel.
     fn listed(&self) -> String {
         let mut all: Vec<&str> = self.streams.iter().map(String::as_str).chain(self.sessions()).collect();
-        if all.len() > MOST_LISTED {
-            all.truncate(MOST_LISTED);
+        if all.len() > MAX_LISTED_CHANNELS {
+            all.truncate(MAX_LISTED_CHANNELS);
             all.push("…");
         }
         let listed = all.join(", ");
@@ -168,8 +168,8 @@ impl Found {
     }
 }
 
-/// As many as somebody reads.
-const MOST_LISTED: usize = 20;
+/// Channels that are listed in a hint.
+const MAX_LISTED_CHANNELS: usize = 20;
 
 #[cfg(test)]
 mod tests {

@@ -47,8 +47,8 @@ pub(super) fn diff(recorded: &Value, came: &Value, excuse: &mut Excuse<'_>) -> V
     found.changes
 }
 
-/// Whoever has a thousand places to look at does not look at the next.
-const MOST_CHANGES: usize = 1000;
+/// Places that are listed; no one reads more.
+const MAX_CHANGES: usize = 1000;
 
 struct Differ<'a, 'e> {
     path: Vec<String>,
@@ -101,8 +101,8 @@ impl Differ<'_, '_> {
     }
 
     fn differ(&mut self, recorded: Option<&Value>, came: Option<&Value>) {
-        // An excuse is asked for in any case: whoever gives it learns from it.
-        if !(self.excuse)(&self.path, recorded, came) && self.changes.len() < MOST_CHANGES {
+        // The excuse is called in any case: it also collects values.
+        if !(self.excuse)(&self.path, recorded, came) && self.changes.len() < MAX_CHANGES {
             let change = Change { path: self.path.clone(), recorded: recorded.cloned(), came: came.cloned() };
             self.changes.push(change);
         }

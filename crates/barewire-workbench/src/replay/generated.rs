@@ -1,4 +1,4 @@
-//! Values that the server makes up and the client gives back -> those of this time in the place of the recorded ones.
+//! Values that the server makes up and the client gives back -> this time's values in place of the recorded ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use super::script::Script;
 use super::value::Value;
 use crate::secrets::BEGIN as REPLACED;
 
-/// What the server has made up this time, by what it made up in the capture. Values are kept as JSON text, and numbers of the capture in
-/// the one spelling that each has.
+/// The values that the server made up this time, by those that it made up in the capture. Values are kept as JSON text, and numbers of
+/// the capture in one spelling each.
 #[derive(Debug)]
-pub(super) struct Minted {
-    /// What the client says in the capture after the server has said it first.
+pub(super) struct GeneratedValues {
+    /// Strings that the client sent in the capture after the server had sent them first.
     given_back: HashSet<String>,
     patterns: Vec<Pattern>,
-    /// By the member in which the client gives it back, or for any.
+    /// By the member in which the client gives them back, or for any.
     live: HashMap<(Option<&'static str>, String), String>,
 }
 
-/// Members of the server whose values mean nothing to anybody else, and the member in which the client gives them back.
+/// Members of the server whose values mean nothing to the client, and the member in which the client gives them back.
 const OPAQUE: [(&str, &str); 6] = [
     ("nextCursor", "cursor"),
     ("requestState", "requestState"),
@@ -36,9 +36,9 @@ const OPAQUE: [(&str, &str); 6] = [
 const NAMES: [&str; 8] =
     ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
 
-impl Minted {
+impl GeneratedValues {
     pub(super) fn new(script: &Script, patterns: Vec<Pattern>) -> Self {
-        // What the client has said first is its own, and a server that repeats it has made up nothing.
+        // A string that the client sent first is its own: a server that repeats it has made up nothing.
         let (mut of_client, mut of_server, mut given_back) = (HashSet::new(), HashSet::new(), HashSet::new());
         for frame in &script.frames {
             strings(&frame.text, &mut |text| match frame.side {
@@ -84,7 +84,7 @@ impl Minted {
         texts.is_some_and(|(was, is)| was.contains(REPLACED) && fits(was, is))
     }
 
-    /// What stands in a message of the client in the place of this value, if another.
+    /// The value to send in place of this one, if it is another.
     pub(super) fn instead(&self, path: &[String], value: Json<'_>) -> Option<String> {
         // The client has chosen these itself.
         let is_own = match path {
@@ -110,7 +110,7 @@ impl Minted {
     }
 }
 
-/// What a value is known by that can be made up and given back: strings and numbers can.
+/// The key of a value that can be made up and given back: a string or a number.
 fn key(value: &Value) -> Option<String> {
     match value {
         Value::String(_) => Some(value.to_string()),
@@ -119,7 +119,7 @@ fn key(value: &Value) -> Option<String> {
     }
 }
 
-/// Long, in one piece, and with a digit: no word that somebody has chosen.
+/// Whether it is long, in one piece, and with a digit: a person would not choose it as a name.
 fn looks_minted(text: &str) -> bool {
     text.len() >= 16
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -152,79 +152,79 @@ mod tests {
 
     use super::*;
 
-    fn minted(given_back: &[&str]) -> Minted {
+    fn values(given_back: &[&str]) -> GeneratedValues {
         let given_back = given_back.iter().map(|text| (*text).to_owned()).collect();
-        Minted {
+        GeneratedValues {
             given_back,
             patterns: vec!["m:/result/ticket".parse().expect("a path")],
             live: HashMap::new(),
         }
     }
 
-    fn excuses(minted: &mut Minted, member: &str, recorded: &str, came: &str) -> bool {
-        minted.excuses("m", &["result".into(), member.into()], &json!(recorded).into(), &json!(came).into())
+    fn excuses(values: &mut GeneratedValues, member: &str, recorded: &str, came: &str) -> bool {
+        values.excuses("m", &["result".into(), member.into()], &json!(recorded).into(), &json!(came).into())
     }
 
     #[test]
     fn a_cursor_is_given_back_as_a_cursor_only() {
-        let mut minted = minted(&[]);
-        assert!(excuses(&mut minted, "nextCursor", "2", "b"));
-        let put = minted.put(r#"{"cursor":"2","n":"2","m":2}"#);
+        let mut values = values(&[]);
+        assert!(excuses(&mut values, "nextCursor", "2", "b"));
+        let put = values.put(r#"{"cursor":"2","n":"2","m":2}"#);
         assert_eq!(put.as_deref(), Some(r#"{"cursor":"b","n":"2","m":2}"#));
-        assert!(!minted.excuses("m", &["nextCursor".into()], &json!("2").into(), &json!(null).into()));
+        assert!(!values.excuses("m", &["nextCursor".into()], &json!("2").into(), &json!(null).into()));
     }
 
     #[test]
     fn what_looks_made_up_and_is_given_back_is_mapped_everywhere() {
         let id = "0f8fad5b-d9cb-469f-a165-70867728950e";
-        let mut minted = minted(&[id, "file:///notes/2026/11/16.txt"]);
-        assert!(excuses(&mut minted, "order", id, "7c9e6679"));
-        assert!(excuses(&mut minted, "text", id, "7c9e6679"), "the same again");
-        let put = minted.put(&format!(r#"{{"arguments":{{"order":"{id}"}}}}"#));
+        let mut values = values(&[id, "file:///notes/2026/11/16.txt"]);
+        assert!(excuses(&mut values, "order", id, "7c9e6679"));
+        assert!(excuses(&mut values, "text", id, "7c9e6679"), "the same again");
+        let put = values.put(&format!(r#"{{"arguments":{{"order":"{id}"}}}}"#));
         assert_eq!(put.as_deref(), Some(r#"{"arguments":{"order":"7c9e6679"}}"#));
         assert!(
-            !excuses(&mut minted, "order", "1f8fad5b-d9cb-469f-a165-70867728950e", "x"),
+            !excuses(&mut values, "order", "1f8fad5b-d9cb-469f-a165-70867728950e", "x"),
             "not given back"
         );
-        assert!(!excuses(&mut minted, "name", id, "another"), "a name");
-        assert!(!excuses(&mut minted, "at", "file:///notes/2026/11/16.txt", "file:///x"), "an address");
+        assert!(!excuses(&mut values, "name", id, "another"), "a name");
+        assert!(!excuses(&mut values, "at", "file:///notes/2026/11/16.txt", "file:///x"), "an address");
     }
 
     #[test]
     fn what_the_user_names_is_mapped() {
-        let mut minted = minted(&[]);
-        assert!(excuses(&mut minted, "ticket", "a", "b"));
-        assert!(!excuses(&mut minted, "other", "c", "b"));
-        assert_eq!(minted.put(r#"["a"]"#).as_deref(), Some(r#"["b"]"#));
-        assert_eq!(minted.put(r#"["z"]"#), None);
+        let mut values = values(&[]);
+        assert!(excuses(&mut values, "ticket", "a", "b"));
+        assert!(!excuses(&mut values, "other", "c", "b"));
+        assert_eq!(values.put(r#"["a"]"#).as_deref(), Some(r#"["b"]"#));
+        assert_eq!(values.put(r#"["z"]"#), None);
     }
 
     #[test]
     fn numbers_that_the_user_names_are_mapped_as_they_are_written() {
-        let mut minted = minted(&[]);
+        let mut values = values(&[]);
         let below = |name: &str| ["result", "ticket", name].map(str::to_owned);
         let value = |text: &str| Value::parse(text.as_bytes()).expect(text);
         for (name, recorded, came) in
             [("id", "41", "18446744073709551617"), ("at", "1.50", "2.750"), ("key", "7", "\"seven\"")]
         {
-            assert!(minted.excuses("m", &below(name), &value(recorded), &value(came)), "{name}");
+            assert!(values.excuses("m", &below(name), &value(recorded), &value(came)), "{name}");
         }
-        let put = minted.put(r#"{"a":[41.0,1.5,7,8]}"#);
+        let put = values.put(r#"{"a":[41.0,1.5,7,8]}"#);
         assert_eq!(put.as_deref(), Some(r#"{"a":[18446744073709551617,2.750,"seven",8]}"#));
         let own = r#"{"params":{"requestId":41,"_meta":{"progressToken":7}}}"#;
-        assert_eq!(minted.put(own), None, "what the client has chosen itself");
-        assert!(!minted.excuses("m", &below("on"), &value("true"), &value("false")));
-        assert!(!minted.excuses("m", &below("id"), &value("41"), &value("null")));
+        assert_eq!(values.put(own), None, "what the client has chosen itself");
+        assert!(!values.excuses("m", &below("on"), &value("true"), &value("false")));
+        assert!(!values.excuses("m", &below("id"), &value("41"), &value("null")));
     }
 
     #[test]
     fn anything_stands_for_what_was_replaced() {
-        let mut minted = minted(&[]);
-        assert!(excuses(&mut minted, "a", "<redacted-1>", "secret"));
-        assert_eq!(minted.put(r#"["<redacted-1>"]"#).as_deref(), Some(r#"["secret"]"#));
-        assert!(excuses(&mut minted, "a", "Bearer <redacted-2>!", "Bearer x!"));
-        assert!(!excuses(&mut minted, "a", "Bearer <redacted-2>!", "Basic x!"));
-        assert!(!excuses(&mut minted, "a", "Bearer <redacted-2>!", "Bearer x!?"));
-        assert!(excuses(&mut minted, "a", "Bearer <redacted-2>", "Bearer x y"));
+        let mut values = values(&[]);
+        assert!(excuses(&mut values, "a", "<redacted-1>", "secret"));
+        assert_eq!(values.put(r#"["<redacted-1>"]"#).as_deref(), Some(r#"["secret"]"#));
+        assert!(excuses(&mut values, "a", "Bearer <redacted-2>!", "Bearer x!"));
+        assert!(!excuses(&mut values, "a", "Bearer <redacted-2>!", "Basic x!"));
+        assert!(!excuses(&mut values, "a", "Bearer <redacted-2>!", "Bearer x!?"));
+        assert!(excuses(&mut values, "a", "Bearer <redacted-2>", "Bearer x y"));
     }
 }

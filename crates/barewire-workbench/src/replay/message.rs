@@ -1,23 +1,23 @@
-//! The bytes of a frame -> what they say, kept: one message, or the elements of a batch.
+//! The bytes of a frame -> its messages: one, or the elements of a batch.
 
 use barewire_proto::json::Text;
-use barewire_proto::rpc::{Id, Invalid, Message, Parsed, Shape, parse};
+use barewire_proto::rpc::{self, Id, Invalid, Parsed, Shape, parse};
 
 use super::value::Value;
 
 /// One message.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
-    pub(super) kind: Kind,
+pub(super) struct Message {
+    pub(super) kind: MessageKind,
     /// Its own text.
     pub(super) text: Vec<u8>,
     /// `None` if it is no JSON, or holds what a `Value` cannot: such texts are compared byte by byte.
     pub(super) value: Option<Value>,
 }
 
-/// What a message is, also if it is malformed: what somebody answers under an id is a request.
+/// The kind of a message, also of a malformed one: if it is to be answered under an id, it is a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Request {
         id: Id<'static>,
         method: String,
@@ -25,38 +25,38 @@ pub(super) enum Kind {
     Notification {
         method: String,
     },
-    Answer {
+    Response {
         id: Id<'static>,
     },
     /// An error without an id.
-    Orphan,
+    OrphanError,
     /// No message.
-    Noise,
+    Invalid,
 }
 
-impl Said {
-    /// All that a frame says, in order.
-    pub(super) fn all(frame: &[u8]) -> Vec<Self> {
+impl Message {
+    /// The messages of a frame, in order.
+    pub(super) fn in_frame(frame: &[u8]) -> Vec<Self> {
         match parse(frame, usize::MAX) {
-            Parsed::Message(message) => vec![Self::new(Kind::of(&Ok(message)), frame)],
-            Parsed::Invalid(invalid) => vec![Self::new(Kind::of(&Err(invalid)), frame)],
+            Parsed::Message(message) => vec![Self::new(MessageKind::of(&Ok(message)), frame)],
+            Parsed::Invalid(invalid) => vec![Self::new(MessageKind::of(&Err(invalid)), frame)],
             Parsed::Batch(batch) => batch
                 .elements()
                 .zip(batch.texts())
-                .map(|(element, text)| Self::new(Kind::of(&element), text))
+                .map(|(element, text)| Self::new(MessageKind::of(&element), text))
                 .collect(),
         }
     }
 
-    fn new(kind: Kind, text: &[u8]) -> Self {
+    fn new(kind: MessageKind, text: &[u8]) -> Self {
         Self { kind, text: text.to_vec(), value: Value::parse(text) }
     }
 
     /// The method of a request or notification.
     pub(super) fn method(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Request { method, .. } | Kind::Notification { method } => Some(method),
-            Kind::Answer { .. } | Kind::Orphan | Kind::Noise => None,
+            MessageKind::Request { method, .. } | MessageKind::Notification { method } => Some(method),
+            MessageKind::Response { .. } | MessageKind::OrphanError | MessageKind::Invalid => None,
         }
     }
 
@@ -70,30 +70,30 @@ impl Said {
         ["name", "uri", "taskId"].iter().find_map(|member| params.get(member)?.as_str())
     }
 
-    /// The token under which whoever asks wants to be told of progress.
+    /// The token under which a request wants to be told of progress.
     pub(super) fn wanted_token(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get("progressToken")?)
     }
 
-    /// The token under which it tells of progress.
+    /// The token of a progress notification.
     pub(super) fn told_token(&self) -> Option<Id<'static>> {
         match &self.kind {
-            Kind::Notification { method } if method == "notifications/progress" => {
+            MessageKind::Notification { method } if method == "notifications/progress" => {
                 token(self.params()?.get("progressToken")?)
             }
             _ => None,
         }
     }
 
-    /// The request that listens to what this tells.
+    /// The id of the request that listens to this notification.
     pub(super) fn subscription(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get(SUBSCRIPTION)?)
     }
 
-    /// The request that it gives up.
+    /// The id of the request that this notification cancels.
     pub(super) fn cancels(&self) -> Option<Id<'static>> {
         match &self.kind {
-            Kind::Notification { method } if method == "notifications/cancelled" => {
+            MessageKind::Notification { method } if method == "notifications/cancelled" => {
                 token(self.params()?.get("requestId")?)
             }
             _ => None,
@@ -101,35 +101,35 @@ impl Said {
     }
 }
 
-impl Kind {
-    fn of(message: &Result<Message<'_>, Invalid<'_>>) -> Self {
+impl MessageKind {
+    fn of(message: &Result<rpc::Message<'_>, Invalid<'_>>) -> Self {
         let named = |method: Text<'_>| method.to_name().into_owned();
         match message {
-            Ok(Message::Request(request)) => {
+            Ok(rpc::Message::Request(request)) => {
                 Self::Request { id: request.id.clone().into_owned(), method: named(request.method) }
             }
-            Ok(Message::Notification(notification)) => {
+            Ok(rpc::Message::Notification(notification)) => {
                 Self::Notification { method: named(notification.method) }
             }
-            Ok(Message::Response(response)) => Self::Answer { id: response.id.clone().into_owned() },
-            Ok(Message::OrphanError(_)) => Self::Orphan,
+            Ok(rpc::Message::Response(response)) => Self::Response { id: response.id.clone().into_owned() },
+            Ok(rpc::Message::OrphanError(_)) => Self::OrphanError,
             Err(Invalid { shape, id: Some(id), method, .. }) => match shape {
-                Shape::Response => Self::Answer { id: id.clone().into_owned() },
+                Shape::Response => Self::Response { id: id.clone().into_owned() },
                 Shape::Request | Shape::Unknown => Self::Request {
                     id: id.clone().into_owned(),
                     method: method.map(named).unwrap_or_default(),
                 },
-                Shape::Notification => Self::Noise,
+                Shape::Notification => Self::Invalid,
             },
-            Err(_) => Self::Noise,
+            Err(_) => Self::Invalid,
         }
     }
 }
 
-/// A string or number that stands for something.
+/// A string or number as an id.
 pub(super) fn token(value: &Value) -> Option<Id<'static>> {
     Id::parse(value.to_string().as_bytes()).map(Id::into_owned)
 }
 
-/// Where a notification names the request that listens, from 2026-07-28 on.
+/// The member of `_meta` in which a notification names the request that listens, from 2026-07-28 on.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

@@ -1,144 +1,149 @@
-//! A script -> who waits for what: which requests were answered by what, and what came before each message of the client.
+//! A script -> what is sent when: the answers of each request, and what came before each message of the client.
 
 use std::collections::HashMap;
 
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
-use super::message::Kind;
+use super::message::MessageKind;
 use super::script::Script;
 
-/// A message of the script: a frame, and which of what it says.
+/// The place of a message in a script: its frame, and its place in that frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Line {
+pub(super) struct MessageIndex {
     pub(super) frame: usize,
-    pub(super) said: usize,
+    pub(super) message: usize,
 }
 
-/// What is sent when, and what is expected.
+/// What is sent when, and what is expected from the server.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    pub(super) sends: Vec<Send>,
-    /// What the client asks.
-    pub(super) asked: Vec<Asked>,
-    /// What it asks under an id, in order.
+    pub(super) sends: Vec<PlannedSend>,
+    /// The requests of the client.
+    pub(super) requests: Vec<ClientRequest>,
+    /// The requests under each id, in order.
     pub(super) ids: HashMap<Id<'static>, Vec<usize>>,
-    /// What the server says that the client waits for, in the order of the capture.
-    pub(super) awaited: Vec<Awaited>,
-    /// What the server tells without being asked.
-    pub(super) told: Vec<Line>,
-    /// What the server says that is no message, or an answer to nobody.
-    pub(super) strays: Vec<Line>,
+    /// Messages of the server that the client waits for, in the order of the capture.
+    pub(super) expected: Vec<Expected>,
+    /// Notifications of the server.
+    pub(super) notifications: Vec<MessageIndex>,
+    /// Frames of the server that are no message, and responses to no request.
+    pub(super) strays: Vec<MessageIndex>,
 }
 
 /// A frame of the client.
 #[derive(Debug)]
-pub(super) struct Send {
+pub(super) struct PlannedSend {
     pub(super) frame: usize,
-    /// So many of what is awaited came before it in the capture.
+    /// The number of expected messages that came before it in the capture.
     pub(super) needs: usize,
-    /// Which of what is awaited it answers, by the place of the answer in the frame.
+    /// The expected requests of the server that it answers, each with the place of the answer in the frame.
     pub(super) answers: Vec<(usize, usize)>,
 }
 
 /// A request of the client.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) line: Line,
-    /// What is awaited for it: one answer, if the server is right.
+pub(super) struct ClientRequest {
+    pub(super) index: MessageIndex,
+    /// The expected responses to it: one, if the server is right.
     pub(super) answers: Vec<usize>,
-    /// The client gave it up. What is answered to it after that is not awaited.
+    /// Whether the client cancelled it. A response after that is not expected.
     pub(super) cancelled: bool,
 }
 
+/// A message that the client waits for.
 #[derive(Debug)]
-pub(super) struct Awaited {
-    pub(super) line: Line,
-    pub(super) what: What,
+pub(super) struct Expected {
+    pub(super) index: MessageIndex,
+    pub(super) kind: ExpectedKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
-    /// An answer to what was asked.
-    Answer { asked: usize },
+pub(super) enum ExpectedKind {
+    /// The response to a request of the client.
+    Response { request: usize },
     /// A request of the server, under this id.
     Request { id: Id<'static> },
-    /// An error for something that had no id.
-    Orphan,
+    /// An error without an id.
+    OrphanError,
 }
 
 impl Plan {
     pub(super) fn of(script: &Script) -> Self {
         let mut plan = Self::default();
         for (frame, recorded) in script.frames.iter().enumerate() {
-            let needs = plan.awaited.len();
+            let needs = plan.expected.len();
             let mut answers = Vec::new();
-            for (at, said) in recorded.said.iter().enumerate() {
-                let line = Line { frame, said: at };
-                match (recorded.side, &said.kind) {
-                    (Side::Client, Kind::Request { id, .. }) => {
-                        plan.ids.entry(id.clone()).or_default().push(plan.asked.len());
+            for (at, message) in recorded.messages.iter().enumerate() {
+                let index = MessageIndex { frame, message: at };
+                match (recorded.side, &message.kind) {
+                    (Side::Client, MessageKind::Request { id, .. }) => {
+                        plan.ids.entry(id.clone()).or_default().push(plan.requests.len());
                         let cancelled = recorded.given_up;
-                        plan.asked.push(Asked { line, answers: Vec::new(), cancelled });
+                        plan.requests.push(ClientRequest { index, answers: Vec::new(), cancelled });
                     }
-                    (Side::Client, Kind::Answer { id }) => {
+                    (Side::Client, MessageKind::Response { id }) => {
                         if let Some(answered) = plan.server_request(id) {
                             answers.push((at, answered));
                         }
                     }
-                    (Side::Client, Kind::Notification { .. }) => {
-                        let cancelled = said.cancels().and_then(|id| plan.ids.get(&id)?.last().copied());
-                        if let Some(asked) = cancelled {
-                            plan.asked[asked].cancelled = true;
+                    (Side::Client, MessageKind::Notification { .. }) => {
+                        let cancelled = message.cancels().and_then(|id| plan.ids.get(&id)?.last().copied());
+                        if let Some(request) = cancelled {
+                            plan.requests[request].cancelled = true;
                         }
                     }
-                    (Side::Client, Kind::Orphan | Kind::Noise) => {}
-                    (Side::Server, Kind::Answer { id }) => {
+                    (Side::Client, MessageKind::OrphanError | MessageKind::Invalid) => {}
+                    (Side::Server, MessageKind::Response { id }) => {
                         let same = plan.ids.get(id).map_or(&[][..], Vec::as_slice);
-                        let open = |asked: &&usize| plan.asked[**asked].answers.is_empty();
+                        let open = |request: &&usize| plan.requests[**request].answers.is_empty();
                         // Over HTTP several clients may use the same id at once, each in an exchange of its own. One that is
                         // used again after a cancellation is more likely that of the later request.
-                        let unlikely = |asked: &&usize| {
-                            let asked = &plan.asked[**asked];
-                            let elsewhere = script.frames[asked.line.frame].exchange != recorded.exchange;
-                            (elsewhere, asked.cancelled)
+                        let unlikely = |request: &&usize| {
+                            let request = &plan.requests[**request];
+                            let elsewhere = script.frames[request.index.frame].exchange != recorded.exchange;
+                            (elsewhere, request.cancelled)
                         };
-                        let asked = same.iter().filter(open).min_by_key(unlikely);
-                        match asked.or(same.last()).copied() {
-                            // Nobody has waited for it then, so nobody does now. Who closes a connection has had what came before.
-                            Some(asked) if plan.is_given_up(asked, script) => {}
-                            Some(asked) => {
-                                plan.asked[asked].answers.push(plan.awaited.len());
-                                plan.awaited.push(Awaited { line, what: What::Answer { asked } });
+                        let request = same.iter().filter(open).min_by_key(unlikely);
+                        match request.or(same.last()).copied() {
+                            // A response after a cancellation is not expected; one before a closed connection is.
+                            Some(request) if plan.is_given_up(request, script) => {}
+                            Some(request) => {
+                                plan.requests[request].answers.push(plan.expected.len());
+                                plan.expected
+                                    .push(Expected { index, kind: ExpectedKind::Response { request } });
                             }
-                            None => plan.strays.push(line),
+                            None => plan.strays.push(index),
                         }
                     }
-                    (Side::Server, Kind::Request { id, .. }) => {
-                        plan.awaited.push(Awaited { line, what: What::Request { id: id.clone() } });
+                    (Side::Server, MessageKind::Request { id, .. }) => {
+                        plan.expected
+                            .push(Expected { index, kind: ExpectedKind::Request { id: id.clone() } });
                     }
-                    (Side::Server, Kind::Orphan) => plan.awaited.push(Awaited { line, what: What::Orphan }),
-                    (Side::Server, Kind::Notification { .. }) => plan.told.push(line),
-                    (Side::Server, Kind::Noise) => plan.strays.push(line),
+                    (Side::Server, MessageKind::OrphanError) => {
+                        plan.expected.push(Expected { index, kind: ExpectedKind::OrphanError })
+                    }
+                    (Side::Server, MessageKind::Notification { .. }) => plan.notifications.push(index),
+                    (Side::Server, MessageKind::Invalid) => plan.strays.push(index),
                 }
             }
             if recorded.side == Side::Client {
-                plan.sends.push(Send { frame, needs, answers });
+                plan.sends.push(PlannedSend { frame, needs, answers });
             }
         }
         plan
     }
 
-    /// Whether the client has said that it no longer wants to have it.
-    fn is_given_up(&self, asked: usize, script: &Script) -> bool {
-        let Asked { cancelled, line, .. } = self.asked[asked];
-        cancelled && !script.frames[line.frame].given_up
+    /// Whether the client sent a cancellation for it.
+    fn is_given_up(&self, request: usize, script: &Script) -> bool {
+        let ClientRequest { cancelled, index, .. } = self.requests[request];
+        cancelled && !script.frames[index.frame].given_up
     }
 
     /// The last request of the server under this id.
     fn server_request(&self, id: &Id<'_>) -> Option<usize> {
-        let is = |awaited: &Awaited| matches!(&awaited.what, What::Request { id: other } if other == id);
-        self.awaited.iter().rposition(is)
+        let is = |expected: &Expected| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);
+        self.expected.iter().rposition(is)
     }
 }
 
@@ -171,10 +176,10 @@ mod tests {
 "#,
         );
         assert_eq!(needs(&plan), [0, 0, 1, 1]);
-        let answers: Vec<&[usize]> = plan.asked.iter().map(|asked| asked.answers.as_slice()).collect();
+        let answers: Vec<&[usize]> = plan.requests.iter().map(|request| request.answers.as_slice()).collect();
         assert_eq!(answers, [&[][..], &[0], &[]]);
-        assert!(plan.asked[0].cancelled && !plan.asked[1].cancelled);
-        assert_eq!(plan.told, [Line { frame: 3, said: 0 }]);
+        assert!(plan.requests[0].cancelled && !plan.requests[1].cancelled);
+        assert_eq!(plan.notifications, [MessageIndex { frame: 3, message: 0 }]);
     }
 
     #[test]
@@ -190,7 +195,7 @@ mod tests {
 "#,
         );
         assert_eq!(needs(&plan), [0, 0, 0, 1]);
-        assert_eq!((plan.asked[0].answers.len(), plan.asked[1].answers.len()), (0, 1));
+        assert_eq!((plan.requests[0].answers.len(), plan.requests[1].answers.len()), (0, 1));
         assert_eq!(plan.strays, []);
     }
 
@@ -205,7 +210,7 @@ mod tests {
 "#,
         );
         assert_eq!(plan.sends[1].answers, [(0, 0)]);
-        assert_eq!((plan.asked[0].answers[0], plan.asked[1].answers[0]), (2, 1));
+        assert_eq!((plan.requests[0].answers[0], plan.requests[1].answers[0]), (2, 1));
     }
 
     #[test]
@@ -223,8 +228,8 @@ mod tests {
 < {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
 "#,
         );
-        assert_eq!((plan.asked[0].answers.len(), plan.asked[1].answers.len()), (1, 2));
+        assert_eq!((plan.requests[0].answers.len(), plan.requests[1].answers.len()), (1, 2));
         assert_eq!(plan.strays.len(), 2);
-        assert_eq!(plan.awaited.last().map(|awaited| &awaited.what), Some(&What::Orphan));
+        assert_eq!(plan.expected.last().map(|expected| &expected.kind), Some(&ExpectedKind::OrphanError));
     }
 }

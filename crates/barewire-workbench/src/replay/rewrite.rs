@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use barewire_proto::json::{Json, Kind, Text};
 
-use super::value::MOST_LEVELS;
+use super::value::MAX_DEPTH;
 
 /// Calls `with` for every string and number in a text, with the place and the value; what it gives stands there instead.
 ///
@@ -15,10 +15,10 @@ pub(super) fn rewrite(
 ) -> Option<Vec<u8>> {
     let whole = Json::parse(text).ok()?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    // Whoever wrote the text decides how deep it is nested, so what is left to be looked at is a list.
+    // A list and no recursion: the peer decides how deep its text is nested.
     let mut left = vec![(whole, Vec::new())];
     while let Some((value, path)) = left.pop() {
-        if path.len() > MOST_LEVELS {
+        if path.len() > MAX_DEPTH {
             continue;
         }
         match value.kind() {

@@ -11,37 +11,37 @@ use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Closed, Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
-use super::message::Said;
+use super::message::Message;
 use crate::frames::{Limits, Seen, Sight, Sink, Streams, entries};
 use crate::{Advice, Error};
 
 /// One conversation of a capture: what one client and one server said to each other, in order.
 #[derive(Debug)]
 pub struct Script {
-    /// Of a stream; bodies, if it went over HTTP.
+    /// The framing of a stream; `Body` if it went over HTTP.
     pub(super) framing: Framing,
-    pub(super) frames: Vec<Recorded>,
-    /// Bytes to the server that belong to no frame and stand behind the last.
+    pub(super) frames: Vec<RecordedFrame>,
+    /// Bytes to the server behind its last frame.
     pub(super) tail: Vec<u8>,
     /// How the server ended.
     pub(super) ended: Option<ExitStatus>,
 }
 
-/// A frame, by whom and when.
+/// A frame of the capture.
 #[derive(Debug)]
-pub(super) struct Recorded {
-    /// As `barewire read` counts.
+pub(super) struct RecordedFrame {
+    /// Its number in the capture, from 1.
     pub(super) number: u64,
     pub(super) side: Side,
     pub(super) time: Option<Duration>,
-    /// Its bytes on the stream, with what frames it, and with what stood before it and belongs to no frame.
+    /// Its bytes on the stream with their framing, and with those before it that belong to no frame.
     pub(super) raw: Vec<u8>,
     /// The frame itself.
     pub(super) text: Vec<u8>,
-    pub(super) said: Vec<Said>,
+    pub(super) messages: Vec<Message>,
     /// Over HTTP, the exchange that it is part of.
     pub(super) exchange: String,
-    /// Over HTTP: the client has closed the connection, and waits for no answer.
+    /// Whether, over HTTP, the client closed the connection and waits for no answer.
     pub(super) given_up: bool,
 }
 
@@ -109,8 +109,8 @@ impl Script {
         Ok(Self { framing, frames, tail: sent[cut..].to_vec(), ended })
     }
 
-    /// How it is framed on the stdin and stdout of a program.
-    pub(super) fn on_a_stream(&self) -> Framing {
+    /// The framing on the stdin and stdout of a program.
+    pub(super) fn stream_framing(&self) -> Framing {
         match self.framing {
             Framing::Body => Framing::Lines,
             framing => framing,
@@ -123,7 +123,7 @@ struct Collector<'a> {
     channels: &'a Channels,
     redacted: bool,
     framing: Framing,
-    frames: Vec<Recorded>,
+    frames: Vec<RecordedFrame>,
     /// All bytes to the server.
     sent: Vec<u8>,
     /// How many of them are in frames.
@@ -144,7 +144,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What an entry says besides the frame that it may complete.
+    /// Takes from an entry what is not part of a frame.
     fn look(&mut self, entry: &Entry) -> Result<(), Error> {
         match entry {
             Entry::Bytes(bytes) if self.channels.has(bytes.channel.as_str()) => {
@@ -167,7 +167,7 @@ impl<'a> Collector<'a> {
                 Note::Closed(Closed::Connection) => {
                     let exchange = event.channel.as_str();
                     let asks =
-                        |frame: &&mut Recorded| frame.side == Side::Client && frame.exchange == exchange;
+                        |frame: &&mut RecordedFrame| frame.side == Side::Client && frame.exchange == exchange;
                     if let Some(frame) = self.frames.iter_mut().rev().find(asks) {
                         frame.given_up = true;
                     }
@@ -189,7 +189,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Right as long as there is one channel; with several it is near.
+    /// The number of the next frame: exact with one channel, about right with several.
     fn next_number(&self) -> u64 {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }
@@ -216,13 +216,22 @@ impl<'a> Collector<'a> {
             Stream::ToServer => (Side::Client, self.cut(seen)),
             _ => (Side::Server, Vec::new()),
         };
-        let (time, said) = (seen.place.and_then(|place| place.time), Said::all(text));
+        let (time, messages) = (seen.place.and_then(|place| place.time), Message::in_frame(text));
         let text = text.to_vec();
-        self.frames.push(Recorded { number, side, time, raw, text, said, exchange, given_up: false });
+        self.frames.push(RecordedFrame {
+            number,
+            side,
+            time,
+            raw,
+            text,
+            messages,
+            exchange,
+            given_up: false,
+        });
         Ok(())
     }
 
-    /// The bytes behind the frame before, up to the end of this one.
+    /// The bytes from the end of the frame before to the end of this one.
     fn cut(&mut self, seen: &Seen<'_>) -> Vec<u8> {
         let end = usize::try_from(seen.offset + seen.length).unwrap_or(usize::MAX).min(self.sent.len());
         let end = match self.framing {
@@ -249,7 +258,7 @@ impl Sink for Collector<'_> {
     }
 }
 
-/// Longer than any conversation that somebody wants to have again. It is kept a few times over: as bytes, and as values.
+/// The longest capture that is replayed, in bytes. It is kept in memory a few times over: as bytes, and as values.
 const MAX_CAPTURE: u64 = 128 * 1024 * 1024;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(super) struct Number(String);
 impl Value {
     /// `None` if the text is no JSON, has half of a surrogate pair in a string, or is very deep.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        Self::of(Json::parse(text).ok()?, MOST_LEVELS)
+        Self::of(Json::parse(text).ok()?, MAX_DEPTH)
     }
 
     /// What holds no other values.
@@ -117,8 +117,8 @@ fn text(text: Text<'_>) -> Option<String> {
     Some(text.to_str()?.into_owned())
 }
 
-/// As deep as serde_json reads. Each level is scanned again for what is below it.
-pub(super) const MOST_LEVELS: usize = 128;
+/// The levels of a value, as many as serde_json reads. Each level is scanned again for what is below it.
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// For tests, which write values in Rust.
 #[cfg(test)]
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn what_cannot_be_held_is_none() {
         let nested = |levels| [vec![b'['; levels], vec![b']'; levels]].concat();
-        assert!(Value::parse(&nested(MOST_LEVELS)).is_some());
-        for text in [&nested(MOST_LEVELS + 1)[..], br#""\ud800""#, b"nonsense"] {
+        assert!(Value::parse(&nested(MAX_DEPTH)).is_some());
+        for text in [&nested(MAX_DEPTH + 1)[..], br#""\ud800""#, b"nonsense"] {
             assert_eq!(Value::parse(text), None);
         }
     }

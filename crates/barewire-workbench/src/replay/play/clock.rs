@@ -1,4 +1,4 @@
-//! A script and the time -> when what is sent, and when it is too late for an answer.
+//! A script and the time -> when a message is due, and when an answer is late.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use tokio::time::{Instant, sleep_until};
 use super::PlayOptions;
 use crate::replay::script::Script;
 
-/// When what is sent, and when it is too late.
+/// The time at which messages are due and answers are late.
 pub(super) struct Clock {
-    /// Time 0 of the capture, where that matters.
+    /// Time 0 of the capture, if messages keep its times.
     start: Option<Instant>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     pub(super) deadline: Option<Instant>,
-    /// How far it was when the deadline was set.
+    /// The progress when the deadline was set.
     seen: ((usize, usize), usize),
-    /// How often in a row nothing came.
+    /// The number of times in a row that nothing came.
     pub(super) missed: usize,
 }
 
@@ -25,16 +25,16 @@ impl Clock {
         let now = Instant::now();
         let start = options.real_time.then(|| now.checked_sub(first).unwrap_or(now));
         let mut clock =
-            Self { start, patience: options.timeout, deadline: None, seen: ((0, 0), 0), missed: 0 };
+            Self { start, timeout: options.timeout, deadline: None, seen: ((0, 0), 0), missed: 0 };
         clock.begin();
         clock
     }
 
     pub(super) fn begin(&mut self) {
-        self.deadline = self.patience.map(|patience| Instant::now() + patience);
+        self.deadline = self.timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Time begins anew when something was sent, or came that is waited for. Talk alone is not enough.
+    /// Sets the deadline anew if something was sent, or something expected came. Notifications alone are not enough.
     pub(super) fn look(&mut self, progress: (usize, usize), unwritten: usize) {
         if self.seen.0.1 != progress.1 {
             self.missed = 0;
@@ -60,5 +60,5 @@ pub(super) async fn wait_until(when: Option<Instant>) {
     }
 }
 
-/// A server that misses so many times in a row will not come back.
-pub(super) const MOST_MISSED: usize = 3;
+/// Misses in a row after which the server is given up.
+pub(super) const MAX_MISSES: usize = 3;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient};
 use crate::http::{ExchangeEvent, is_modern};
-use crate::replay::message::{Kind, Said};
+use crate::replay::message::{Message, MessageKind};
 use crate::replay::player::Player;
 use crate::text::shown;
 
@@ -110,8 +110,8 @@ impl Exchanges {
 
     /// Sends a message.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
-        let all = Said::all(body);
-        let cancelled = all.iter().find_map(Said::cancels);
+        let all = Message::in_frame(body);
+        let cancelled = all.iter().find_map(Message::cancels);
         if let Some(number) = cancelled.and_then(|id| self.modern_request(&id)) {
             // In the modern era a client cancels by closing the connection.
             self.close(number);
@@ -122,8 +122,8 @@ impl Exchanges {
         let request = self.client.request(body, era, revision);
         let requests: Vec<Id<'static>> = all
             .iter()
-            .filter_map(|said| match &said.kind {
-                Kind::Request { id, .. } => Some(id.clone()),
+            .filter_map(|message| match &message.kind {
+                MessageKind::Request { id, .. } => Some(id.clone()),
                 _ => None,
             })
             .collect();
@@ -131,7 +131,7 @@ impl Exchanges {
         if requests.is_empty() {
             self.gate = Some(Gate { exchange: number, until: None });
         }
-        let is_initialized = all.first().and_then(Said::method) == Some("notifications/initialized");
+        let is_initialized = all.first().and_then(Message::method) == Some("notifications/initialized");
         let modern_requests = if era == Era::Modern { requests } else { Vec::new() };
         self.open.insert(number, Exchange { modern_requests, is_initialized, ..Exchange::new(purpose) });
     }

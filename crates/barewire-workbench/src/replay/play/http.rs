@@ -7,7 +7,7 @@ use barewire::client::http::Dialer;
 use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::clock::{Clock, MOST_MISSED, wait_until};
+use super::clock::{Clock, MAX_MISSES, wait_until};
 use super::exchanges::{Exchanges, Purpose};
 use super::{PlayOptions, Played};
 use crate::Error;
@@ -30,7 +30,7 @@ pub async fn play_http(
     let mut exchanges = Exchanges::new(dialer, headers, options.max_frame);
     let mut clock = Clock::new(script, options);
     let mut held = None;
-    // What the server is told because nobody else will.
+    // Answers to the server that are not in the capture.
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
     let is_stuck = loop {
         let mut done = false;
@@ -78,7 +78,7 @@ pub async fn play_http(
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = player.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
-                if clock.missed == MOST_MISSED {
+                if clock.missed == MAX_MISSES {
                     break true;
                 }
                 if missed == 0 && held.is_none() {

@@ -9,7 +9,7 @@ use barewire_proto::frame::{Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::clock::{Clock, MOST_MISSED, wait_until};
+use super::clock::{Clock, MAX_MISSES, wait_until};
 use super::{PlayOptions, Played};
 use crate::replay::framing::StreamDecoder;
 use crate::replay::player::{Next, Player};
@@ -18,7 +18,7 @@ use crate::replay::script::{ExitStatus, Script};
 /// Sends what the client sent in the capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and
 /// compares the answers.
 pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> Played {
-    let framing = script.on_a_stream();
+    let framing = script.stream_framing();
     let mut player = Player::new(script, framing, options);
     let mut parts = server.into_parts();
     let mut decoder = StreamDecoder::new(framing, options.max_frame);
@@ -69,7 +69,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
                 if !out.is_empty() {
                     break Finish::Stuck("the server does not read what it is sent");
                 }
-                if clock.missed == MOST_MISSED {
+                if clock.missed == MAX_MISSES {
                     break Finish::Stuck("the server has answered nothing for too long");
                 }
                 if missed == 0 {
@@ -83,7 +83,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     match ended {
         Finish::Stuck(why) => player.ended(why),
         Finish::Done if !script.tail.is_empty() => {
-            // Nobody answers that; a server that does not read it has been told enough.
+            // No answer follows, so a server that does not read it is not waited for.
             let _ = timeout(Duration::from_secs(1), parts.writer.write_all(&script.tail)).await;
         }
         Finish::Done | Finish::Closed => {}
@@ -105,9 +105,9 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
         }
     };
     // What it wrote last may still be in the pipe.
-    let last = Instant::now() + MOST_AT_THE_END;
+    let last = Instant::now() + LAST_READS_TIMEOUT;
     while Instant::now() < last
-        && let Ok(Ok(read @ 1..)) = timeout(AT_THE_END, parts.reader.read(&mut buffer)).await
+        && let Ok(Ok(read @ 1..)) = timeout(LAST_READ_TIMEOUT, parts.reader.read(&mut buffer)).await
     {
         push(&mut decoder, &buffer[..read], &mut player);
     }
@@ -122,7 +122,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     player.played()
 }
 
-/// What can happen.
+/// What the player waits for.
 enum Event {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
@@ -132,11 +132,11 @@ enum Event {
     Late,
 }
 
-/// Why it is over.
+/// The reason for the end of the conversation.
 #[derive(PartialEq)]
 enum Finish {
     Done,
-    /// The server has closed its stdout.
+    /// The server closed its side.
     Closed,
     Stuck(&'static str),
 }
@@ -165,7 +165,7 @@ fn how(exit: Option<&Exit>) -> String {
     }
 }
 
-/// How it ended by itself.
+/// The exit status of a server that ended by itself.
 fn known(exit: &Exit) -> Option<ExitStatus> {
     match exit {
         Exit { by_us: true, .. } => None,
@@ -175,7 +175,7 @@ fn known(exit: &Exit) -> Option<ExitStatus> {
     }
 }
 
-/// Long enough for what is in a pipe.
-const AT_THE_END: Duration = Duration::from_millis(200);
-/// Somebody who never stops is not listened to for ever.
-const MOST_AT_THE_END: Duration = Duration::from_secs(2);
+/// The wait for each last read of what is still in the pipe.
+const LAST_READ_TIMEOUT: Duration = Duration::from_millis(200);
+/// The wait for all last reads together.
+const LAST_READS_TIMEOUT: Duration = Duration::from_secs(2);

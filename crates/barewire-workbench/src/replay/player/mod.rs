@@ -1,4 +1,4 @@
-//! A script and what comes from a server -> what is sent next, and where the two differ. Nothing here touches the world.
+//! A script and messages of a server -> what is sent next, and where the two differ. No I/O, and no clock.
 
 mod compare;
 #[cfg(test)]
@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::difference::{Difference, DifferenceKind};
 use super::framing::framed;
-use super::generated::Minted;
-use super::message::{Kind, Said};
-use super::plan::{Asked, Line, Plan, What};
+use super::generated::GeneratedValues;
+use super::message::{Message, MessageKind};
+use super::plan::{ClientRequest, ExpectedKind, MessageIndex, Plan};
 use super::play::{PlayOptions, Played};
 use super::rewrite::rewrite;
 use super::script::{ExitStatus, Script};
@@ -23,29 +23,29 @@ use super::script::{ExitStatus, Script};
 /// Plays the client's part.
 pub(super) struct Player<'a> {
     script: &'a Script,
-    /// How the server wants to have its messages.
+    /// The framing of messages to the server.
     framing: Framing,
     plan: Plan,
     options: &'a PlayOptions,
-    minted: Minted,
-    /// The next frame that is sent.
+    generated: GeneratedValues,
+    /// The index of the next planned send.
     at: usize,
     sent: usize,
-    /// What is awaited, and has come or not.
-    awaited: Vec<State>,
-    /// All before it have come, or are no longer waited for.
+    /// The state of each expected message.
+    expected: Vec<State>,
+    /// All expected messages before this one have come or are missed.
     first_open: usize,
-    /// How many answers have come, by request.
+    /// The number of responses that came, by request.
     got: Vec<usize>,
-    /// The ids under which the server asks this time, by what is awaited.
+    /// The ids of the server's requests this time, by expected message.
     ids: HashMap<usize, Id<'static>>,
-    /// What of the capture's strays has not come.
-    strays: Vec<Line>,
-    /// How much of what is awaited has come.
+    /// The strays of the capture that have not come.
+    strays: Vec<MessageIndex>,
+    /// The number of expected messages that came.
     come: usize,
-    /// What the server has told, and how many bytes that is.
-    told: Vec<Said>,
-    told_bytes: usize,
+    /// The notifications that came, and their length in bytes.
+    notifications: Vec<Message>,
+    notification_bytes: usize,
     closed: bool,
     differences: Vec<Difference>,
     notes: BTreeSet<String>,
@@ -58,10 +58,10 @@ enum State {
     Missed,
 }
 
-/// What is to be done next.
+/// The next thing to do.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// This is sent, not before this time of the capture. It is the so many-th of all that there are to send.
+    /// These bytes are sent, no earlier than this time of the capture. `at` is the index of the planned send.
     Send { bytes: Vec<u8>, time: Option<Duration>, at: usize },
     /// Something has to come first.
     Wait,
@@ -72,22 +72,22 @@ pub(super) enum Next {
 impl<'a> Player<'a> {
     pub(super) fn new(script: &'a Script, framing: Framing, options: &'a PlayOptions) -> Self {
         let plan = Plan::of(script);
-        let minted = Minted::new(script, options.generated.clone());
+        let generated = GeneratedValues::new(script, options.generated.clone());
         Self {
             script,
             framing,
             options,
-            minted,
+            generated,
             at: 0,
             sent: 0,
-            awaited: vec![State::Open; plan.awaited.len()],
+            expected: vec![State::Open; plan.expected.len()],
             first_open: 0,
-            got: vec![0; plan.asked.len()],
+            got: vec![0; plan.requests.len()],
             ids: HashMap::new(),
             strays: plan.strays.clone(),
             come: 0,
-            told: Vec::new(),
-            told_bytes: 0,
+            notifications: Vec::new(),
+            notification_bytes: 0,
             closed: false,
             differences: Vec::new(),
             notes: BTreeSet::new(),
@@ -96,7 +96,7 @@ impl<'a> Player<'a> {
     }
 
     pub(super) fn next(&mut self) -> Next {
-        while self.awaited.get(self.first_open).is_some_and(|state| *state != State::Open) {
+        while self.expected.get(self.first_open).is_some_and(|state| *state != State::Open) {
             self.first_open += 1;
         }
         while let Some(send) = self.plan.sends.get(self.at) {
@@ -104,21 +104,22 @@ impl<'a> Player<'a> {
                 return Next::Wait;
             }
             self.at += 1;
-            // An answer to what was not asked this time is for nobody.
-            let said = &self.script.frames[send.frame].said;
-            let is_for_nobody = |(_, asked): &(usize, usize)| !self.ids.contains_key(asked);
-            if said.len() == 1 && send.answers.iter().any(is_for_nobody) {
+            // A response to a request that the server did not make this time is not sent.
+            let messages = &self.script.frames[send.frame].messages;
+            let is_unasked = |(_, request): &(usize, usize)| !self.ids.contains_key(request);
+            if messages.len() == 1 && send.answers.iter().any(is_unasked) {
                 continue;
             }
             let time = self.script.frames[send.frame].time;
             self.sent += 1;
             return Next::Send { bytes: self.bytes(self.at - 1), time, at: self.at - 1 };
         }
-        let is_told = !self.options.compare_notifications || self.told.len() >= self.plan.told.len();
-        if self.first_open == self.awaited.len() && is_told { Next::Done } else { Next::Wait }
+        let is_told =
+            !self.options.compare_notifications || self.notifications.len() >= self.plan.notifications.len();
+        if self.first_open == self.expected.len() && is_told { Next::Done } else { Next::Wait }
     }
 
-    /// The bytes of a frame as they were recorded, but for ids of the server and what it has made up.
+    /// The bytes of a frame as they were recorded, with this time's ids of the server and values that it made up.
     fn bytes(&self, send: usize) -> Vec<u8> {
         let send = &self.plan.sends[send];
         let recorded = &self.script.frames[send.frame];
@@ -132,9 +133,9 @@ impl<'a> Player<'a> {
                 .answers
                 .iter()
                 .find(|(at, _)| path == ["id"] && index.is_none_or(|index| *index == at.to_string()));
-            match answered.and_then(|(_, asked)| self.ids.get(asked)) {
+            match answered.and_then(|(_, request)| self.ids.get(request)) {
                 Some(id) => (id.as_str() != value.as_str()).then(|| id.as_str().to_owned()),
-                None if path.len() > 1 => self.minted.instead(path, value),
+                None if path.len() > 1 => self.generated.instead(path, value),
                 None => None,
             }
         });
@@ -154,90 +155,96 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// How far it is: what was sent, and what has come of what is waited for.
+    /// The number of frames that were sent, and of expected messages that came.
     pub(super) fn progress(&self) -> (usize, usize) {
         (self.at, self.come)
     }
 
-    /// Takes a frame of the server; gives what it is to be told at once, because nobody else will, a frame each. Where it is known,
-    /// `to` says which of the messages that were sent it comes for.
+    /// Takes a frame of the server; returns answers that are not in the capture, a frame each. `to` is the planned send that it comes
+    /// for, where that is known.
     pub(super) fn take(&mut self, frame: &[u8], to: Option<usize>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        for said in Said::all(frame) {
-            match &said.kind {
-                Kind::Answer { id } => self.answer(id, &said, to),
-                Kind::Orphan => match self.open(|what| *what == What::Orphan) {
-                    Some(awaited) => self.compare(awaited, &said),
-                    None => self.differs(DifferenceKind::StrayAnswer, None, Some(&said)),
+        for message in Message::in_frame(frame) {
+            match &message.kind {
+                MessageKind::Response { id } => self.answer(id, &message, to),
+                MessageKind::OrphanError => match self.open(|what| *what == ExpectedKind::OrphanError) {
+                    Some(expected) => self.compare(expected, &message),
+                    None => self.differs(DifferenceKind::StrayAnswer, None, Some(&message)),
                 },
-                Kind::Request { id, method } => out.extend(self.request(id, method, &said)),
-                Kind::Notification { .. } => {
-                    if self.options.compare_notifications && self.told_bytes < MOST_TOLD {
-                        self.told_bytes += said.text.len() + size_of::<Said>();
-                        self.told.push(said);
+                MessageKind::Request { id, method } => out.extend(self.request(id, method, &message)),
+                MessageKind::Notification { .. } => {
+                    if self.options.compare_notifications && self.notification_bytes < MAX_NOTIFICATION_BYTES
+                    {
+                        self.notification_bytes += message.text.len() + size_of::<Message>();
+                        self.notifications.push(message);
                     }
                 }
-                Kind::Noise => self.stray(DifferenceKind::NoMessage, &said),
+                MessageKind::Invalid => self.stray(DifferenceKind::NoMessage, &message),
             }
         }
         out
     }
 
-    /// What could not be cut into a frame.
+    /// Takes bytes of the server that could not be cut into a frame.
     pub(super) fn unreadable(&mut self, why: &str) {
-        let noise = Said { kind: Kind::Noise, text: why.as_bytes().to_vec(), value: None };
+        let noise = Message { kind: MessageKind::Invalid, text: why.as_bytes().to_vec(), value: None };
         self.differs(DifferenceKind::NoMessage, None, Some(&noise));
     }
 
-    fn answer(&mut self, id: &Id<'_>, said: &Said, to: Option<usize>) {
+    fn answer(&mut self, id: &Id<'_>, message: &Message, to: Option<usize>) {
         let sent = self.at.checked_sub(1).map_or(0, |last| self.plan.sends[last].frame + 1);
-        let is_sent = |asked: &usize| self.plan.asked[*asked].line.frame < sent;
+        let is_sent = |request: &usize| self.plan.requests[*request].index.frame < sent;
         let same = self.plan.ids.get(id).map_or(&[][..], Vec::as_slice);
         let mut all: Vec<usize> = same.iter().copied().filter(is_sent).collect();
-        let is_for = |asked: &usize| {
-            to.is_some_and(|to| self.plan.asked[*asked].line.frame == self.plan.sends[to].frame)
+        let is_for = |request: &usize| {
+            to.is_some_and(|to| self.plan.requests[*request].index.frame == self.plan.sends[to].frame)
         };
         if all.iter().any(is_for) {
             all.retain(is_for);
         }
-        let expected = |asked: &&usize| self.got[**asked] < self.plan.asked[**asked].answers.len();
-        if let Some(asked) = all.iter().find(expected).copied() {
-            let awaited = self.plan.asked[asked].answers[self.got[asked]];
-            self.got[asked] += 1;
-            return self.compare(awaited, said);
+        let is_expected =
+            |request: &&usize| self.got[**request] < self.plan.requests[**request].answers.len();
+        if let Some(request) = all.iter().find(is_expected).copied() {
+            let expected = self.plan.requests[request].answers[self.got[request]];
+            self.got[request] += 1;
+            return self.compare(expected, message);
         }
-        let Some(last) = all.last().copied() else { return self.stray(DifferenceKind::StrayAnswer, said) };
+        let Some(last) = all.last().copied() else { return self.stray(DifferenceKind::StrayAnswer, message) };
         self.got[last] += 1;
-        let asked = &self.plan.asked[last];
-        let line = asked.line;
-        match (asked.answers.len(), self.got[last]) {
-            // Whether an answer or a cancellation is first is not up to anybody, nor is what is answered at the end.
-            (0, 1) if asked.cancelled || self.closed => {}
-            (0, 1) => self.differs(DifferenceKind::UnexpectedAnswer, Some(line), Some(said)),
-            _ => self.differs(DifferenceKind::AnsweredAgain, Some(line), Some(said)),
+        let request = &self.plan.requests[last];
+        let index = request.index;
+        match (request.answers.len(), self.got[last]) {
+            // A response may cross a cancellation, or come only because the client has closed its side.
+            (0, 1) if request.cancelled || self.closed => {}
+            (0, 1) => self.differs(DifferenceKind::UnexpectedAnswer, Some(index), Some(message)),
+            _ => self.differs(DifferenceKind::AnsweredAgain, Some(index), Some(message)),
         }
     }
 
-    /// A request of the server: one that is in the capture, with the same params if there is such a one.
-    fn request(&mut self, id: &Id<'static>, method: &str, said: &Said) -> Option<Vec<u8>> {
-        let open = |awaited: &usize| {
-            let line = self.plan.awaited[*awaited].line;
-            let is_request = matches!(self.plan.awaited[*awaited].what, What::Request { .. });
-            is_request && self.awaited[*awaited] == State::Open && self.said(line).method() == Some(method)
+    /// Takes a request of the server: the one of the capture with the same params, or else the first with the same method.
+    fn request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
+        let open = |expected: &usize| {
+            let index = self.plan.expected[*expected].index;
+            let is_request = matches!(self.plan.expected[*expected].kind, ExpectedKind::Request { .. });
+            is_request
+                && self.expected[*expected] == State::Open
+                && self.message(index).method() == Some(method)
         };
-        let all: Vec<usize> = (self.first_open..self.awaited.len()).filter(open).collect();
-        let same = |awaited: &&usize| self.said(self.plan.awaited[**awaited].line).params() == said.params();
-        if let Some(awaited) = all.iter().find(same).or(all.first()).copied() {
-            self.ids.insert(awaited, id.clone());
-            self.compare(awaited, said);
+        let all: Vec<usize> = (self.first_open..self.expected.len()).filter(open).collect();
+        let same = |expected: &&usize| {
+            self.message(self.plan.expected[**expected].index).params() == message.params()
+        };
+        if let Some(expected) = all.iter().find(same).or(all.first()).copied() {
+            self.ids.insert(expected, id.clone());
+            self.compare(expected, message);
             return None;
         }
         let mut answer = Vec::new();
         if method == "ping" {
-            // When somebody asks whether we are there is a matter of time and no difference.
+            // Servers ping when they like.
             answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str()).into_bytes();
         } else {
-            self.differs(DifferenceKind::UnexpectedRequest, None, Some(said));
+            self.differs(DifferenceKind::UnexpectedRequest, None, Some(message));
             let data = json!({ "reason": "nothing in the capture answers this" });
             let error = ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data);
             write::error(&mut answer, Some(id), &error);
@@ -245,87 +252,88 @@ impl<'a> Player<'a> {
         Some(framed(self.framing, &answer))
     }
 
-    /// What nobody waits for: no difference if the capture has the same.
-    fn stray(&mut self, kind: DifferenceKind, said: &Said) {
-        let same = |line: &Line| {
-            let recorded = self.said(*line);
-            let is_equal = recorded.value.is_some() && recorded.value == said.value;
-            recorded.kind == said.kind && (is_equal || recorded.text == said.text)
+    /// Takes what the client does not wait for: no difference if the capture has the same.
+    fn stray(&mut self, kind: DifferenceKind, message: &Message) {
+        let same = |index: &MessageIndex| {
+            let recorded = self.message(*index);
+            let is_equal = recorded.value.is_some() && recorded.value == message.value;
+            recorded.kind == message.kind && (is_equal || recorded.text == message.text)
         };
         match self.strays.iter().position(same) {
             Some(at) => {
                 self.strays.remove(at);
             }
-            None => self.differs(kind, None, Some(said)),
+            None => self.differs(kind, None, Some(message)),
         }
     }
 
-    fn open(&self, is: impl Fn(&What) -> bool) -> Option<usize> {
-        let open = |at: &usize| self.awaited[*at] == State::Open && is(&self.plan.awaited[*at].what);
-        (self.first_open..self.awaited.len()).find(open)
+    fn open(&self, is: impl Fn(&ExpectedKind) -> bool) -> Option<usize> {
+        let open = |at: &usize| self.expected[*at] == State::Open && is(&self.plan.expected[*at].kind);
+        (self.first_open..self.expected.len()).find(open)
     }
 
-    /// What is waited for has not come in time: it is no longer waited for. Says what it was.
+    /// Marks what the next send waits for as missed; returns the number of messages.
     pub(super) fn give_up(&mut self, why: &str) -> usize {
-        let needs = self.plan.sends.get(self.at).map_or(self.awaited.len(), |send| send.needs);
+        let needs = self.plan.sends.get(self.at).map_or(self.expected.len(), |send| send.needs);
         let missed: Vec<usize> =
-            (self.first_open..needs).filter(|at| self.awaited[*at] == State::Open).collect();
+            (self.first_open..needs).filter(|at| self.expected[*at] == State::Open).collect();
         self.miss(&missed, why);
         missed.len()
     }
 
-    /// Nothing more can come for what was sent as the so many-th.
+    /// Marks the responses to a planned send as missed: nothing more can come for it.
     pub(super) fn unanswered(&mut self, sent: usize, why: &str) {
         let frame = self.plan.sends[sent].frame;
-        let is_missed = |at: &usize| match self.plan.awaited[*at].what {
-            What::Answer { asked } => self.plan.asked[asked].line.frame == frame,
-            What::Request { .. } | What::Orphan => false,
+        let is_missed = |at: &usize| match self.plan.expected[*at].kind {
+            ExpectedKind::Response { request } => self.plan.requests[request].index.frame == frame,
+            ExpectedKind::Request { .. } | ExpectedKind::OrphanError => false,
         };
-        let open = (self.first_open..self.awaited.len()).filter(|at| self.awaited[*at] == State::Open);
+        let open = (self.first_open..self.expected.len()).filter(|at| self.expected[*at] == State::Open);
         let missed: Vec<usize> = open.filter(is_missed).collect();
         self.miss(&missed, why);
     }
 
-    /// What an error without an id says that comes in the place of an answer to what was sent as the so many-th.
+    /// The message of an error without an id that comes instead of the response to a planned send.
     pub(super) fn refusal(&self, frame: &[u8], sent: usize) -> Option<String> {
-        let all = Said::all(frame);
-        let [said @ Said { kind: Kind::Orphan, .. }] = all.as_slice() else { return None };
-        let is_recorded = self.open(|what| *what == What::Orphan).is_some();
-        let message = said.value.as_ref()?.get("error")?.get("message")?.as_str()?;
-        (self.is_waiting_for(sent) && !is_recorded).then(|| message.to_owned())
+        let all = Message::in_frame(frame);
+        let [message @ Message { kind: MessageKind::OrphanError, .. }] = all.as_slice() else { return None };
+        let is_recorded = self.open(|what| *what == ExpectedKind::OrphanError).is_some();
+        let text = message.value.as_ref()?.get("error")?.get("message")?.as_str()?;
+        (self.is_waiting_for(sent) && !is_recorded).then(|| text.to_owned())
     }
 
-    /// Whether an answer to what was sent as the so many-th is still waited for.
+    /// Whether a response to a planned send is still waited for.
     pub(super) fn is_waiting_for(&self, sent: usize) -> bool {
         let frame = self.plan.sends[sent].frame;
-        let is_open = |asked: &Asked| asked.answers.iter().any(|at| self.awaited[*at] == State::Open);
-        self.plan.asked.iter().any(|asked| asked.line.frame == frame && is_open(asked))
+        let is_open =
+            |request: &ClientRequest| request.answers.iter().any(|at| self.expected[*at] == State::Open);
+        self.plan.requests.iter().any(|request| request.index.frame == frame && is_open(request))
     }
 
     fn miss(&mut self, missed: &[usize], why: &str) {
-        for awaited in missed {
-            self.awaited[*awaited] = State::Missed;
-            let line = self.plan.awaited[*awaited].line;
-            let (about, kind) = match self.plan.awaited[*awaited].what {
-                What::Answer { asked } => {
-                    let again = self.plan.asked[asked].answers.first() != Some(awaited);
+        for expected in missed {
+            self.expected[*expected] = State::Missed;
+            let index = self.plan.expected[*expected].index;
+            let (about, kind) = match self.plan.expected[*expected].kind {
+                ExpectedKind::Response { request } => {
+                    let again = self.plan.requests[request].answers.first() != Some(expected);
                     let kind = if again {
                         DifferenceKind::AnsweredOnce
                     } else {
                         DifferenceKind::Unanswered(why.to_owned())
                     };
-                    (self.plan.asked[asked].line, kind)
+                    (self.plan.requests[request].index, kind)
                 }
-                What::Request { .. } => (line, DifferenceKind::MissingRequest),
-                What::Orphan => (line, DifferenceKind::Unanswered(why.to_owned())),
+                ExpectedKind::Request { .. } => (index, DifferenceKind::MissingRequest),
+                ExpectedKind::OrphanError => (index, DifferenceKind::Unanswered(why.to_owned())),
             };
             let mut difference = self.difference(kind, Some(about), None);
-            difference.answer_frame = Some(self.script.frames[line.frame].number);
+            difference.answer_frame = Some(self.script.frames[index.frame].number);
             self.differences.push(difference);
         }
     }
 
-    /// The server says no more. Says what that means for the rest.
+    /// Marks everything that is left as missed: the server has ended in this way.
     pub(super) fn ended(&mut self, how: &str) {
         let unsent = self.plan.sends.len() - self.at;
         if unsent > 0 {
@@ -337,19 +345,19 @@ impl<'a> Player<'a> {
         }
         self.give_up(how);
         self.at = self.plan.sends.len();
-        // What was never sent is missed as well, and has been told once.
-        for state in self.awaited.iter_mut().filter(|state| **state == State::Open) {
+        // Answers to what was never sent are missed as well; the difference above stands for all of them.
+        for state in self.expected.iter_mut().filter(|state| **state == State::Open) {
             *state = State::Missed;
         }
-        self.first_open = self.awaited.len();
+        self.first_open = self.expected.len();
     }
 
-    /// Nothing more is sent: what is answered from now on is answered because of that.
+    /// Notes that nothing more is sent: what comes from now on may come because of that.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// How the server ended, where the capture knows it.
+    /// Compares the exit status of the server with that of the capture, if there is one.
     pub(super) fn exited(&mut self, came: ExitStatus) {
         if let Some(recorded) = self.script.ended.filter(|recorded| *recorded != came) {
             self.differs(DifferenceKind::Exit { recorded, came }, None, None);
@@ -357,12 +365,12 @@ impl<'a> Player<'a> {
     }
 
     pub(super) fn played(mut self) -> Played {
-        for line in std::mem::take(&mut self.strays) {
-            let kind = match self.said(line).kind {
-                Kind::Answer { .. } => DifferenceKind::MissingStrayAnswer,
+        for index in std::mem::take(&mut self.strays) {
+            let kind = match self.message(index).kind {
+                MessageKind::Response { .. } => DifferenceKind::MissingStrayAnswer,
                 _ => DifferenceKind::MissingNoMessage,
             };
-            self.differs(kind, Some(line), None);
+            self.differs(kind, Some(index), None);
         }
         if self.options.compare_notifications {
             self.notifications();
@@ -370,11 +378,11 @@ impl<'a> Player<'a> {
         Played { differences: self.differences, notes: self.notes, sent: self.sent, compared: self.come }
     }
 
-    fn said(&self, line: Line) -> &'a Said {
+    fn message(&self, index: MessageIndex) -> &'a Message {
         let script: &'a Script = self.script;
-        &script.frames[line.frame].said[line.said]
+        &script.frames[index.frame].messages[index.message]
     }
 }
 
-/// A server that never stops talking is not kept in memory: bytes of notifications.
-const MOST_TOLD: usize = 64 * 1024 * 1024;
+/// Bytes of notifications that are kept for the comparison: a server that never stops sending must not fill the memory.
+const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

@@ -34,7 +34,7 @@ const TWO: &str = r#"
 fn a_message_waits_for_what_it_followed() {
     let script = script(TWO);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     let first = [
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n",
         "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n",
@@ -55,7 +55,7 @@ fn a_message_waits_for_what_it_followed() {
 fn every_way_to_answer_otherwise() {
     let script = script(TWO);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
@@ -94,7 +94,7 @@ const ASKS: &str = r#"
 fn what_the_server_asks_is_answered_under_its_id() {
     let script = script(ASKS);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     assert_eq!(sent(&mut player).len(), 1);
     let asks =
         br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
@@ -112,7 +112,7 @@ fn what_the_server_asks_is_answered_under_its_id() {
 fn what_the_server_does_not_ask_is_not_answered_and_what_else_it_asks_is_refused() {
     let script = script(ASKS);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     let refusal = player.take(br#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#, None);
     assert!(
@@ -138,7 +138,7 @@ fn what_the_server_makes_up_is_given_back() {
 "#,
     );
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"two","key":"k"}}"#, None);
     let second = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{ \"cursor\":\"two\",\"key\":\"k\"}}\n";
@@ -156,7 +156,7 @@ fn with_headers_a_changed_message_has_its_own_length() {
         body.len(),
     ));
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     player.take(br#"{"jsonrpc":"2.0","id":"long","method":"ping"}"#, None);
     let answer = r#"{"jsonrpc":"2.0","id":"long","result":{}}"#;
     assert_eq!(sent(&mut player), [format!("Content-Length: {}\r\n\r\n{answer}", answer.len())]);
@@ -174,7 +174,7 @@ fn a_cancelled_request_may_be_answered_or_not() {
     );
     let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes();
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     assert_eq!(sent(&mut player).len(), 4);
     assert_eq!(player.next(), Next::Done);
     player.take(&answer(1), None);
@@ -197,7 +197,7 @@ fn notifications_are_compared_in_any_order_if_wanted() {
 "#,
     );
     let options = PlayOptions { compare_notifications: true, ..PlayOptions::default() };
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","method":"n","params":{"x":3}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
@@ -220,7 +220,7 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
     );
     let ignore = ["initialize:/result/time", "/result/*/y"].map(|path| path.parse().expect("a path"));
     let options = PlayOptions { ignore: ignore.to_vec(), ..PlayOptions::default() };
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(
         br#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"t","version":"2"},"x":{"y":2}}}"#,
@@ -235,7 +235,7 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
 fn the_end_says_what_was_not_sent() {
     let script = script(&format!("{TWO}@ exit code 0\n"));
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     player.ended("gone");
@@ -245,7 +245,7 @@ fn the_end_says_what_was_not_sent() {
     let unsent = DifferenceKind::Ended { how: "gone".into(), unsent: 1 };
     assert_eq!(played.differences[0].kind, unsent);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.on_a_stream(), &options);
+    let mut player = Player::new(&script, script.stream_framing(), &options);
     player.exited(ExitStatus::Signal(9));
     assert_eq!(words(&player.played()), ["exit"]);
 }
@@ -257,7 +257,7 @@ fn what_no_value_can_hold_is_compared_as_text() {
     );
     for (came, kind) in [("1e400", 0), ("1e401", 1)] {
         let options = PlayOptions::default();
-        let mut player = Player::new(&script, script.on_a_stream(), &options);
+        let mut player = Player::new(&script, script.stream_framing(), &options);
         sent(&mut player);
         player.take(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{came}}}"#).as_bytes(), None);
         assert_eq!(player.played().differences.len(), kind);

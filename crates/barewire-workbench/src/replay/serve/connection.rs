@@ -1,4 +1,4 @@
-//! A connection of a client -> one request, and what is said to it: a body, or events as they come.
+//! A connection of a client -> one request, and its response: a body, or events as they come.
 
 use std::time::Duration;
 
@@ -24,20 +24,15 @@ impl Request {
     }
 }
 
-/// What connections tell.
+/// Something that happened on the connection with this number.
 pub(super) enum ConnectionEvent {
-    Request {
-        number: u64,
-        request: Request,
-        reply: UnboundedSender<Reply>,
-    },
-    /// The client has closed it.
-    Closed {
-        number: u64,
-    },
+    /// A request came; its response goes to `reply`.
+    Request { number: u64, request: Request, reply: UnboundedSender<Reply> },
+    /// The client closed it.
+    Closed { number: u64 },
 }
 
-/// What is said to a request.
+/// A response, or a part of one.
 pub(super) enum Reply {
     /// A status and nothing else, or a sentence.
     Status(&'static str, String),
@@ -52,33 +47,33 @@ pub(super) enum Reply {
     End,
 }
 
-/// Takes one request, and writes what is said to it. Clients open another connection for the next.
+/// Reads one request and writes its response. Clients open another connection for the next.
 pub(super) async fn serve(
     mut client: TcpStream,
     number: u64,
-    most: usize,
-    central: UnboundedSender<ConnectionEvent>,
+    max_body: usize,
+    events: UnboundedSender<ConnectionEvent>,
 ) {
     let _ = client.set_nodelay(true);
-    match timeout(PATIENCE, request(&mut client, most)).await {
+    match timeout(REQUEST_TIMEOUT, request(&mut client, max_body)).await {
         Ok(Ok(Some(request))) => {
             let (reply, mut replies) = unbounded_channel();
-            if central.send(ConnectionEvent::Request { number, request, reply }).is_err() {
+            if events.send(ConnectionEvent::Request { number, request, reply }).is_err() {
                 return;
             }
             let mut byte = [0];
             loop {
-                let told = tokio::select! {
-                    told = replies.recv() => told,
-                    // It has asked all that it asks here: what can come is only the end.
+                let reply = tokio::select! {
+                    reply = replies.recv() => reply,
+                    // The request was read whole: only the end can follow.
                     _ = client.read(&mut byte) => {
-                        let _ = central.send(ConnectionEvent::Closed { number });
+                        let _ = events.send(ConnectionEvent::Closed { number });
                         return;
                     }
                 };
-                let (bytes, is_last) = told.map_or((Vec::new(), true), written);
+                let (bytes, is_last) = reply.map_or((Vec::new(), true), written);
                 if client.write_all(&bytes).await.is_err() {
-                    let _ = central.send(ConnectionEvent::Closed { number });
+                    let _ = events.send(ConnectionEvent::Closed { number });
                     return;
                 }
                 if is_last {
@@ -95,7 +90,7 @@ pub(super) async fn serve(
     linger(client).await;
 }
 
-/// The bytes of what is said, and whether nothing follows.
+/// The bytes of a reply, and whether it is the last.
 fn written(reply: Reply) -> (Vec<u8>, bool) {
     let head = |status: &str, kind: &str, length: Option<usize>, session: Option<String>| {
         let kind = if kind.is_empty() { String::new() } else { format!("content-type: {kind}\r\n") };
@@ -130,10 +125,10 @@ fn written(reply: Reply) -> (Vec<u8>, bool) {
 }
 
 /// Reads a request; `None` if there is none, or the status and the reason why it is refused.
-async fn request(client: &mut TcpStream, most: usize) -> Result<Option<Request>, (&'static str, String)> {
+async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Request>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut messages = Messages::new();
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; READ_BUFFER];
     let mut request: Option<Request> = None;
     loop {
         let Ok(count @ 1..) = client.read(&mut buffer).await else { return Ok(None) };
@@ -150,8 +145,8 @@ async fn request(client: &mut TcpStream, most: usize) -> Result<Option<Request>,
                 }
                 Part::Body(bytes) => {
                     let Some(request) = &mut request else { continue };
-                    if request.body.len() + bytes.len() > most {
-                        return Err(("413 Content Too Large", format!("more than {most} bytes\n")));
+                    if request.body.len() + bytes.len() > max_body {
+                        return Err(("413 Content Too Large", format!("more than {max_body} bytes\n")));
                     }
                     request.body.extend_from_slice(bytes);
                 }
@@ -165,7 +160,7 @@ async fn request(client: &mut TcpStream, most: usize) -> Result<Option<Request>,
 /// Takes a whole head. A page that had its name rebound to this machine calls us by that name, and is refused.
 fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     if !parsed.parse(bytes).is_ok_and(|status| status.is_complete()) {
         return Err(bad("this is no request of HTTP/1.1"));
@@ -200,22 +195,23 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
     Ok((request, follows))
 }
 
-/// Closes a connection so that what was written last arrives: whoever closes while there is something unread takes it back.
+/// Closes a connection so that what was written last arrives: closing with unread bytes would reset the connection.
 async fn linger(mut client: TcpStream) {
     if client.shutdown().await.is_err() {
         return;
     }
     let mut rest = vec![0; 4096];
     let drained = async { while matches!(client.read(&mut rest).await, Ok(1..)) {} };
-    let _ = timeout(LINGER, drained).await;
+    let _ = timeout(LINGER_TIMEOUT, drained).await;
 }
 
 /// The path of the endpoint at which [`serve_http`](super::serve_http) answers.
 pub const HTTP_PATH: &str = "/mcp";
 
-const CHUNK: usize = 32 * 1024;
-const MOST_HEADERS: usize = 100;
+const READ_BUFFER: usize = 32 * 1024;
+const MAX_HEADERS: usize = 100;
 
-/// Who sends half a request is not waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LINGER: Duration = Duration::from_secs(1);
+/// The time for a whole request to arrive.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The wait for the client to close its side.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);

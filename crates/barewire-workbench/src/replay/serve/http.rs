@@ -12,9 +12,9 @@ use tokio::time::{sleep, sleep_until};
 use super::connection::{ConnectionEvent, Reply, Request, serve as serve_connection};
 use super::{ServeOptions, Served};
 use crate::http::is_modern;
-use crate::replay::message::{Kind, Said};
+use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::Script;
-use crate::replay::stage::{Came, Out, Stage};
+use crate::replay::stage::{Arrival, Stage, StageOutput};
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the server of the capture did, until `stop` is ready.
 ///
@@ -30,13 +30,13 @@ pub async fn serve_http(
 ) -> Served {
     let mut stop = pin!(stop);
     let (sender, mut receiver) = unbounded_channel();
-    let mut house = House::new(script, options, log);
+    let mut server = ReplayServer::new(script, options, log);
     let mut last = 0;
     loop {
-        let due = house.due();
+        let due = server.due();
         tokio::select! {
             accepted = listener.accept() => {
-                // What fails is a client that is gone again; or there are too many files open, which passes.
+                // The client is gone again, or too many files are open for a moment.
                 let Ok((client, _)) = accepted else {
                     sleep(Duration::from_millis(10)).await;
                     continue;
@@ -44,230 +44,239 @@ pub async fn serve_http(
                 last += 1;
                 tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
             }
-            Some(event) = receiver.recv() => house.take(event),
+            Some(event) = receiver.recv() => server.take(event),
             () = async { match due {
                 Some(due) => sleep_until(due.into()).await,
                 None => std::future::pending().await,
-            } } => house.run(),
+            } } => server.run(),
             () = &mut stop => break,
         }
     }
-    house.end()
+    server.end()
 }
 
-/// All conversations with clients.
-struct House<'a, L> {
+/// The server of a capture: all sessions of its clients.
+struct ReplayServer<'a, L> {
     script: &'a Script,
     options: &'a ServeOptions,
     log: L,
-    /// By session; under the empty name, all that are in none.
-    talks: HashMap<String, Talk<'a>>,
-    /// Those that are not answered.
+    /// By their id; under the empty one, all requests that are in no session.
+    sessions: HashMap<String, Session<'a>>,
+    /// Requests without an answer so far, by the number of their connection.
     exchanges: HashMap<u64, Exchange>,
-    sessions: u64,
-    /// Of talks that are over.
+    session_count: u64,
+    /// Of sessions that are over.
     matched: usize,
     unmatched: usize,
-    left: Option<HashSet<usize>>,
+    not_asked: Option<HashSet<usize>>,
 }
 
-/// One conversation.
-struct Talk<'a> {
+/// One session of a client, which has the whole capture to itself.
+struct Session<'a> {
     stage: Stage<'a>,
-    /// Where it is told what it has not asked for.
+    /// The stream for messages that belong to no request.
     listener: Option<UnboundedSender<Reply>>,
-    /// What it is to be told there.
-    untold: VecDeque<Vec<u8>>,
+    /// Messages for that stream that came while there was none.
+    undelivered: VecDeque<Vec<u8>>,
 }
 
-/// A request that is not answered.
+/// A request without an answer so far.
 struct Exchange {
-    talk: String,
+    /// The id of its session.
+    session: String,
     reply: UnboundedSender<Reply>,
-    /// The session that begins with it, until it is told.
-    session: Option<String>,
+    /// The id of the session that begins with it, until the client is told.
+    new_session: Option<String>,
     is_stream: bool,
 }
 
-impl<'a, L: FnMut(&str)> House<'a, L> {
+impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
     fn new(script: &'a Script, options: &'a ServeOptions, log: L) -> Self {
         Self {
             script,
             options,
             log,
-            talks: HashMap::new(),
+            sessions: HashMap::new(),
             exchanges: HashMap::new(),
-            sessions: 0,
+            session_count: 0,
             matched: 0,
             unmatched: 0,
-            left: None,
+            not_asked: None,
         }
     }
 
     fn due(&self) -> Option<Instant> {
-        self.talks.values().filter_map(|talk| talk.stage.due()).min()
+        self.sessions.values().filter_map(|session| session.stage.due()).min()
     }
 
     fn take(&mut self, event: ConnectionEvent) {
         match event {
             ConnectionEvent::Closed { number } => {
                 if let Some(exchange) = self.exchanges.remove(&number)
-                    && let Some(talk) = self.talks.get_mut(&exchange.talk)
+                    && let Some(session) = self.sessions.get_mut(&exchange.session)
                 {
-                    talk.stage.gone(number);
+                    session.stage.close_exchange(number);
                 }
             }
             ConnectionEvent::Request { number, request, reply } => {
-                if let Err((status, why)) = self.asked(number, &request, &reply) {
-                    // Whoever is gone is told nothing.
+                if let Err((status, why)) = self.request(number, &request, &reply) {
+                    // If the client is gone, it is told nothing.
                     let _ = reply.send(Reply::Status(status, why));
                 }
             }
         }
     }
 
-    /// Takes a request, or says with which status it is done.
-    fn asked(
+    /// Takes a request, or returns the status that answers it.
+    fn request(
         &mut self,
         number: u64,
         request: &Request,
         reply: &UnboundedSender<Reply>,
     ) -> Result<(), (&'static str, String)> {
-        let session = request.header("mcp-session-id").unwrap_or_default().to_owned();
-        if !session.is_empty() && !self.talks.contains_key(&session) {
+        let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();
+        if !id.is_empty() && !self.sessions.contains_key(&id) {
             return Err(("404 Not Found", "there is no such session\n".to_owned()));
         }
         match request.method.as_str() {
             "POST" => {}
-            "GET" if !session.is_empty() => {
-                let talk = self.talks.get_mut(&session).expect("it is there");
+            "GET" if !id.is_empty() => {
+                let session = self.sessions.get_mut(&id).expect("it is there");
                 let _ = reply.send(Reply::Events(None));
-                for message in talk.untold.drain(..) {
+                for message in session.undelivered.drain(..) {
                     let _ = reply.send(Reply::Event(message));
                 }
-                talk.listener = Some(reply.clone());
+                session.listener = Some(reply.clone());
                 return Ok(());
             }
-            "DELETE" if !session.is_empty() => {
-                if let Some(talk) = self.talks.remove(&session) {
-                    self.over(&talk.stage);
+            "DELETE" if !id.is_empty() => {
+                if let Some(session) = self.sessions.remove(&id) {
+                    self.count(&session.stage);
                 }
                 return Err(("200 OK", String::new()));
             }
             _ => return Err(("405 Method Not Allowed", String::new())),
         }
-        let all = Said::all(&request.body);
-        let begins = all.iter().any(|said| said.method() == Some("initialize")) && !is_modern(&request.body);
-        let talk = if begins {
-            self.sessions += 1;
-            format!("replay-{}-{}", std::process::id(), self.sessions)
-        } else {
-            session
-        };
-        if self.talks.len() >= MOST_TALKS && !self.talks.contains_key(&talk) {
+        let all = Message::in_frame(&request.body);
+        let begins =
+            all.iter().any(|message| message.method() == Some("initialize")) && !is_modern(&request.body);
+        if begins {
+            self.session_count += 1;
+            id = format!("replay-{}-{}", std::process::id(), self.session_count);
+        }
+        if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&id) {
             return Err(("503 Service Unavailable", "too many sessions\n".to_owned()));
         }
-        let waits = all.iter().any(|said| matches!(said.kind, Kind::Request { .. } | Kind::Noise));
+        let waits = all
+            .iter()
+            .any(|message| matches!(message.kind, MessageKind::Request { .. } | MessageKind::Invalid));
         if waits {
-            let session = begins.then(|| talk.clone());
-            let exchange = Exchange { talk: talk.clone(), reply: reply.clone(), session, is_stream: false };
+            let (session, new_session) = (id.clone(), begins.then(|| id.clone()));
+            let exchange = Exchange { session, reply: reply.clone(), new_session, is_stream: false };
             self.exchanges.insert(number, exchange);
         } else {
             let _ = reply.send(Reply::Status("202 Accepted", String::new()));
         }
         let (script, options, now) = (self.script, self.options, Instant::now());
         let stage = || Stage::new(script, Framing::Body, options, now);
-        let one = self.talks.entry(talk.clone()).or_insert_with(|| Talk {
+        let session = self.sessions.entry(id.clone()).or_insert_with(|| Session {
             stage: stage(),
             listener: None,
-            untold: VecDeque::new(),
+            undelivered: VecDeque::new(),
         });
-        let out = one.stage.take(&request.body, Came { at: now, to: number });
-        self.say(&talk, out);
-        // What is no message has no answer that ends it.
-        let is_noise = all.iter().all(|said| said.kind == Kind::Noise);
-        if is_noise && let Some(exchange) = self.exchanges.remove(&number) {
+        let out = session.stage.take(&request.body, Arrival { at: now, exchange: number });
+        self.perform(&id, out);
+        // No answer ends an exchange in which there is no message.
+        let is_invalid = all.iter().all(|message| message.kind == MessageKind::Invalid);
+        if is_invalid && let Some(exchange) = self.exchanges.remove(&number) {
             let last = Reply::Status("400 Bad Request", String::new());
             let _ = exchange.reply.send(if exchange.is_stream { Reply::End } else { last });
         }
         Ok(())
     }
 
-    /// Says all that can be said now.
+    /// Sends everything that is due.
     fn run(&mut self) {
         let now = Instant::now();
-        let all: Vec<(String, Vec<Out>)> =
-            self.talks.iter_mut().map(|(name, talk)| (name.clone(), talk.stage.run(now))).collect();
-        for (name, out) in all {
-            self.say(&name, out);
+        let all: Vec<(String, Vec<StageOutput>)> =
+            self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.stage.run(now))).collect();
+        for (id, out) in all {
+            self.perform(&id, out);
         }
     }
 
-    fn say(&mut self, talk: &str, all: Vec<Out>) {
+    fn perform(&mut self, session: &str, all: Vec<StageOutput>) {
         for out in all {
             match out {
-                Out::Log(line) => (self.log)(&line),
-                Out::Send { bytes, to, ends } => self.send(talk, bytes, to, ends),
+                StageOutput::Log(line) => (self.log)(&line),
+                StageOutput::Send { bytes, exchange, is_last } => {
+                    self.send(session, bytes, exchange, is_last)
+                }
             }
         }
     }
 
-    /// A message goes where its request came from, and if that is over, to who listens. If one is gone it is told nothing.
-    fn send(&mut self, talk: &str, bytes: Vec<u8>, to: u64, ends: bool) {
-        if let Some(exchange) = self.exchanges.get_mut(&to) {
-            if ends && !exchange.is_stream {
-                let is_orphan = matches!(Said::all(&bytes).as_slice(), [Said { kind: Kind::Orphan, .. }]);
+    /// Sends a message in the exchange of its request, or if that is over, in the session's stream. If the client is gone, the message is
+    /// dropped.
+    fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
+        if let Some(exchange) = self.exchanges.get_mut(&number) {
+            if is_last && !exchange.is_stream {
+                let is_orphan = matches!(
+                    Message::in_frame(&bytes).as_slice(),
+                    [Message { kind: MessageKind::OrphanError, .. }]
+                );
                 let _ = exchange.reply.send(match is_orphan {
                     true => Reply::Refusal(bytes),
-                    false => Reply::Answer(bytes, exchange.session.take()),
+                    false => Reply::Answer(bytes, exchange.new_session.take()),
                 });
             } else {
                 if !exchange.is_stream {
                     exchange.is_stream = true;
-                    let _ = exchange.reply.send(Reply::Events(exchange.session.take()));
+                    let _ = exchange.reply.send(Reply::Events(exchange.new_session.take()));
                 }
                 let _ = exchange.reply.send(Reply::Event(bytes));
-                if ends {
+                if is_last {
                     let _ = exchange.reply.send(Reply::End);
                 }
             }
-            if ends {
-                self.exchanges.remove(&to);
+            if is_last {
+                self.exchanges.remove(&number);
             }
             return;
         }
-        let Some(talk) = self.talks.get_mut(talk) else { return };
-        match talk.listener.take_if(|listener| listener.is_closed()) {
-            None if talk.listener.is_some() => {
-                let _ = talk.listener.as_ref().map(|listener| listener.send(Reply::Event(bytes)));
+        let Some(session) = self.sessions.get_mut(session) else { return };
+        match session.listener.take_if(|listener| listener.is_closed()) {
+            None if session.listener.is_some() => {
+                let _ = session.listener.as_ref().map(|listener| listener.send(Reply::Event(bytes)));
             }
-            _ if talk.untold.len() < MOST_UNTOLD => talk.untold.push_back(bytes),
+            _ if session.undelivered.len() < MAX_UNDELIVERED => session.undelivered.push_back(bytes),
             _ => {}
         }
     }
 
-    fn over(&mut self, stage: &Stage<'_>) {
+    /// Adds the counts of a session that is over.
+    fn count(&mut self, stage: &Stage<'_>) {
         self.matched += stage.matched;
         self.unmatched += stage.unmatched;
-        let left = stage.left();
-        self.left = Some(match self.left.take() {
-            Some(others) => others.intersection(&left).copied().collect(),
-            None => left,
+        let not_asked = stage.not_asked();
+        self.not_asked = Some(match self.not_asked.take() {
+            Some(others) => others.intersection(&not_asked).copied().collect(),
+            None => not_asked,
         });
     }
 
     fn end(mut self) -> Served {
-        for (_, talk) in std::mem::take(&mut self.talks) {
-            self.over(&talk.stage);
+        for (_, session) in std::mem::take(&mut self.sessions) {
+            self.count(&session.stage);
         }
-        let unused = || Stage::new(self.script, Framing::Body, self.options, Instant::now()).left();
-        let not_asked = self.left.unwrap_or_else(unused).len();
+        let unused = || Stage::new(self.script, Framing::Body, self.options, Instant::now()).not_asked();
+        let not_asked = self.not_asked.unwrap_or_else(unused).len();
         Served { matched: self.matched, unmatched: self.unmatched, not_asked }
     }
 }
 
-/// More than anybody tries a client with.
-const MOST_TALKS: usize = 1000;
+/// Sessions at a time: more than a test of a client needs.
+const MAX_SESSIONS: usize = 1000;
 
-/// Of what nobody listens to.
-const MOST_UNTOLD: usize = 10_000;
+/// Messages that are kept for a client without a stream.
+const MAX_UNDELIVERED: usize = 10_000;

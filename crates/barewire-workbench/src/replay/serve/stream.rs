@@ -10,7 +10,7 @@ use tokio::time::sleep_until;
 use super::{ServeOptions, Served};
 use crate::replay::framing::StreamDecoder;
 use crate::replay::script::Script;
-use crate::replay::stage::{Came, Out, Stage};
+use crate::replay::stage::{Arrival, Stage, StageOutput};
 
 /// Answers one client as the server of the capture did, until the client closes its side.
 ///
@@ -22,24 +22,24 @@ pub async fn serve(
     options: &ServeOptions,
     mut log: impl FnMut(&str),
 ) -> Served {
-    let mut stage = Stage::new(script, script.on_a_stream(), options, Instant::now());
-    let mut decoder = StreamDecoder::new(script.on_a_stream(), options.max_frame);
+    let mut stage = Stage::new(script, script.stream_framing(), options, Instant::now());
+    let mut decoder = StreamDecoder::new(script.stream_framing(), options.max_frame);
     let mut out = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
-    let mut say = |done: Vec<Out>, out: &mut Vec<u8>| {
-        for done in done {
-            match done {
-                Out::Send { bytes, .. } => out.extend_from_slice(&bytes),
-                Out::Log(line) => log(&line),
+    let mut perform = |outputs: Vec<StageOutput>, out: &mut Vec<u8>| {
+        for output in outputs {
+            match output {
+                StageOutput::Send { bytes, .. } => out.extend_from_slice(&bytes),
+                StageOutput::Log(line) => log(&line),
             }
         }
     };
-    say(stage.run(Instant::now()), &mut out);
+    perform(stage.run(Instant::now()), &mut out);
     loop {
         let due = stage.due();
         let event = tokio::select! {
-            // Who does not read what it is told is told no more, and not kept in memory.
-            read = reader.read(&mut buffer), if out.len() < MOST_UNREAD => Event::Read(read),
+            // A client that does not read is not read from either, so that what waits for it stays bounded.
+            read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => Event::Read(read),
             written = writer.write(&out), if !out.is_empty() => Event::Written(written),
             () = async { match due {
                 Some(due) => sleep_until(due.into()).await,
@@ -48,13 +48,13 @@ pub async fn serve(
         };
         match event {
             Event::Read(Ok(read)) if read > 0 => {
-                let now = Came { at: Instant::now(), to: 0 };
+                let now = Arrival { at: Instant::now(), exchange: 0 };
                 decoder.push(&buffer[..read], &mut |frame| match frame {
-                    Ok(frame) => say(stage.take(frame.bytes, now), &mut out),
+                    Ok(frame) => perform(stage.take(frame.bytes, now), &mut out),
                     Err(error) => {
                         let mut refusal = Vec::new();
                         stage.refuse(&Invalid::from_frame(&error), 0, &mut refusal);
-                        say(refusal, &mut out);
+                        perform(refusal, &mut out);
                     }
                 });
             }
@@ -63,28 +63,28 @@ pub async fn serve(
                 out.drain(..written);
             }
             Event::Written(Err(_)) => break,
-            Event::Due => say(stage.run(Instant::now()), &mut out),
+            Event::Due => perform(stage.run(Instant::now()), &mut out),
         }
     }
-    let now = Came { at: Instant::now(), to: 0 };
+    let now = Arrival { at: Instant::now(), exchange: 0 };
     decoder.finish(&mut |frame| {
         if let Ok(frame) = frame {
-            say(stage.take(frame.bytes, now), &mut out);
+            perform(stage.take(frame.bytes, now), &mut out);
         }
     });
-    // The client may be gone already, and then nobody misses it.
+    // The client may be gone already.
     let _ = writer.write_all(&out).await;
     let _ = writer.shutdown().await;
-    Served { matched: stage.matched, unmatched: stage.unmatched, not_asked: stage.left().len() }
+    Served { matched: stage.matched, unmatched: stage.unmatched, not_asked: stage.not_asked().len() }
 }
 
-/// What can happen.
+/// What the server of a stream waits for.
 enum Event {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
-    /// It is time to say something.
+    /// A message is due.
     Due,
 }
 
-/// More than a client leaves unread that means to read it.
-const MOST_UNREAD: usize = 64 * 1024 * 1024;
+/// Bytes that a client has not read yet.
+const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;

@@ -27,7 +27,7 @@ impl Miss {
             Self::Method => "nothing in the capture has this method".into(),
             Self::Params { frame, changes } => {
                 let places: Vec<String> =
-                    changes.iter().take(MOST_PLACES).map(|change| pointer(&change.path)).collect();
+                    changes.iter().take(MAX_LISTED_PLACES).map(|change| pointer(&change.path)).collect();
                 let places = shown(places.join(", ").as_bytes(), 200);
                 format!(
                     "nothing in the capture matches; frame {frame} is the nearest and differs at {places}"
@@ -47,7 +47,7 @@ impl Miss {
     pub(super) fn error(&self) -> ErrorObject {
         let nearest = match self {
             Self::Params { frame, changes } => {
-                Some(Nearest { frame: *frame, differs: &changes[..changes.len().min(MOST_PLACES)] })
+                Some(Nearest { frame: *frame, differs: &changes[..changes.len().min(MAX_LISTED_PLACES)] })
             }
             _ => None,
         };
@@ -71,5 +71,5 @@ struct Nearest<'a> {
     differs: &'a [Change],
 }
 
-/// As many places as somebody reads.
-const MOST_PLACES: usize = 5;
+/// Places that are listed.
+const MAX_LISTED_PLACES: usize = 5;

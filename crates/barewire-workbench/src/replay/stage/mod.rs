@@ -1,4 +1,4 @@
-//! What a client says and a script -> what the server said to it in the capture. Nothing here touches the world.
+//! Messages of a client and a script -> what the server said to them in the capture. No I/O, and time is an argument.
 
 mod miss;
 mod reactions;
@@ -15,283 +15,292 @@ use barewire_proto::transcript::Framing;
 
 use super::diff::{Change, diff};
 use super::framing::framed;
-use super::message::{Kind, SUBSCRIPTION, Said};
-use super::plan::Line;
+use super::message::{Message, MessageKind, SUBSCRIPTION};
+use super::plan::MessageIndex;
 use super::rewrite::rewrite;
 use super::script::Script;
 use super::serve::ServeOptions;
 use super::value::Value;
 use crate::text::shown;
 use miss::Miss;
-use reactions::{Cues, Part};
+use reactions::{Reactions, Step};
 
 /// Plays the server's part.
 pub(super) struct Stage<'a> {
     script: &'a Script,
-    /// How the client wants to have its messages.
+    /// The framing of messages to the client.
     framing: Framing,
-    cues: Cues,
-    /// The cues by what is said in them to the letter, in order.
+    reactions: Reactions,
+    /// The reactions by the exact text of the messages that they answer, in order.
     exact: HashMap<String, Vec<usize>>,
     options: &'a ServeOptions,
-    /// How often each cue was given.
-    given: Vec<usize>,
-    /// The first cue that is not given, in order.
+    /// How often each reaction was used.
+    uses: Vec<usize>,
+    /// The first reaction behind all that were used.
     next: usize,
-    scenes: Vec<Scene>,
-    /// Arrays that are answered with an array, and how many of its elements are not answered yet.
+    active: Vec<ActiveReaction>,
+    /// Batches that are not answered yet.
     batches: HashMap<u64, Batch>,
     last_batch: u64,
-    /// Ids of ours that were used, and those the client has answered.
-    asked: HashSet<Id<'static>>,
-    answered: HashSet<Id<'static>>,
-    minted: u64,
+    /// The ids of requests to the client, and of those that it has answered.
+    sent_ids: HashSet<Id<'static>>,
+    answered_ids: HashSet<Id<'static>>,
+    new_ids: u64,
     pub(super) matched: usize,
     pub(super) unmatched: usize,
 }
 
-/// An array of requests.
+/// A batch of requests, which is answered with a batch.
 struct Batch {
-    /// So many are not answered yet.
+    /// Requests that are not answered yet.
     left: usize,
     answers: Vec<Vec<u8>>,
-    to: u64,
+    exchange: u64,
 }
 
-/// When something has come, and in which exchange. On a stream there is only one.
+/// The time and the exchange of a message that came. A stream has only one exchange, 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Came {
+pub(super) struct Arrival {
     pub(super) at: Instant,
-    pub(super) to: u64,
+    pub(super) exchange: u64,
 }
 
-/// A cue that was given, and how much has been said to it.
-struct Scene {
-    /// `None` for what is said before anything.
-    cue: Option<usize>,
-    part: usize,
-    /// The client's id and token of this time.
+/// A reaction under way.
+struct ActiveReaction {
+    /// `None` for the prologue.
+    reaction: Option<usize>,
+    step: usize,
+    /// The id and the progress token of the client's request.
     id: Option<Id<'static>>,
     token: Option<Id<'static>>,
-    came: Came,
-    /// Our own requests in it: under which id they are sent this time.
-    asked: HashMap<Line, Id<'static>>,
+    arrival: Arrival,
+    /// The ids of the requests to the client that were sent in it.
+    asked: HashMap<MessageIndex, Id<'static>>,
     batch: Option<u64>,
 }
 
-/// What is to be done.
+/// Something to be done by the caller.
 #[derive(Debug, PartialEq)]
-pub(super) enum Out {
-    /// A message for this exchange, and whether it is the answer that ends it.
-    Send {
-        bytes: Vec<u8>,
-        to: u64,
-        ends: bool,
-    },
+pub(super) enum StageOutput {
+    /// A message is sent in this exchange, as its last one or not.
+    Send { bytes: Vec<u8>, exchange: u64, is_last: bool },
+    /// A line for people.
     Log(String),
 }
 
 impl<'a> Stage<'a> {
     pub(super) fn new(script: &'a Script, framing: Framing, options: &'a ServeOptions, now: Instant) -> Self {
-        let cues = Cues::of(script);
-        let given = vec![0; cues.cues.len()];
+        let reactions = Reactions::of(script);
+        let uses = vec![0; reactions.all.len()];
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
-        for (number, cue) in cues.cues.iter().enumerate() {
-            let said = &script.frames[cue.line.frame].said[cue.line.said];
-            if let Some(text) = to_the_letter(said) {
+        for (number, reaction) in reactions.all.iter().enumerate() {
+            let message = &script.frames[reaction.index.frame].messages[reaction.index.message];
+            if let Some(text) = exact_text(message) {
                 exact.entry(text).or_default().push(number);
             }
         }
         let mut stage = Self {
             script,
             framing,
-            cues,
+            reactions,
             exact,
             options,
-            given,
+            uses,
             next: 0,
-            scenes: Vec::new(),
+            active: Vec::new(),
             batches: HashMap::new(),
             last_batch: 0,
-            asked: HashSet::new(),
-            answered: HashSet::new(),
-            minted: 0,
+            sent_ids: HashSet::new(),
+            answered_ids: HashSet::new(),
+            new_ids: 0,
             matched: 0,
             unmatched: 0,
         };
-        stage.scene(None, None, Came { at: now, to: 0 }, None);
+        stage.start(None, None, Arrival { at: now, exchange: 0 }, None);
         stage
     }
 
     /// Takes a frame of the client.
-    pub(super) fn take(&mut self, frame: &[u8], came: Came) -> Vec<Out> {
-        let all = Said::all(frame);
+    pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<StageOutput> {
+        let all = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));
-        let requests = all.iter().filter(|said| matches!(said.kind, Kind::Request { .. })).count();
+        let requests =
+            all.iter().filter(|message| matches!(message.kind, MessageKind::Request { .. })).count();
         let batch = (is_batch && requests > 0).then(|| {
             self.last_batch += 1;
-            let batch = Batch { left: requests, answers: Vec::new(), to: came.to };
+            let batch = Batch { left: requests, answers: Vec::new(), exchange: arrival.exchange };
             self.batches.insert(self.last_batch, batch);
             self.last_batch
         });
         let mut out = Vec::new();
-        for said in &all {
-            match &said.kind {
-                Kind::Request { id, .. } => self.request(id, said, came, batch, &mut out),
-                Kind::Notification { .. } => self.notification(said, came, &mut out),
-                Kind::Answer { id } => {
-                    if self.asked.contains(id) {
-                        self.answered.insert(id.clone());
+        for message in &all {
+            match &message.kind {
+                MessageKind::Request { id, .. } => self.request(id, message, arrival, batch, &mut out),
+                MessageKind::Notification { .. } => self.notification(message, arrival, &mut out),
+                MessageKind::Response { id } => {
+                    if self.sent_ids.contains(id) {
+                        self.answered_ids.insert(id.clone());
                     }
                 }
-                Kind::Orphan => {}
-                Kind::Noise => self.noise(said, came, &mut out),
+                MessageKind::OrphanError => {}
+                MessageKind::Invalid => self.invalid(message, arrival, &mut out),
             }
         }
-        out.extend(self.run(came.at));
+        out.extend(self.run(arrival.at));
         out
     }
 
-    /// Whoever was to be told in this exchange is gone.
-    pub(super) fn gone(&mut self, to: u64) {
-        self.scenes.retain(|scene| scene.came.to != to);
+    /// Ends the reactions in an exchange that the client has closed.
+    pub(super) fn close_exchange(&mut self, exchange: u64) {
+        self.active.retain(|one| one.arrival.exchange != exchange);
     }
 
-    fn request(&mut self, id: &Id<'static>, said: &Said, came: Came, batch: Option<u64>, out: &mut Vec<Out>) {
-        let about = about(said, id);
-        match self.find(said) {
-            Ok(cue) => {
+    fn request(
+        &mut self,
+        id: &Id<'static>,
+        message: &Message,
+        arrival: Arrival,
+        batch: Option<u64>,
+        out: &mut Vec<StageOutput>,
+    ) {
+        let about = about(message, id);
+        match self.find(message) {
+            Ok(reaction) => {
                 self.matched += 1;
-                self.given[cue] += 1;
-                self.next = self.next.max(cue + 1);
-                let again = if self.given[cue] > 1 { ", again" } else { "" };
-                out.push(Out::Log(format!("{about}: as frame {}{again}", self.number(cue))));
-                self.scene(Some(cue), Some((id, said)), came, batch);
+                self.uses[reaction] += 1;
+                self.next = self.next.max(reaction + 1);
+                let again = if self.uses[reaction] > 1 { ", again" } else { "" };
+                out.push(StageOutput::Log(format!("{about}: as frame {}{again}", self.number(reaction))));
+                self.start(Some(reaction), Some((id, message)), arrival, batch);
                 let is_answered =
-                    self.cues.cues[cue].parts.iter().any(|part| matches!(part, Part::Answer(_)));
+                    self.reactions.all[reaction].steps.iter().any(|step| matches!(step, Step::Answer(_)));
                 if !is_answered {
                     self.settle(batch, None, out);
                 }
             }
-            Err(_) if said.method() == Some("ping") => {
+            Err(_) if message.method() == Some("ping") => {
                 let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str());
-                self.settle_or_send(batch, came.to, answer.into_bytes(), out);
+                self.settle_or_send(batch, arrival.exchange, answer.into_bytes(), out);
             }
             Err(miss) => {
                 self.unmatched += 1;
-                out.push(Out::Log(format!("{about}: {}", miss.sentence())));
+                out.push(StageOutput::Log(format!("{about}: {}", miss.sentence())));
                 let mut answer = Vec::new();
                 write::error(&mut answer, Some(id), &miss.error());
-                self.settle_or_send(batch, came.to, answer, out);
+                self.settle_or_send(batch, arrival.exchange, answer, out);
             }
         }
     }
 
-    fn notification(&mut self, said: &Said, came: Came, out: &mut Vec<Out>) {
-        if let Some(id) = said.cancels() {
-            // Whoever has given something up is told no more about it.
-            let is_over = |scene: &mut Scene| scene.id.as_ref() == Some(&id);
-            let over: Vec<Scene> = self.scenes.extract_if(.., is_over).collect();
-            for scene in over {
-                self.settle(scene.batch, None, out);
+    fn notification(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<StageOutput>) {
+        if let Some(id) = message.cancels() {
+            // A cancelled request is not answered.
+            let is_over = |one: &mut ActiveReaction| one.id.as_ref() == Some(&id);
+            let over: Vec<ActiveReaction> = self.active.extract_if(.., is_over).collect();
+            for one in over {
+                self.settle(one.batch, None, out);
             }
         }
-        if let Ok(cue) = self.find(said) {
-            self.given[cue] += 1;
-            self.scene(Some(cue), None, came, None);
+        if let Ok(reaction) = self.find(message) {
+            self.uses[reaction] += 1;
+            self.start(Some(reaction), None, arrival, None);
         }
     }
 
-    fn noise(&mut self, said: &Said, came: Came, out: &mut Vec<Out>) {
-        let same = |cue: &usize| {
-            let recorded = self.said(self.cues.cues[*cue].line);
-            recorded.kind == Kind::Noise && recorded.text == said.text
+    fn invalid(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<StageOutput>) {
+        let same = |reaction: &usize| {
+            let recorded = self.message(self.reactions.all[*reaction].index);
+            recorded.kind == MessageKind::Invalid && recorded.text == message.text
         };
-        let all: Vec<usize> = (0..self.cues.cues.len()).filter(same).collect();
-        if let Some(cue) = all.iter().find(|cue| self.given[**cue] == 0).or(all.last()).copied() {
-            self.given[cue] += 1;
-            return self.scene(Some(cue), None, came, None);
+        let all: Vec<usize> = (0..self.reactions.all.len()).filter(same).collect();
+        if let Some(reaction) = all.iter().find(|reaction| self.uses[**reaction] == 0).or(all.last()).copied()
+        {
+            self.uses[reaction] += 1;
+            return self.start(Some(reaction), None, arrival, None);
         }
-        if let Parsed::Invalid(invalid) = parse(&said.text, usize::MAX) {
-            self.refuse(&invalid, came.to, out);
+        if let Parsed::Invalid(invalid) = parse(&message.text, usize::MAX) {
+            self.refuse(&invalid, arrival.exchange, out);
         }
     }
 
-    /// Refuses what is no message, if whoever sent it waits for an answer.
-    pub(super) fn refuse(&mut self, invalid: &Invalid<'_>, to: u64, out: &mut Vec<Out>) {
+    /// Answers an invalid frame with an error, if its sender waits for an answer.
+    pub(super) fn refuse(&mut self, invalid: &Invalid<'_>, exchange: u64, out: &mut Vec<StageOutput>) {
         let Some(reply) = invalid.reply() else { return };
         self.unmatched += 1;
-        out.push(Out::Log(format!("no message: {invalid}")));
+        out.push(StageOutput::Log(format!("no message: {invalid}")));
         let mut answer = Vec::new();
         reply.error(&mut answer, &invalid.error());
-        out.push(self.send(&answer, to, true));
+        out.push(self.send(&answer, exchange, true));
     }
 
-    fn send(&self, text: &[u8], to: u64, ends: bool) -> Out {
-        Out::Send { bytes: framed(self.framing, text), to, ends }
+    fn send(&self, text: &[u8], exchange: u64, is_last: bool) -> StageOutput {
+        StageOutput::Send { bytes: framed(self.framing, text), exchange, is_last }
     }
 
-    /// The cue that a message is.
-    fn find(&self, said: &Said) -> Result<usize, Miss> {
-        let method = said.method().unwrap_or_default();
-        let is_request = matches!(said.kind, Kind::Request { .. });
-        let kind = |cue: &usize| {
-            let recorded = self.said(self.cues.cues[*cue].line);
-            matches!(recorded.kind, Kind::Request { .. }) == is_request && recorded.method().is_some()
+    /// The reaction to a message, or the reason why there is none.
+    fn find(&self, message: &Message) -> Result<usize, Miss> {
+        let method = message.method().unwrap_or_default();
+        let is_request = matches!(message.kind, MessageKind::Request { .. });
+        let kind = |reaction: &usize| {
+            let recorded = self.message(self.reactions.all[*reaction].index);
+            matches!(recorded.kind, MessageKind::Request { .. }) == is_request && recorded.method().is_some()
         };
-        let all = || (0..self.cues.cues.len()).filter(kind);
+        let all = || (0..self.reactions.all.len()).filter(kind);
         if self.options.in_order && is_request {
-            let next = all().find(|cue| *cue >= self.next);
+            let next = all().find(|reaction| *reaction >= self.next);
             let Some(next) = next else { return Err(Miss::Over) };
-            let recorded = self.said(self.cues.cues[next].line);
+            let recorded = self.message(self.reactions.all[next].index);
             if recorded.method() != Some(method) {
                 let wanted = recorded.method().unwrap_or_default().to_owned();
                 return Err(Miss::Order { frame: self.number(next), wanted });
             }
-            let changes = self.changes(recorded, said);
+            let changes = self.changes(recorded, message);
             if changes.is_empty() {
                 return Ok(next);
             }
             return Err(Miss::Params { frame: self.number(next), changes });
         }
-        // Mostly it is what was said then, and there is nothing to weigh up.
-        let exact = to_the_letter(said).and_then(|text| self.exact.get(&text)).into_iter().flatten();
-        if let Some(exact) = exact.copied().find(|cue| self.given[*cue] == 0) {
+        // Most messages are in the capture word for word.
+        let exact = exact_text(message).and_then(|text| self.exact.get(&text)).into_iter().flatten();
+        if let Some(exact) = exact.copied().find(|reaction| self.uses[*reaction] == 0) {
             return Ok(exact);
         }
         let mut same = Vec::new();
         let mut nearest: Option<(usize, Vec<Change>)> = None;
-        for cue in all() {
-            let recorded = self.said(self.cues.cues[cue].line);
+        for reaction in all() {
+            let recorded = self.message(self.reactions.all[reaction].index);
             if recorded.method() != Some(method) {
                 continue;
             }
-            let changes = self.changes(recorded, said);
+            let changes = self.changes(recorded, message);
             if changes.is_empty() {
-                same.push(cue);
-            } else if nearest.as_ref().is_none_or(|(_, other)| far(&changes) < far(other)) {
-                nearest = Some((cue, changes));
+                same.push(reaction);
+            } else if nearest.as_ref().is_none_or(|(_, other)| distance(&changes) < distance(other)) {
+                nearest = Some((reaction, changes));
             }
         }
-        let unused = same.iter().find(|cue| self.given[**cue] == 0).copied();
+        let unused = same.iter().find(|reaction| self.uses[**reaction] == 0).copied();
         match (unused, same.last(), nearest) {
-            (Some(cue), _, _) => Ok(cue),
+            (Some(reaction), _, _) => Ok(reaction),
             (None, Some(last), _) if !self.options.strict => Ok(*last),
             (None, Some(last), _) => Err(Miss::Again { frame: self.number(*last) }),
-            (None, None, Some((cue, changes))) => Err(Miss::Params { frame: self.number(cue), changes }),
+            (None, None, Some((reaction, changes))) => {
+                Err(Miss::Params { frame: self.number(reaction), changes })
+            }
             (None, None, None) => Err(Miss::Method),
         }
     }
 
-    /// Where a message is not as one of the capture, but for what is different each time.
-    fn changes(&self, recorded: &Said, came: &Said) -> Vec<Change> {
+    /// The places where a message differs from one of the capture, without those that differ each time.
+    fn changes(&self, recorded: &Message, came: &Message) -> Vec<Change> {
         let method = recorded.method().unwrap_or_default();
-        // What a client says of itself is its own; the answer is that of the capture.
+        // Each client describes itself in its own words.
         if matches!(method, "initialize" | "server/discover") {
             return Vec::new();
         }
         let (Some(was), Some(is)) = (&recorded.value, &came.value) else {
-            let text = |said: &Said| Some(Value::String(String::from_utf8_lossy(&said.text).into_owned()));
+            let text =
+                |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
             let change = Change { path: Vec::new(), recorded: text(recorded), came: text(came) };
             return if recorded.text == came.text { Vec::new() } else { vec![change] };
         };
@@ -308,176 +317,193 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn scene(
+    fn start(
         &mut self,
-        cue: Option<usize>,
-        asked: Option<(&Id<'static>, &Said)>,
-        came: Came,
+        reaction: Option<usize>,
+        asked: Option<(&Id<'static>, &Message)>,
+        arrival: Arrival,
         batch: Option<u64>,
     ) {
         let id = asked.map(|(id, _)| id.clone());
-        let token = asked.and_then(|(_, said)| said.wanted_token());
-        self.scenes.push(Scene { cue, part: 0, id, token, came, asked: HashMap::new(), batch });
+        let token = asked.and_then(|(_, message)| message.wanted_token());
+        self.active.push(ActiveReaction {
+            reaction,
+            step: 0,
+            id,
+            token,
+            arrival,
+            asked: HashMap::new(),
+            batch,
+        });
     }
 
-    /// Says all that can be said now.
-    pub(super) fn run(&mut self, now: Instant) -> Vec<Out> {
+    /// Takes every step that is due.
+    pub(super) fn run(&mut self, now: Instant) -> Vec<StageOutput> {
         let mut out = Vec::new();
-        let mut scenes = std::mem::take(&mut self.scenes);
-        scenes.retain_mut(|scene| {
+        let mut active = std::mem::take(&mut self.active);
+        active.retain_mut(|one| {
             loop {
-                let Some(part) = self.parts(scene.cue).get(scene.part).copied() else { return false };
-                if self.when(scene, part) > now {
+                let Some(step) = self.steps(one.reaction).get(one.step).copied() else { return false };
+                if self.when(one, step) > now {
                     return true;
                 }
-                match part {
-                    Part::Await(line) => {
-                        if !scene.asked.get(&line).is_none_or(|id| self.answered.contains(id)) {
+                match step {
+                    Step::Await(index) => {
+                        if !one.asked.get(&index).is_none_or(|id| self.answered_ids.contains(id)) {
                             return true;
                         }
                     }
-                    Part::Ask(line) => self.ask(scene, line, &mut out),
-                    Part::Tell(line) => {
-                        // Who has asked for no progress is told of none.
-                        let is_wanted = self.said(line).told_token().is_none() || scene.token.is_some();
+                    Step::Ask(index) => self.ask(one, index, &mut out),
+                    Step::Tell(index) => {
+                        // A client that asked for no progress gets none.
+                        let is_wanted = self.message(index).told_token().is_none() || one.token.is_some();
                         if is_wanted {
-                            let text = self.text(scene, line);
-                            out.push(self.send(&text, scene.came.to, false));
+                            let text = self.text(one, index);
+                            out.push(self.send(&text, one.arrival.exchange, false));
                         }
                     }
-                    Part::Answer(line) => {
-                        let text = self.text(scene, line);
-                        self.settle_or_send(scene.batch, scene.came.to, text, &mut out);
+                    Step::Answer(index) => {
+                        let text = self.text(one, index);
+                        self.settle_or_send(one.batch, one.arrival.exchange, text, &mut out);
                     }
                 }
-                scene.part += 1;
+                one.step += 1;
             }
         });
-        scenes.append(&mut self.scenes);
-        self.scenes = scenes;
+        active.append(&mut self.active);
+        self.active = active;
         out
     }
 
-    /// When the next thing is to be said, if only time is missing.
+    /// The time of the next step that waits only for its time.
     pub(super) fn due(&self) -> Option<Instant> {
-        let next = |scene: &Scene| match self.parts(scene.cue).get(scene.part)? {
-            Part::Await(_) => None,
-            part => Some(self.when(scene, *part)),
+        let next = |one: &ActiveReaction| match self.steps(one.reaction).get(one.step)? {
+            Step::Await(_) => None,
+            step => Some(self.when(one, *step)),
         };
-        self.scenes.iter().filter_map(next).min()
+        self.active.iter().filter_map(next).min()
     }
 
-    fn when(&self, scene: &Scene, part: Part) -> Instant {
-        let (Part::Answer(line) | Part::Tell(line) | Part::Ask(line) | Part::Await(line)) = part;
-        let asked = scene.cue.map(|cue| self.cues.cues[cue].line.frame);
-        let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[line.frame].time));
+    fn when(&self, one: &ActiveReaction, step: Step) -> Instant {
+        let (Step::Answer(index) | Step::Tell(index) | Step::Ask(index) | Step::Await(index)) = step;
+        let asked = one.reaction.map(|reaction| self.reactions.all[reaction].index.frame);
+        let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[index.frame].time));
         match times {
-            Some((Some(asked), Some(said))) if self.options.real_time && !matches!(part, Part::Await(_)) => {
-                scene.came.at + said.checked_sub(asked).unwrap_or(Duration::ZERO)
+            Some((Some(asked), Some(answered)))
+                if self.options.real_time && !matches!(step, Step::Await(_)) =>
+            {
+                one.arrival.at + answered.checked_sub(asked).unwrap_or(Duration::ZERO)
             }
-            _ => scene.came.at,
+            _ => one.arrival.at,
         }
     }
 
-    /// Asks the client what the server asked, under the same id unless that was used.
-    fn ask(&mut self, scene: &mut Scene, line: Line, out: &mut Vec<Out>) {
-        let Kind::Request { id, .. } = &self.said(line).kind else { return };
+    /// Sends a request of the server, under its id in the capture unless that was used.
+    fn ask(&mut self, one: &mut ActiveReaction, index: MessageIndex, out: &mut Vec<StageOutput>) {
+        let MessageKind::Request { id, .. } = &self.message(index).kind else { return };
         let mut id = id.clone();
-        while !self.asked.insert(id.clone()) {
-            self.minted += 1;
-            let text = format!("\"replay-{}\"", self.minted);
+        while !self.sent_ids.insert(id.clone()) {
+            self.new_ids += 1;
+            let text = format!("\"replay-{}\"", self.new_ids);
             id = Id::parse(text.as_bytes()).expect("a string").into_owned();
         }
-        scene.asked.insert(line, id);
-        let text = self.text(scene, line);
-        out.push(self.send(&text, scene.came.to, false));
+        one.asked.insert(index, id);
+        let text = self.text(one, index);
+        out.push(self.send(&text, one.arrival.exchange, false));
     }
 
-    /// What the server said, with the ids and tokens of this time.
-    fn text(&self, scene: &Scene, line: Line) -> Vec<u8> {
-        let said = self.said(line);
-        let cue = scene.cue.map(|cue| self.said(self.cues.cues[cue].line));
-        let recorded_id = cue.and_then(|cue| match &cue.kind {
-            Kind::Request { id, .. } => Some(id.clone()),
+    /// The text of a message of the server, with the ids and tokens of this client.
+    fn text(&self, one: &ActiveReaction, index: MessageIndex) -> Vec<u8> {
+        let message = self.message(index);
+        let reaction = one.reaction.map(|reaction| self.message(self.reactions.all[reaction].index));
+        let recorded_id = reaction.and_then(|reaction| match &reaction.kind {
+            MessageKind::Request { id, .. } => Some(id.clone()),
             _ => None,
         });
-        let recorded_token = cue.and_then(Said::wanted_token);
+        let recorded_token = reaction.and_then(Message::wanted_token);
         let is = |value: Json<'_>, id: &Option<Id<'static>>| Id::from_json(value) == *id;
-        let rewritten = rewrite(&said.text, &mut |path, value| {
-            let live = match (&said.kind, path) {
-                (Kind::Answer { .. }, [id]) if id == "id" => scene.id.as_ref(),
-                (Kind::Request { .. }, [id]) if id == "id" => scene.asked.get(&line),
+        let rewritten = rewrite(&message.text, &mut |path, value| {
+            let live = match (&message.kind, path) {
+                (MessageKind::Response { .. }, [id]) if id == "id" => one.id.as_ref(),
+                (MessageKind::Request { .. }, [id]) if id == "id" => one.asked.get(&index),
                 (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => {
-                    scene.token.as_ref()
+                    one.token.as_ref()
                 }
-                (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => scene.id.as_ref(),
+                (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => one.id.as_ref(),
                 _ => None,
             };
             live.map(|id| id.as_str().to_owned())
         });
-        rewritten.unwrap_or_else(|| said.text.clone())
+        rewritten.unwrap_or_else(|| message.text.clone())
     }
 
-    fn settle_or_send(&mut self, batch: Option<u64>, to: u64, answer: Vec<u8>, out: &mut Vec<Out>) {
+    fn settle_or_send(
+        &mut self,
+        batch: Option<u64>,
+        exchange: u64,
+        answer: Vec<u8>,
+        out: &mut Vec<StageOutput>,
+    ) {
         match batch {
             Some(_) => self.settle(batch, Some(answer), out),
-            None => out.push(self.send(&answer, to, true)),
+            None => out.push(self.send(&answer, exchange, true)),
         }
     }
 
-    /// One element of an array is done. When all are, the array is answered.
-    fn settle(&mut self, batch: Option<u64>, answer: Option<Vec<u8>>, out: &mut Vec<Out>) {
+    /// Ends one request of a batch. With the last one the batch is answered.
+    fn settle(&mut self, batch: Option<u64>, answer: Option<Vec<u8>>, out: &mut Vec<StageOutput>) {
         let Some(one) = batch.and_then(|batch| self.batches.get_mut(&batch)) else { return };
         one.left = one.left.saturating_sub(1);
         one.answers.extend(answer);
         if one.left == 0
-            && let Some(Batch { answers, to, .. }) = batch.and_then(|batch| self.batches.remove(&batch))
+            && let Some(Batch { answers, exchange, .. }) = batch.and_then(|batch| self.batches.remove(&batch))
             && !answers.is_empty()
         {
             let text = [&b"["[..], &answers.join(&b','), b"]"].concat();
-            out.push(self.send(&text, to, true));
+            out.push(self.send(&text, exchange, true));
         }
     }
 
-    /// The requests of the capture that nobody has made.
-    pub(super) fn left(&self) -> HashSet<usize> {
-        let is_request =
-            |cue: usize| matches!(self.said(self.cues.cues[cue].line).kind, Kind::Request { .. });
-        (0..self.given.len()).filter(|cue| self.given[*cue] == 0 && is_request(*cue)).collect()
+    /// The requests of the capture that no client made.
+    pub(super) fn not_asked(&self) -> HashSet<usize> {
+        let is_request = |reaction: usize| {
+            matches!(self.message(self.reactions.all[reaction].index).kind, MessageKind::Request { .. })
+        };
+        (0..self.uses.len()).filter(|reaction| self.uses[*reaction] == 0 && is_request(*reaction)).collect()
     }
 
-    fn parts(&self, cue: Option<usize>) -> &[Part] {
-        cue.map_or(&self.cues.prologue, |cue| &self.cues.cues[cue].parts)
+    fn steps(&self, reaction: Option<usize>) -> &[Step] {
+        reaction.map_or(&self.reactions.prologue, |reaction| &self.reactions.all[reaction].steps)
     }
 
-    fn number(&self, cue: usize) -> u64 {
-        self.script.frames[self.cues.cues[cue].line.frame].number
+    fn number(&self, reaction: usize) -> u64 {
+        self.script.frames[self.reactions.all[reaction].index.frame].number
     }
 
-    fn said(&self, line: Line) -> &'a Said {
+    fn message(&self, index: MessageIndex) -> &'a Message {
         let script: &'a Script = self.script;
-        &script.frames[line.frame].said[line.said]
+        &script.frames[index.frame].messages[index.message]
     }
 }
 
-/// What a request or notification says, without what is different each time: its id and its metadata.
-fn to_the_letter(said: &Said) -> Option<String> {
-    let mut params = said.params().cloned().unwrap_or(Value::Null);
+/// The text of a request or notification, without what differs each time: its id and its metadata.
+fn exact_text(message: &Message) -> Option<String> {
+    let mut params = message.params().cloned().unwrap_or(Value::Null);
     if let Value::Object(members) = &mut params {
         members.remove("_meta");
     }
-    let is_request = matches!(said.kind, Kind::Request { .. });
-    Some(format!("{is_request} {} {params}", said.method()?))
+    let is_request = matches!(message.kind, MessageKind::Request { .. });
+    Some(format!("{is_request} {} {params}", message.method()?))
 }
 
-/// How far two messages are from each other: by the number of places, and the deeper the nearer.
-fn far(changes: &[Change]) -> (usize, Reverse<usize>) {
+/// The distance of two messages: by the number of places, and the deeper the nearer.
+fn distance(changes: &[Change]) -> (usize, Reverse<usize>) {
     (changes.len(), Reverse(changes.iter().map(|change| change.path.len()).sum()))
 }
 
 /// `tools/call add, id 3`
-fn about(said: &Said, id: &Id<'_>) -> String {
-    let method = shown(said.method().unwrap_or_default().as_bytes(), 60);
-    let name = said.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
+fn about(message: &Message, id: &Id<'_>) -> String {
+    let method = shown(message.method().unwrap_or_default().as_bytes(), 60);
+    let name = message.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
     format!("{method}{name}, id {}", shown(id.as_str().as_bytes(), 40))
 }

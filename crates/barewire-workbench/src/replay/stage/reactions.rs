@@ -1,130 +1,141 @@
-//! A script -> what the server says when: for each message of the client, what it is answered with and what comes before and
-//! behind that.
+//! A script -> for each message of the client what the server said to it: the answer, and what came before and behind it.
 
 use std::collections::HashMap;
 
 use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
-use crate::replay::message::{Kind, Said};
-use crate::replay::plan::Line;
+use crate::replay::message::{Message, MessageKind};
+use crate::replay::plan::MessageIndex;
 use crate::replay::script::Script;
 
-/// Everything the server says, by what it says it to.
+/// Everything the server said, by the message of the client that it belongs to.
 #[derive(Debug, Default)]
-pub(super) struct Cues {
+pub(super) struct Reactions {
     /// In the order of the capture.
-    pub(super) cues: Vec<Cue>,
-    /// What it says before it is told anything.
-    pub(super) prologue: Vec<Part>,
+    pub(super) all: Vec<Reaction>,
+    /// What it said before the client's first message.
+    pub(super) prologue: Vec<Step>,
 }
 
-/// A message of the client, and what the server says to it.
+/// A message of the client, and what the server said to it.
 #[derive(Debug)]
-pub(super) struct Cue {
-    pub(super) line: Line,
-    pub(super) parts: Vec<Part>,
+pub(super) struct Reaction {
+    pub(super) index: MessageIndex,
+    pub(super) steps: Vec<Step>,
 }
 
+/// One step of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum Step {
     /// The answer.
-    Answer(Line),
-    /// A notification, or what is no message.
-    Tell(Line),
+    Answer(MessageIndex),
+    /// A notification, or a frame that is no message.
+    Tell(MessageIndex),
     /// A request of the server.
-    Ask(Line),
+    Ask(MessageIndex),
     /// The client has to answer that request first.
-    Await(Line),
+    Await(MessageIndex),
 }
 
-impl Cues {
+impl Reactions {
     pub(super) fn of(script: &Script) -> Self {
-        let mut cues = Self::default();
-        // Requests that are not answered yet, and requests of the server with the cue that they belong to.
+        let mut reactions = Self::default();
+        // Requests that are not answered yet, and requests of the server with the reaction that they belong to.
         let mut open: Vec<(Id<'static>, usize)> = Vec::new();
-        let mut asked: HashMap<Id<'static>, (usize, Line)> = HashMap::new();
+        let mut asked: HashMap<Id<'static>, (usize, MessageIndex)> = HashMap::new();
         for (frame, recorded) in script.frames.iter().enumerate() {
-            for (at, said) in recorded.said.iter().enumerate() {
-                let line = Line { frame, said: at };
-                match (recorded.side, &said.kind) {
-                    (Side::Client, Kind::Answer { id }) => {
-                        if let Some((cue, asked)) = asked.remove(id) {
-                            cues.cues[cue].parts.push(Part::Await(asked));
+            for (at, message) in recorded.messages.iter().enumerate() {
+                let index = MessageIndex { frame, message: at };
+                match (recorded.side, &message.kind) {
+                    (Side::Client, MessageKind::Response { id }) => {
+                        if let Some((reaction, asked)) = asked.remove(id) {
+                            reactions.all[reaction].steps.push(Step::Await(asked));
                         }
                     }
                     (Side::Client, kind) => {
-                        if let Kind::Request { id, .. } = kind {
-                            open.push((id.clone(), cues.cues.len()));
+                        if let MessageKind::Request { id, .. } = kind {
+                            open.push((id.clone(), reactions.all.len()));
                         }
-                        cues.cues.push(Cue { line, parts: Vec::new() });
+                        reactions.all.push(Reaction { index, steps: Vec::new() });
                     }
-                    (Side::Server, Kind::Answer { id }) => {
+                    (Side::Server, MessageKind::Response { id }) => {
                         let at = open.iter().position(|(other, _)| other == id);
                         match at.map(|at| open.remove(at).1) {
-                            Some(cue) => cues.cues[cue].parts.push(Part::Answer(line)),
-                            // An answer to nobody is repeated as it is.
+                            Some(reaction) => reactions.all[reaction].steps.push(Step::Answer(index)),
+                            // A response to no request is repeated as it is.
                             None => {
-                                cues.push(&open, Part::Tell(line));
+                                reactions.push(&open, Step::Tell(index));
                             }
                         }
                     }
-                    (Side::Server, Kind::Request { id, .. }) => {
-                        if let Some(cue) = cues.push(&open, Part::Ask(line)) {
-                            asked.insert(id.clone(), (cue, line));
+                    (Side::Server, MessageKind::Request { id, .. }) => {
+                        if let Some(reaction) = reactions.push(&open, Step::Ask(index)) {
+                            asked.insert(id.clone(), (reaction, index));
                         }
                     }
-                    (Side::Server, Kind::Notification { .. }) => match about(script, &cues, &open, said) {
-                        Some(cue) => cues.cues[cue].parts.push(Part::Tell(line)),
-                        None => {
-                            cues.push(&open, Part::Tell(line));
+                    (Side::Server, MessageKind::Notification { .. }) => {
+                        match about(script, &reactions, &open, message) {
+                            Some(reaction) => reactions.all[reaction].steps.push(Step::Tell(index)),
+                            None => {
+                                reactions.push(&open, Step::Tell(index));
+                            }
                         }
-                    },
-                    (Side::Server, Kind::Orphan) => {
-                        // It is about the first that could not be read and has not been told so.
-                        let is_unread = |cue: &Cue| {
-                            cue.parts.is_empty()
-                                && script.frames[cue.line.frame].said[cue.line.said].kind == Kind::Noise
+                    }
+                    (Side::Server, MessageKind::OrphanError) => {
+                        // It belongs to the first invalid frame that was not answered yet.
+                        let is_unread = |reaction: &Reaction| {
+                            reaction.steps.is_empty()
+                                && script.frames[reaction.index.frame].messages[reaction.index.message].kind
+                                    == MessageKind::Invalid
                         };
-                        match cues.cues.iter_mut().find(|cue| is_unread(cue)) {
-                            Some(cue) => cue.parts.push(Part::Tell(line)),
+                        match reactions.all.iter_mut().find(|reaction| is_unread(reaction)) {
+                            Some(reaction) => reaction.steps.push(Step::Tell(index)),
                             None => {
-                                cues.push(&open, Part::Tell(line));
+                                reactions.push(&open, Step::Tell(index));
                             }
                         }
                     }
-                    (Side::Server, Kind::Noise) => {
-                        cues.push(&open, Part::Tell(line));
+                    (Side::Server, MessageKind::Invalid) => {
+                        reactions.push(&open, Step::Tell(index));
                     }
                 }
             }
         }
-        cues
+        reactions
     }
 
-    /// What names nobody belongs to the request that came last of those that wait, or else to what the client has said last.
-    /// Says to which that is, if the client has said anything.
-    fn push(&mut self, open: &[(Id<'static>, usize)], part: Part) -> Option<usize> {
-        let cue = open.last().map(|(_, cue)| *cue).or(self.cues.len().checked_sub(1));
-        match cue {
-            Some(cue) => self.cues[cue].parts.push(part),
-            None => self.prologue.push(part),
+    /// Adds a step that names no request to the last request without an answer, or else to the client's last message. Returns its
+    /// reaction, if there is one.
+    fn push(&mut self, open: &[(Id<'static>, usize)], step: Step) -> Option<usize> {
+        let reaction = open.last().map(|(_, reaction)| *reaction).or(self.all.len().checked_sub(1));
+        match reaction {
+            Some(reaction) => self.all[reaction].steps.push(step),
+            None => self.prologue.push(step),
         }
-        cue
+        reaction
     }
 }
 
 /// The request that a notification is about, by its token or subscription.
-fn about(script: &Script, cues: &Cues, open: &[(Id<'static>, usize)], said: &Said) -> Option<usize> {
-    let of = |cue: usize| {
-        let line = cues.cues[cue].line;
-        &script.frames[line.frame].said[line.said]
+fn about(
+    script: &Script,
+    reactions: &Reactions,
+    open: &[(Id<'static>, usize)],
+    message: &Message,
+) -> Option<usize> {
+    let of = |reaction: usize| {
+        let index = reactions.all[reaction].index;
+        &script.frames[index.frame].messages[index.message]
     };
-    if let Some(token) = said.told_token() {
-        return open.iter().map(|(_, cue)| *cue).find(|cue| of(*cue).wanted_token().as_ref() == Some(&token));
+    if let Some(token) = message.told_token() {
+        return open
+            .iter()
+            .map(|(_, reaction)| *reaction)
+            .find(|reaction| of(*reaction).wanted_token().as_ref() == Some(&token));
     }
-    let subscription = said.subscription()?;
-    open.iter().find(|(id, _)| *id == subscription).map(|(_, cue)| *cue)
+    let subscription = message.subscription()?;
+    open.iter().find(|(id, _)| *id == subscription).map(|(_, reaction)| *reaction)
 }
 
 #[cfg(test)]
@@ -135,24 +146,24 @@ mod tests {
     use crate::replay::script::ScriptOptions;
 
     /// The parts of each cue: `a` for an answer, `t`, `q` and `w`, with the frame.
-    fn cues(text: &str) -> Vec<String> {
+    fn reactions(text: &str) -> Vec<String> {
         let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
         let script = Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit");
-        let cues = Cues::of(&script);
-        let word = |part: &Part| match part {
-            Part::Answer(line) => format!("a{}", line.frame + 1),
-            Part::Tell(line) => format!("t{}", line.frame + 1),
-            Part::Ask(line) => format!("q{}", line.frame + 1),
-            Part::Await(line) => format!("w{}", line.frame + 1),
+        let reactions = Reactions::of(&script);
+        let word = |step: &Step| match step {
+            Step::Answer(index) => format!("a{}", index.frame + 1),
+            Step::Tell(index) => format!("t{}", index.frame + 1),
+            Step::Ask(index) => format!("q{}", index.frame + 1),
+            Step::Await(index) => format!("w{}", index.frame + 1),
         };
-        let words = |parts: &[Part]| parts.iter().map(word).collect::<Vec<_>>().join(" ");
-        let prologue = Some(words(&cues.prologue)).filter(|words| !words.is_empty());
-        prologue.into_iter().chain(cues.cues.iter().map(|cue| words(&cue.parts))).collect()
+        let words = |steps: &[Step]| steps.iter().map(word).collect::<Vec<_>>().join(" ");
+        let prologue = Some(words(&reactions.prologue)).filter(|words| !words.is_empty());
+        prologue.into_iter().chain(reactions.all.iter().map(|reaction| words(&reaction.steps))).collect()
     }
 
     #[test]
     fn what_is_said_belongs_to_what_it_is_about() {
-        let cues = cues(
+        let reactions = reactions(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"progressToken":"t"}}}
 > {"jsonrpc":"2.0","id":2,"method":"b"}
@@ -165,11 +176,11 @@ mod tests {
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 "#,
         );
-        assert_eq!(cues, ["t3 a5", "t4 q6 w6 a8 t9"]);
+        assert_eq!(reactions, ["t3 a5", "t4 q6 w6 a8 t9"]);
     }
     #[test]
     fn what_comes_first_and_what_could_not_be_read() {
-        let cues = cues(
+        let reactions = reactions(
             r#"
 < {"jsonrpc":"2.0","method":"hello"}
 > nonsense
@@ -180,12 +191,12 @@ mod tests {
 < {"jsonrpc":"2.0","id":9,"result":{}}
 "#,
         );
-        assert_eq!(cues, ["t1", "t4", "q5 w5 t7"]);
+        assert_eq!(reactions, ["t1", "t4", "q5 w5 t7"]);
     }
 
     #[test]
     fn a_listener_is_told_what_it_listens_to() {
-        let cues = cues(
+        let reactions = reactions(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call"}
@@ -193,6 +204,6 @@ mod tests {
 < {"jsonrpc":"2.0","id":2,"result":{}}
 "#,
         );
-        assert_eq!(cues, ["t3", "a4"]);
+        assert_eq!(reactions, ["t3", "a4"]);
     }
 }

@@ -11,19 +11,19 @@ fn script(text: &str) -> Script {
 
 /// What is sent in answer to a frame.
 fn answers(stage: &mut Stage<'_>, frame: &str) -> Vec<String> {
-    sent(stage.take(frame.as_bytes(), Came { at: Instant::now(), to: 0 }))
+    sent(stage.take(frame.as_bytes(), Arrival { at: Instant::now(), exchange: 0 }))
 }
 
-fn sent(out: Vec<Out>) -> Vec<String> {
+fn sent(out: Vec<StageOutput>) -> Vec<String> {
     let text = |out| match out {
-        Out::Send { bytes, .. } => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
-        Out::Log(_) => None,
+        StageOutput::Send { bytes, .. } => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
+        StageOutput::Log(_) => None,
     };
     out.into_iter().filter_map(text).collect()
 }
 
 fn stage<'a>(script: &'a Script, options: &'a ServeOptions) -> Stage<'a> {
-    Stage::new(script, script.on_a_stream(), options, Instant::now())
+    Stage::new(script, script.stream_framing(), options, Instant::now())
 }
 
 fn echo(id: &str, text: &str) -> String {
@@ -54,7 +54,7 @@ fn what_is_asked_again_is_answered_in_turn() {
     for expected in [FIRST, SECOND, SECOND] {
         assert_eq!(answers(&mut stage, &echo("\"x\"", "a")), [expected]);
     }
-    assert_eq!((stage.matched, stage.unmatched, stage.left().len()), (4, 0, 0));
+    assert_eq!((stage.matched, stage.unmatched, stage.not_asked().len()), (4, 0, 0));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn strictly_it_is_answered_as_often_as_in_the_capture() {
     }
     let refused = answers(&mut stage, &echo("5", "a")).remove(0);
     assert!(refused.contains("-32603") && refused.contains("more often"), "{refused}");
-    assert_eq!((stage.matched, stage.unmatched, stage.left().len()), (2, 1, 1));
+    assert_eq!((stage.matched, stage.unmatched, stage.not_asked().len()), (2, 1, 1));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn in_real_time_it_is_said_as_late_as_in_the_capture() {
     let mut stage = stage(&script, &options);
     let now = Instant::now();
     assert_eq!(
-        sent(stage.take(asks(9, r#""progressToken":7"#).as_bytes(), Came { at: now, to: 0 })),
+        sent(stage.take(asks(9, r#""progressToken":7"#).as_bytes(), Arrival { at: now, exchange: 0 })),
         [""; 0]
     );
     assert_eq!(stage.due(), Some(now + Duration::from_millis(500)));
