@@ -119,7 +119,7 @@ impl Http {
             let done = tokio::select! {
                 biased;
                 Some(done) = open.join_next() => done,
-                slept = run.alarm.at(slice.wake()) => match slept {
+                slept = run.timer.wait_until(slice.wake()) => match slept {
                     Ok(()) => continue,
                     Err(_) => break End::Broken,
                 },

@@ -10,10 +10,12 @@ use std::task::{Context, Poll};
 
 use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::pipe;
 
 /// What was lent, and can be taken back.
 pub struct Loan(Shared);
+
+/// The stdin of a process.
+pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
 type Shared = Arc<Mutex<Pipes>>;
 
@@ -21,7 +23,7 @@ type Shared = Arc<Mutex<Pipes>>;
 #[derive(Default)]
 pub struct Pipes {
     pub reader: Option<ProcessReader>,
-    pub writer: Option<pipe::Sender>,
+    pub writer: Option<ProcessWriter>,
     pub ending: Option<ExitFuture>,
     /// So many lines were written: the ids of the requests among them are not larger.
     pub lines: u64,

@@ -12,7 +12,6 @@ use super::error::{Broken, ConnectError, ConnectFailure};
 use super::http::Http;
 use super::judge::Judge;
 use super::lend::lend;
-use super::process::{self, Usage};
 use super::request::{LoadRequest, RequestSource};
 use super::run::Run;
 use super::settings::{Amount, LoadSettings};
@@ -21,6 +20,7 @@ use super::stdio::Stdio;
 use super::tally::Tally;
 use super::target::{Place, Target};
 use super::template::Template;
+use crate::platform::{Usage, own_cpu, usage};
 
 /// A server that is connected and measured.
 pub struct MeasuredServer {
@@ -242,7 +242,7 @@ impl MeasuredServer {
     /// Drops the counts of the warm-up.
     pub(super) fn begin(&mut self) {
         self.tally = Tally::new();
-        self.usage_at_start = self.pid.and_then(process::usage);
+        self.usage_at_start = self.pid.and_then(usage);
     }
 
     /// Ends the counting. If the load was not stopped, answers that come late or twice have some time to come.
@@ -250,7 +250,7 @@ impl MeasuredServer {
         if let (Connection::Stdio { stdio, .. }, false) = (&mut self.connection, is_stopped) {
             stdio.linger(&mut self.judge, &mut self.tally).await;
         }
-        let at_end = self.pid.and_then(process::usage);
+        let at_end = self.pid.and_then(usage);
         self.usage = self.usage_at_start.zip(at_end).map(|(at_start, at_end)| {
             // It is counted in whole ticks: no tick is not no time.
             let cpu = Some(at_end.cpu.saturating_sub(at_start.cpu)).filter(|cpu| !cpu.is_zero());
@@ -261,13 +261,13 @@ impl MeasuredServer {
     /// Loads the server until `amount` is enough. A server that is gone gets no load.
     pub(super) async fn slice(&mut self, run: &mut Run<'_>, amount: Amount) -> End {
         let Self { connection, judge, tally, .. } = self;
-        let before = process::own_cpu();
+        let before = own_cpu();
         let end = match connection {
             Connection::Stdio { stdio, template } => stdio.slice(run, template, judge, amount, tally).await,
             Connection::Http(http) => http.slice(run, judge, amount, tally).await,
             Connection::Closed => return End::Broken,
         };
-        tally.own_cpu += process::own_cpu().saturating_sub(before);
+        tally.own_cpu += own_cpu().saturating_sub(before);
         if end == End::Broken {
             self.broken = self.end_connection().await;
         }

@@ -21,7 +21,6 @@
 //! # }
 //! ```
 
-mod alarm;
 mod error;
 mod histogram;
 mod http;
@@ -30,7 +29,6 @@ mod lend;
 mod measured_server;
 mod outstanding;
 mod pace;
-mod process;
 mod request;
 mod run;
 mod settings;
@@ -49,7 +47,6 @@ pub use error::{Broken, ConnectError, ConnectFailure};
 pub use histogram::Histogram;
 pub use judge::UnfitAnswer;
 pub use measured_server::{MeasuredServer, ServerDetails, ServerUsage};
-pub use process::{Usage, usage};
 pub use request::{LoadRequest, RequestSource, with_meta};
 pub use run::Progress;
 pub use settings::{Amount, LoadSettings};
@@ -58,7 +55,8 @@ pub use tally::{Example, Tally, WrongAnswer};
 pub use target::Target;
 pub use template::{MIN_PAYLOAD, payload};
 
-use alarm::Alarm;
+use crate::platform::PreciseTimer;
+pub use crate::platform::{Usage, usage};
 use run::Run;
 use slice::End;
 
@@ -116,7 +114,7 @@ pub async fn measure(
 ) -> io::Result<Ending> {
     let mut run = Run {
         settings,
-        alarm: Alarm::new()?,
+        timer: PreciseTimer::new()?,
         stop: stop.subscribe(),
         on_progress,
         server: String::new(),

@@ -2,14 +2,14 @@
 
 use tokio::sync::watch;
 
-use super::alarm::Alarm;
 use super::settings::LoadSettings;
 use super::tally::Tally;
+use crate::platform::PreciseTimer;
 
 /// A load while it is under way.
 pub(super) struct Run<'a> {
     pub(super) settings: &'a LoadSettings,
-    pub(super) alarm: Alarm,
+    pub(super) timer: PreciseTimer,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) on_progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
     /// The server that has its turn.

@@ -12,10 +12,9 @@ use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::pipe;
 
 use super::judge::Judge;
-use super::lend::Pipes;
+use super::lend::{Pipes, ProcessWriter};
 use super::outstanding::{Asked, Outstanding, Settled};
 use super::run::{Run, stop_requested};
 use super::settings::Amount;
@@ -27,7 +26,7 @@ use super::template::Template;
 /// A server that is a process.
 pub(super) struct Stdio {
     reader: ProcessReader,
-    writer: Option<pipe::Sender>,
+    writer: Option<ProcessWriter>,
     ending: Option<ExitFuture>,
     codec: Lines,
     out: Output,
@@ -132,7 +131,7 @@ impl Stdio {
             let moved = tokio::select! {
                 biased;
                 moved = self.moved(wants_more) => moved,
-                slept = run.alarm.at(slice.wake()) => match slept {
+                slept = run.timer.wait_until(slice.wake()) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },

@@ -1,20 +1,20 @@
-//! The system -> its processes.
+//! The processes of the system, from /proc or ps(1).
 
-/// One that runs, or has ended and was not waited for.
+/// A process that runs, or has ended and was not waited for.
 #[derive(Debug, PartialEq)]
-pub struct Process {
-    pub pid: u32,
-    pub parent: u32,
-    pub group: u32,
-    pub name: String,
-    pub is_dead: bool,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) name: String,
+    pub(crate) is_dead: bool,
     /// CPU time in ticks of the clock: its own, and of its children that have ended. 0 where it is not known.
-    pub ticks: u64,
+    pub(crate) ticks: u64,
 }
 
-/// All that there are.
+/// Returns all processes.
 #[cfg(target_os = "linux")]
-pub fn all() -> Vec<Process> {
+pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     numbers
@@ -24,7 +24,7 @@ pub fn all() -> Vec<Process> {
 
 #[cfg(target_os = "linux")]
 impl Process {
-    /// A line of /proc/PID/stat. The name of the program stands in parentheses and may hold any others.
+    /// Reads a line of /proc/PID/stat. The name of the program stands in parentheses and may hold others.
     fn parse(line: &str) -> Option<Self> {
         let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
@@ -43,9 +43,9 @@ impl Process {
     }
 }
 
-/// All that there are.
+/// Returns all processes.
 #[cfg(not(target_os = "linux"))]
-pub fn all() -> Vec<Process> {
+pub(crate) fn all() -> Vec<Process> {
     let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,pgid=,stat=,comm="]).output();
     let Ok(listed) = listed else { return Vec::new() };
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();

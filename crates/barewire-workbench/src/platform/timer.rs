@@ -1,5 +1,5 @@
-//! A point in time -> something to wait for, to within microseconds. tokio's own timers have steps of a millisecond, and at
-//! a fixed rate every latency would begin with the rest of one.
+//! A wait until a point in time, to within microseconds. tokio's own timers have steps of a millisecond, and at a fixed rate
+//! every latency would begin with the rest of one.
 
 use std::io;
 use std::time::Instant;
@@ -16,23 +16,23 @@ mod os {
 
     use super::{Instant, io};
 
-    /// A timer of the kernel's.
-    pub struct Alarm {
+    /// A timer of the kernel.
+    pub(crate) struct PreciseTimer {
         timer: pipe::Receiver,
-        /// What it is set to.
+        /// The time that it is set to.
         set: Option<Instant>,
     }
 
-    impl Alarm {
-        pub fn new() -> io::Result<Self> {
+    impl PreciseTimer {
+        pub(crate) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             // It is no pipe, but it is read like one; and what tokio has for any descriptor needs unsafe code.
             Ok(Self { timer: pipe::Receiver::from_owned_fd_unchecked(timer)?, set: None })
         }
 
-        /// Waits until then. Dropped and asked again for the same time, it stays set.
-        pub async fn at(&mut self, at: Instant) -> io::Result<()> {
+        /// Waits until this time. If the wait is dropped and begun again for the same time, the timer stays set.
+        pub(crate) async fn wait_until(&mut self, at: Instant) -> io::Result<()> {
             if self.set != Some(at) {
                 // A time of zero would mean never.
                 let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
@@ -64,21 +64,21 @@ mod os {
     use super::{Instant, io};
 
     /// The best that tokio has.
-    pub struct Alarm;
+    pub(crate) struct PreciseTimer;
 
-    impl Alarm {
-        pub fn new() -> io::Result<Self> {
+    impl PreciseTimer {
+        pub(crate) fn new() -> io::Result<Self> {
             Ok(Self)
         }
 
-        pub async fn at(&mut self, at: Instant) -> io::Result<()> {
+        pub(crate) async fn wait_until(&mut self, at: Instant) -> io::Result<()> {
             tokio::time::sleep_until(at.into()).await;
             Ok(())
         }
     }
 }
 
-pub use os::Alarm;
+pub(crate) use os::PreciseTimer;
 
 #[cfg(test)]
 mod tests {
@@ -90,10 +90,10 @@ mod tests {
     fn it_goes_off_when_it_should_and_not_before() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let mut alarm = Alarm::new().expect("an alarm");
+            let mut timer = PreciseTimer::new().expect("a timer");
             for wait in [0, 300, 5_000] {
                 let at = Instant::now() + Duration::from_micros(wait);
-                alarm.at(at).await.expect("it waits");
+                timer.wait_until(at).await.expect("it waits");
                 assert!(Instant::now() >= at);
             }
         });

@@ -1,20 +1,22 @@
-//! /proc -> the CPU time and memory of a process and of all that it has started. Nothing where there is no /proc.
+//! The CPU time and memory of a process and of all that it has started, from /proc. Not known where there is no /proc.
 
 use std::time::Duration;
 
-/// What a process and its descendants use.
+/// The resources that a process and its descendants use.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Usage {
-    /// Of all of them since they began, with those that have ended and were waited for.
+    /// The CPU time of all of them since they began, with those that have ended and were waited for.
     pub cpu: Duration,
-    /// Bytes in memory now. What they share is counted for each.
+    /// The bytes in memory now. Memory that several share is counted for each.
     pub memory: u64,
-    /// The most that each of those alive has had, added up.
+    /// The largest number of bytes that each of those alive has had, added up.
     pub peak_memory: u64,
+    /// The number of processes.
     pub processes: usize,
 }
 
-/// What is used now; `None` if there is no such process, or no way to know.
+/// Returns the usage of a process now; `None` if there is no such process, or no way to know.
 #[cfg(target_os = "linux")]
 pub fn usage(pid: u32) -> Option<Usage> {
     linux::usage(pid)
@@ -25,9 +27,9 @@ pub fn usage(_: u32) -> Option<Usage> {
     None
 }
 
-/// The CPU time of this process; none where it is not known.
+/// Returns the CPU time of this process; zero where it is not known.
 #[cfg(target_os = "linux")]
-pub fn own_cpu() -> Duration {
+pub(crate) fn own_cpu() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -35,7 +37,7 @@ pub fn own_cpu() -> Duration {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn own_cpu() -> Duration {
+pub(crate) fn own_cpu() -> Duration {
     Duration::ZERO
 }
 
@@ -47,7 +49,7 @@ mod linux {
     use super::Usage;
     use crate::platform::processes::{Process, all};
 
-    pub fn usage(root: u32) -> Option<Usage> {
+    pub(super) fn usage(root: u32) -> Option<Usage> {
         let all = all();
         if !all.iter().any(|process| process.pid == root) {
             return None;
