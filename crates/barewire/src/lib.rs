@@ -26,6 +26,8 @@
 //!
 //! The feature `tokio`, on by default, adds all but `blocking`; `http` adds Streamable HTTP: `server::http` and `client::http`.
 
+#![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
+
 pub mod blocking;
 #[cfg(feature = "tokio")]
 pub mod client;

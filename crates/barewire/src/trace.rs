@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Who a call came from, as far as anybody can follow it: W3C trace context. Values are passed on as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TraceContext {
     /// The span that the call is made in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -14,4 +15,27 @@ pub struct TraceContext {
     /// What the caller wants to be passed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baggage: Option<String>,
+}
+
+impl TraceContext {
+    /// Sets [`traceparent`](#structfield.traceparent).
+    #[must_use]
+    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
+        self.traceparent = Some(traceparent.into());
+        self
+    }
+
+    /// Sets [`tracestate`](#structfield.tracestate).
+    #[must_use]
+    pub fn tracestate(mut self, tracestate: impl Into<String>) -> Self {
+        self.tracestate = Some(tracestate.into());
+        self
+    }
+
+    /// Sets [`baggage`](#structfield.baggage).
+    #[must_use]
+    pub fn baggage(mut self, baggage: impl Into<String>) -> Self {
+        self.baggage = Some(baggage.into());
+        self
+    }
 }

@@ -219,7 +219,7 @@ async fn progress_log_and_trace_go_with_a_call() {
         let mut told = client.notifications();
         client.set_log_level(LoggingLevel::Info).await.expect("set");
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let trace = TraceContext { traceparent: Some(parent.to_owned()), ..TraceContext::default() };
+        let trace = TraceContext::default().traceparent(parent);
         let (call, mut progress) = client.call_tool("count", ()).trace(trace).with_progress();
         let call = tokio::spawn(call.into_future());
         for n in 1..=3 {

@@ -267,6 +267,7 @@ fn wants_tools(params: &CreateMessageParams) -> bool {
 
 /// Which folders the client works in.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::exhaustive_structs, reason = "`roots/list` takes no parameters")]
 pub struct Roots;
 
 impl sealed::Askable for Roots {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 /// An argument that is being written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompletionRequest {
     /// What there is of it.
     pub value: String,

@@ -77,6 +77,7 @@ pub(super) mod sealed {
 
 /// The shape of a handler that takes nothing: `|| async { … }`.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
 pub struct TakesNothing;
 
 /// The shape of a handler that takes its arguments: `|arguments| async { … }`.
@@ -85,6 +86,7 @@ pub struct TakesArguments<A>(PhantomData<A>);
 
 /// The shape of a handler that takes the call: `|call: Call| async { … }`.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
 pub struct TakesCall;
 
 /// The shape of a handler that takes both: `|call: Call, arguments| async { … }`.

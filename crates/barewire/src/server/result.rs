@@ -41,6 +41,7 @@ pub trait IntoToolResult {
 ///
 /// Clients that know no structured content get the same as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper of one value: `Structured(value)`")]
 pub struct Structured<T>(pub T);
 
 /// Why a tool failed, for the model to read. Any error turns into one by `?`.

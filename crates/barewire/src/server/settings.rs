@@ -31,6 +31,7 @@ pub(super) struct Settings {
 
 /// For how long a client may keep a result, and whether it may share it with others. In the modern era clients are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cache {
     /// For how long. A change that the client is told of ends it.
     pub time: Duration,

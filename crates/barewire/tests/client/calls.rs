@@ -77,10 +77,8 @@ async fn each_method_has_its_params_in_both_eras() {
 #[tokio::test(start_paused = true)]
 async fn meta_is_added_and_what_the_caller_says_wins() {
     let (client, mut script) = modern(quiet(), TOOLS()).await;
-    let trace = TraceContext {
-        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
-        ..TraceContext::default()
-    };
+    let trace =
+        TraceContext::default().traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let call = client
         .request("tools/call", json!({"name": "a", "_meta": {"mine": 1}}))
         .meta(json!({"com.example/x": [1]}))

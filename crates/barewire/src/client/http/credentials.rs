@@ -85,6 +85,7 @@ pub struct Challenge {
 
 /// What follows from a [`Challenge`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ChallengeResponse {
     /// The request is sent once more, with this token. What the server says then stands.
     Retry(Secret),
