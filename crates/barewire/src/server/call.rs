@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use super::ask::{AskError, Question};
+use super::connection::object;
 use super::progress::{Amount, ProgressText, Report, Total};
 use super::rounds::{Asked, Rounds};
 use super::seal::Binding;
@@ -79,6 +80,22 @@ impl Call {
             rounds,
             progress: Mutex::new(None),
         })))
+    }
+
+    /// The name of the tool or the prompt, or the URI of the resource.
+    pub(super) fn name(&self) -> &str {
+        &self.0.subject.name
+    }
+
+    /// The arguments as the client wrote them.
+    pub(super) fn arguments_json(&self) -> Option<&str> {
+        self.0.subject.arguments.as_deref()
+    }
+
+    /// The arguments, if there are any: an object.
+    pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
+        let text = self.arguments_json();
+        object(text.map(|text| Json::parse(text.as_bytes()).expect("it was read as JSON before")))
     }
 
     pub(super) fn rounds(&self) -> &Rounds {

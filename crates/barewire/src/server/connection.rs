@@ -8,12 +8,13 @@ use barewire_proto::json::{Json, Kind as JsonKind, Text};
 use barewire_proto::mcp::legacy::{Effect, Event, Policy};
 use barewire_proto::mcp::modern::{self, Modern};
 use barewire_proto::mcp::{
-    ClientCapabilities, InitializeParams, InitializeResult, Legacy, RequestParams, Revision,
+    CallToolResult, ClientCapabilities, InitializeParams, InitializeResult, Legacy, RequestParams, Revision,
     ServerCapability, SetLevelParams, key,
 };
 use barewire_proto::rpc::{Notification, Params};
 use tracing::Span;
 
+use super::layer::{Entry, serve_layered};
 use super::registry::Offer;
 use super::serving::{Empty, Style, ready};
 use super::session::Session;
@@ -214,12 +215,7 @@ impl Calling<'_> {
     /// The arguments, if there are any: an object.
     #[inline]
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
-        match self.params.arguments {
-            Some(arguments) if arguments.kind() != JsonKind::Object => {
-                Err(Failure::invalid_params("arguments must be an object"))
-            }
-            arguments => Ok(arguments),
-        }
+        object(self.params.arguments)
     }
 
     /// A member that must be there, and a string.
@@ -244,18 +240,37 @@ impl Calling<'_> {
         if let Some((known, tool)) = last
             && **known == *name
         {
-            return tool.start(self);
+            return self.start_tool(tool);
         }
         let Some(tool) = self.offer.tools.find(&name) else {
             return Err(Failure::invalid_params(format!("Unknown tool: {}", quoted(name.as_bytes()))));
         };
         *last = Some((name.into(), Arc::clone(tool)));
-        tool.start(self)
+        self.start_tool(tool)
+    }
+
+    #[inline]
+    fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedWork, Failure> {
+        if self.shared.settings.layers.is_empty() {
+            return tool.start(self);
+        }
+        serve_layered::<CallToolResult>(self, Entry::Tool(Arc::clone(tool)), self.style(None))
     }
 
     /// Whether this has been declared.
     pub(super) fn offers(&self, capability: ServerCapability) -> bool {
         self.shared.offers(self.offer, capability)
+    }
+}
+
+/// Arguments, which must be an object if there are any.
+#[inline]
+pub(super) fn object(arguments: Option<Json<'_>>) -> Result<Option<Json<'_>>, Failure> {
+    match arguments {
+        Some(arguments) if arguments.kind() != JsonKind::Object => {
+            Err(Failure::invalid_params("arguments must be an object"))
+        }
+        arguments => Ok(arguments),
     }
 }
 

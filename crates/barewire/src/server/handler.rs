@@ -48,6 +48,9 @@ pub(super) mod sealed {
         #[expect(private_interfaces, reason = "sealed")]
         fn from_calling(calling: &Calling<'_>) -> Result<Self, Failure>;
 
+        /// The same of a call that is known already.
+        fn from_call(call: &Call) -> Self;
+
         /// The call, if it is told of it.
         fn call(&self) -> Option<Call>;
     }
@@ -56,6 +59,10 @@ pub(super) mod sealed {
     impl FromCalling for Call {
         fn from_calling(calling: &Calling<'_>) -> Result<Self, Failure> {
             Self::new(calling)
+        }
+
+        fn from_call(call: &Call) -> Self {
+            call.clone()
         }
 
         fn call(&self) -> Option<Call> {
@@ -68,6 +75,8 @@ pub(super) mod sealed {
         fn from_calling(_: &Calling<'_>) -> Result<Self, Failure> {
             Ok(())
         }
+
+        fn from_call(_: &Call) {}
 
         fn call(&self) -> Option<Call> {
             None

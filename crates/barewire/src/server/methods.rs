@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use barewire_proto::mcp::{
-    CompleteParams, CompleteReference, CompleteResult, Completion, DiscoverResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ServerCapability, code,
+    CompleteParams, CompleteReference, CompleteResult, Completion, DiscoverResult, GetPromptResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ServerCapability,
+    code,
 };
 use barewire_proto::rpc::{Code, ErrorObject, Params};
 use serde::Serialize;
 
 use super::completion::CompletionRequest;
 use super::connection::{Calling, Side, set_level};
+use super::layer::{Entry, serve_layered};
 use super::registry::List;
 use super::serving::{Empty, ready, serve};
 use super::{listen, page};
@@ -59,7 +61,12 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
         ("prompts/get", _) if offers(Prompts) => {
             let name = calling.text("name", calling.params.name)?;
             match calling.offer.prompts.find(&name) {
-                Some(prompt) => prompt.get(calling),
+                Some(prompt) if calling.shared.settings.layers.is_empty() => prompt.get(calling),
+                Some(prompt) => serve_layered::<GetPromptResult>(
+                    calling,
+                    Entry::Prompt(Arc::clone(prompt)),
+                    calling.style(None),
+                ),
                 None => Err(Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes())))),
             }
         }
@@ -104,9 +111,15 @@ fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
         uri: &'a str,
     }
     let uri = calling.text("uri", calling.params.uri)?;
-    let resource = calling.offer.resources.find(&uri).and_then(|resource| resource.read(calling, &uri));
+    let resource = calling.offer.resources.find(&uri);
     let mut templates = calling.offer.templates.iter();
-    let work = resource.or_else(|| templates.find_map(|template| template.read(calling, &uri)));
+    let work = if calling.shared.settings.layers.is_empty() {
+        let work = resource.and_then(|resource| resource.read(calling, &uri));
+        work.or_else(|| templates.find_map(|template| template.read(calling, &uri)))
+    } else {
+        let work = resource.map(|resource| resource.read_layered(calling));
+        work.or_else(|| templates.find_map(|template| template.read_layered(calling, &uri)))
+    };
     if let Some(work) = work {
         return work;
     }

@@ -36,6 +36,7 @@ mod described;
 mod handler;
 #[cfg(feature = "http")]
 pub mod http;
+mod layer;
 mod listen;
 mod methods;
 mod page;
@@ -67,6 +68,7 @@ pub use ask::{AskError, Elicit, Question, Roots, Visit};
 pub use call::Call;
 pub use completion::CompletionRequest;
 pub use handler::{Handler, HandlerContext, TakesArguments, TakesCall, TakesCallAndArguments, TakesNothing};
+pub use layer::{Invocation, InvocationKind, Layer, NextLayer, Served};
 pub use progress::{Amount, ProgressText, Total};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, Template};
@@ -180,6 +182,41 @@ impl Server {
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.state_lifetime = lifetime;
+        self
+    }
+
+    /// Puts a layer around every tool call, prompt and reading of a resource, also of those that are added later: for logging,
+    /// timing, rate limits and permissions that are written once. The one that is added first is the outermost.
+    ///
+    /// A layer runs for what the server has, before the arguments are checked, and sees what came of it, also from a handler
+    /// that panicked. In the modern era it runs again in each round of a call, as the handler does. When the client cancels,
+    /// it is dropped, as the handler is.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use barewire::Server;
+    ///
+    /// let server = Server::new("timed", "1.0")
+    ///     .layer(|invocation, next| async move {
+    ///         let (name, start) = (invocation.name().to_owned(), Instant::now());
+    ///         let outcome = next.run(invocation).await;
+    ///         tracing::info!(name, took = ?start.elapsed(), ok = outcome.is_ok());
+    ///         outcome
+    ///     })
+    ///     .layer(|invocation, next| async move {
+    ///         match invocation.name() {
+    ///             "shutdown" => invocation.refuse("not allowed"),
+    ///             _ => next.run(invocation).await,
+    ///         }
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn layer<L, F>(mut self, layer: L) -> Self
+    where
+        L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+    {
+        self.settings.layers.add(layer);
         self
     }
 

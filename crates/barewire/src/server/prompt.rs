@@ -12,9 +12,10 @@ use serde::de::DeserializeOwned;
 use super::completion::{Completers, CompletionRequest};
 use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
+use super::layer::BoxedOutcome;
 use super::serving::serve;
 use super::words::{self, Words};
-use super::{BadEntry, Calling, Handler};
+use super::{BadEntry, Call, Calling, Handler};
 use crate::Failure;
 use crate::peer::BoxedWork;
 use crate::schema;
@@ -64,7 +65,12 @@ pub trait IntoPrompt {
 /// A handler of any type.
 trait Get: Send + Sync {
     fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
+
+    /// The same behind layers.
+    fn outcome(&self, call: &Call, description: Option<&str>) -> Result<BoxedResult, Failure>;
 }
+
+type BoxedResult = BoxedOutcome<GetPromptResult, Failure>;
 
 struct Typed<H, M> {
     handler: H,
@@ -78,21 +84,42 @@ where
     H::Output: IntoPrompt,
 {
     fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
-        let arguments = texts(calling.arguments()?)?;
-        let arguments = words::read(arguments).map_err(|error| Failure::invalid_params(error.to_string()))?;
+        let arguments = read(calling.arguments()?)?;
         let context = H::Context::from_calling(calling)?;
         let call = context.call();
-        let future = self.handler.start(context, arguments);
-        let description = description.map(str::to_owned);
-        let outcome = async move {
-            let mut prompt = future.await.into_prompt()?;
-            if prompt.description.is_none() {
-                prompt.description = description;
-            }
-            Ok(prompt)
-        };
+        let outcome = described_by(self.handler.start(context, arguments), description);
         Ok(serve(outcome, call, calling.style(None)))
     }
+
+    fn outcome(&self, call: &Call, description: Option<&str>) -> Result<BoxedResult, Failure> {
+        let arguments = read(call.arguments()?)?;
+        let future = self.handler.start(H::Context::from_call(call), arguments);
+        Ok(Box::pin(described_by(future, description)))
+    }
+}
+
+/// The result of a handler, with the prompt's description if it has none of its own.
+fn described_by<F>(
+    handler: F,
+    description: Option<&str>,
+) -> impl Future<Output = Result<GetPromptResult, Failure>> + Send + 'static + use<F>
+where
+    F: Future + Send + 'static,
+    F::Output: IntoPrompt,
+{
+    let description = description.map(str::to_owned);
+    async move {
+        let mut prompt = handler.await.into_prompt()?;
+        if prompt.description.is_none() {
+            prompt.description = description;
+        }
+        Ok(prompt)
+    }
+}
+
+/// The arguments as a handler takes them.
+fn read<T: DeserializeOwned>(arguments: Option<Json<'_>>) -> Result<T, Failure> {
+    words::read(texts(arguments)?).map_err(|error| Failure::invalid_params(error.to_string()))
 }
 
 /// The arguments, which are text, by name.
@@ -161,6 +188,11 @@ impl Prompt {
 
     pub(super) fn get(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
         self.handler.get(calling, self.definition.description.as_deref())
+    }
+
+    /// Runs a call that has come through the layers.
+    pub(super) async fn outcome(&self, call: &Call) -> Result<GetPromptResult, Failure> {
+        self.handler.outcome(call, self.definition.description.as_deref())?.await
     }
 }
 

@@ -13,9 +13,10 @@ use serde::de::DeserializeOwned;
 use super::completion::{Completers, CompletionRequest};
 use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
-use super::serving::serve;
+use super::layer::{BoxedOutcome, Entry, serve_layered};
+use super::serving::{Style, serve};
 use super::words::{self, Words};
-use super::{BadEntry, Cache, Calling, Handler};
+use super::{BadEntry, Cache, Call, Calling, Handler};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
@@ -75,7 +76,20 @@ pub trait IntoContents {
 trait Read: Send + Sync {
     /// Starts a reading; `None` if the variables are not what the handler takes.
     fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>>;
+
+    /// Whether the variables are what the handler takes.
+    fn takes(&self, variables: Words<'_>) -> bool;
+
+    /// Starts a reading behind layers, with variables that it takes.
+    fn outcome(
+        &self,
+        call: &Call,
+        mime_type: Option<&str>,
+        variables: Words<'_>,
+    ) -> Result<BoxedResult, Failure>;
 }
+
+type BoxedResult = BoxedOutcome<ReadResourceResult, Failure>;
 
 /// What is read.
 struct Reading<'a> {
@@ -100,6 +114,21 @@ where
         let arguments = words::read(variables).ok()?;
         Some(self.start(reading, arguments))
     }
+
+    fn takes(&self, variables: Words<'_>) -> bool {
+        words::read::<H::Arguments>(variables).is_ok()
+    }
+
+    fn outcome(
+        &self,
+        call: &Call,
+        mime_type: Option<&str>,
+        variables: Words<'_>,
+    ) -> Result<BoxedResult, Failure> {
+        let arguments = words::read(variables).map_err(|error| Failure::invalid_params(error.to_string()))?;
+        let future = self.handler.start(H::Context::from_call(call), arguments);
+        Ok(Box::pin(contents(future, call.name(), mime_type)))
+    }
 }
 
 impl<H, M> Typed<H, M>
@@ -111,16 +140,31 @@ where
         let Reading { calling, uri, mime_type, cache } = reading;
         let context = H::Context::from_calling(calling)?;
         let call = context.call();
-        let future = self.handler.start(context, arguments);
-        let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
-        let outcome = async move { future.await.into_contents(&uri, mime_type.as_deref()) };
-        let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));
-        let style = match (calling.params.input_responses, calling.params.request_state) {
-            (None, None) => style,
-            // It was made of answers, which are no part of a cache's key: MCP 2026-07-28, server/utilities/caching.
-            _ => style.uncached(),
-        };
-        Ok(serve(outcome, call, style))
+        let outcome = contents(self.handler.start(context, arguments), uri, mime_type);
+        Ok(serve(outcome, call, style(calling, cache)))
+    }
+}
+
+/// The contents that a handler gives.
+fn contents<F>(
+    handler: F,
+    uri: &str,
+    mime_type: Option<&str>,
+) -> impl Future<Output = Result<ReadResourceResult, Failure>> + Send + 'static + use<F>
+where
+    F: Future + Send + 'static,
+    F::Output: IntoContents,
+{
+    let (uri, mime_type) = (uri.to_owned(), mime_type.map(str::to_owned));
+    async move { handler.await.into_contents(&uri, mime_type.as_deref()) }
+}
+
+fn style(calling: &Calling<'_>, cache: Option<Cache>) -> Style {
+    let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));
+    match (calling.params.input_responses, calling.params.request_state) {
+        (None, None) => style,
+        // It was made of answers, which are no part of a cache's key: MCP 2026-07-28, server/utilities/caching.
+        _ => style.uncached(),
     }
 }
 
@@ -166,6 +210,20 @@ impl Resource {
     pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, Vec::new())
+    }
+
+    /// Starts the layers around a reading.
+    pub(super) fn read_layered(self: &Arc<Self>, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+        serve_layered::<ReadResourceResult>(
+            calling,
+            Entry::Resource(Arc::clone(self)),
+            style(calling, self.cache),
+        )
+    }
+
+    /// Runs a reading that has come through the layers.
+    pub(super) async fn outcome(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
+        self.reader.outcome(call, self.definition.mime_type.as_deref(), Vec::new())?.await
     }
 }
 
@@ -219,10 +277,35 @@ impl Template {
 
     /// Reads the resource at this URI, if it is one of these.
     pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
-        let variables = self.template.matches(uri)?;
-        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables)
+    }
+
+    /// Starts the layers around a reading of the resource at this URI, if it is one of these.
+    pub(super) fn read_layered(
+        self: &Arc<Self>,
+        calling: &Calling<'_>,
+        uri: &str,
+    ) -> Option<Result<BoxedWork, Failure>> {
+        let is_one = self.variables(uri).is_some_and(|variables| self.reader.takes(variables));
+        let start = || {
+            let (entry, style) = (Entry::Template(Arc::clone(self)), style(calling, self.cache));
+            serve_layered::<ReadResourceResult>(calling, entry, style)
+        };
+        is_one.then(start)
+    }
+
+    /// Runs a reading that has come through the layers.
+    pub(super) async fn outcome(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
+        let variables = self.variables(call.name()).expect("it fitted before the layers ran");
+        self.reader.outcome(call, self.definition.mime_type.as_deref(), variables)?.await
+    }
+
+    /// The variables of a URI, if it is one of these.
+    fn variables<'a>(&'a self, uri: &'a str) -> Option<Words<'a>> {
+        let variables = self.template.matches(uri)?;
+        Some(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
 

@@ -98,6 +98,11 @@ impl ProtocolError {
         Self(Failure::internal(exception, what))
     }
 
+    /// The code that the client gets.
+    pub fn code(&self) -> Code {
+        self.0.code()
+    }
+
     /// With a code of the application's own, outside the range that is reserved.
     pub fn application(code: i64, message: impl Into<String>) -> Result<Self, ReservedCode> {
         Ok(Self(ErrorObject::new(Code::application(code)?, message).into()))

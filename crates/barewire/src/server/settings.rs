@@ -10,6 +10,7 @@ use barewire_proto::mcp::{
 };
 use serde_json::Value;
 
+use super::layer::Layers;
 use super::registry::{Offer, Registry};
 use super::seal::Sealer;
 use crate::Failure;
@@ -27,6 +28,7 @@ pub(super) struct Settings {
     /// Made when it is needed; of all connections, because a client may come back over another.
     pub(super) sealer: Arc<OnceLock<Sealer>>,
     pub(super) state_lifetime: Duration,
+    pub(super) layers: Layers,
 }
 
 /// For how long a client may keep a result, and whether it may share it with others. In the modern era clients are told.
@@ -62,6 +64,7 @@ impl Settings {
             cache: Cache::none(),
             sealer: Arc::default(),
             state_lifetime: LIFETIME,
+            layers: Layers::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::described::{described, fit};
 use super::handler::sealed::FromCalling;
+use super::layer::BoxedOutcome;
 use super::serving::{Style, ready, serve};
 use super::{BadEntry, Call, Calling, Handler, IntoToolResult, thread};
 use crate::Failure;
@@ -212,6 +213,11 @@ impl Tool {
     pub(super) fn start(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
         self.handler.start(calling, self.on_thread)
     }
+
+    /// Runs a call that has come through the layers.
+    pub(super) async fn outcome(&self, call: &Call) -> Result<CallToolResult, Failure> {
+        self.handler.outcome(call, self.on_thread)?.await
+    }
 }
 
 impl fmt::Debug for Tool {
@@ -233,7 +239,12 @@ fn is_of_object(schema: &RawValue) -> bool {
 /// A handler of any type.
 trait Start: Send + Sync {
     fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
+
+    /// The same behind layers.
+    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure>;
 }
+
+type BoxedResult = BoxedOutcome<CallToolResult, Failure>;
 
 /// A handler whose arguments are a type.
 struct Typed<H, M> {
@@ -253,11 +264,21 @@ where
         let given = calling.arguments()?;
         let arguments = match schema::read(given, &self.constraints) {
             Ok(arguments) => arguments,
-            Err(bad) => return refused(&bad, calling),
+            Err(bad) => return Ok(ready(refused(&bad, calling.revision)?, calling.style(None))),
         };
         let context = H::Context::from_calling(calling)?;
         let call = context.call();
         run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
+    }
+
+    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure> {
+        match schema::read(call.arguments()?, &self.constraints) {
+            Ok(arguments) => {
+                let future = self.handler.start(H::Context::from_call(call), arguments);
+                Ok(boxed(future, call, on_thread))
+            }
+            Err(bad) => refused(&bad, call.revision()).map(finished),
+        }
     }
 }
 
@@ -276,29 +297,58 @@ where
     H::Output: IntoToolResult,
 {
     fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
-        let given = match calling.arguments()? {
-            Some(given) => given,
-            None => Json::parse(b"{}").expect("an object without members is JSON"),
+        let arguments = match self.checked(calling.arguments()?) {
+            Ok(arguments) => arguments,
+            Err(bad) => return Ok(ready(refused(&bad, calling.revision)?, calling.style(None))),
         };
-        if let Some(check) = &self.check
-            && let Err(bad) = check(given)
-        {
-            return refused(&bad, calling);
-        }
         let context = H::Context::from_calling(calling)?;
-        let arguments = RawValue::from_string(given.as_str().to_owned()).expect("a Json is JSON");
         let call = context.call();
         run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
+    }
+
+    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure> {
+        match self.checked(call.arguments()?) {
+            Ok(arguments) => {
+                let future = self.handler.start(H::Context::from_call(call), arguments);
+                Ok(boxed(future, call, on_thread))
+            }
+            Err(bad) => refused(&bad, call.revision()).map(finished),
+        }
+    }
+}
+
+impl<H, M> Raw<H, M> {
+    fn checked(&self, given: Option<Json<'_>>) -> Result<Box<RawValue>, BadArguments> {
+        let given = given.unwrap_or_else(|| Json::parse(b"{}").expect("an object without members is JSON"));
+        if let Some(check) = &self.check {
+            check(given)?;
+        }
+        Ok(RawValue::from_string(given.as_str().to_owned()).expect("a Json is JSON"))
     }
 }
 
 /// Arguments that break the schema: an error of the protocol, or a result from which the model learns, as the revision has
 /// it.
-fn refused(bad: &BadArguments, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
-    if calling.revision.bad_arguments_are_tool_errors() {
-        return Ok(ready(CallToolResult::error(format!("Invalid arguments: {bad}")), calling.style(None)));
+fn refused(bad: &BadArguments, revision: Revision) -> Result<CallToolResult, Failure> {
+    if revision.bad_arguments_are_tool_errors() {
+        return Ok(CallToolResult::error(format!("Invalid arguments: {bad}")));
     }
     Err(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {bad}")).into())
+}
+
+/// A result that is there already.
+fn finished(result: CallToolResult) -> BoxedResult {
+    Box::pin(std::future::ready(Ok(result)))
+}
+
+/// A handler that has been started behind layers.
+fn boxed<F>(future: F, call: &Call, on_thread: bool) -> BoxedResult
+where
+    F: Future + Send + 'static,
+    F::Output: IntoToolResult,
+{
+    let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
+    if on_thread { Box::pin(thread::run(outcome, Some(call.clone()))) } else { Box::pin(outcome) }
 }
 
 #[inline]
