@@ -35,6 +35,16 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// The batch of a frame that has been scanned before.
+    pub(super) fn scanned(frame: &'a [u8], len: usize, max_depth: usize) -> Self {
+        Self { frame, len, max_depth }
+    }
+
+    /// The limit of nesting that it was scanned with.
+    pub(super) fn max_depth(self) -> usize {
+        self.max_depth
+    }
+
     /// How many elements there are; at least one.
     #[allow(clippy::len_without_is_empty, reason = "an empty batch is refused as a whole")]
     pub fn len(self) -> usize {

@@ -1,0 +1,168 @@
+//! A message that is kept with the members of its params: both are read once.
+
+use super::{RequestMeta, RequestParams};
+use crate::json::{Json, Value};
+use crate::rpc::{KeptFrame, Message, Parsed, place};
+
+/// A frame with what it was parsed as, and the members of its params if they have been read.
+#[derive(Debug, Clone)]
+pub struct KeptMessage<B> {
+    frame: KeptFrame<B>,
+    /// Invariant: every place is that of a JSON value in the frame, which the scanner has accepted.
+    params: Option<ParamPlaces>,
+}
+
+impl<B: AsRef<[u8]>> KeptMessage<B> {
+    /// Parses a frame, and reads the params of a request or a notification.
+    pub fn read(bytes: B, max_depth: usize) -> Self {
+        let frame = KeptFrame::parse(bytes, max_depth);
+        let params = match frame.parsed() {
+            Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
+            Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+            _ => None,
+        };
+        let params = params.map(|params| ParamPlaces::of(frame.bytes(), &params));
+        Self { frame, params }
+    }
+
+    /// The frame itself.
+    pub fn bytes(&self) -> &[u8] {
+        self.frame.bytes()
+    }
+
+    /// Returns what the frame was found to be. Nothing is parsed for it.
+    pub fn parsed(&self) -> Parsed<'_> {
+        self.frame.parsed()
+    }
+
+    /// Returns the members of the params, if they have been read. Nothing is parsed for it.
+    pub fn params(&self) -> Option<RequestParams<'_>> {
+        self.params.as_ref().map(|params| params.within(self.bytes()))
+    }
+}
+
+impl KeptMessage<Box<[u8]>> {
+    /// Keeps a copy of a frame that has been parsed, and of the members of its params if they have been read.
+    ///
+    /// # Panics
+    ///
+    /// If `parsed` or `params` were not read from `frame`.
+    pub fn copy(frame: &[u8], parsed: &Parsed<'_>, params: Option<&RequestParams<'_>>) -> Self {
+        let params = params.map(|params| ParamPlaces::of(frame, params));
+        Self { frame: KeptFrame::copy(frame, parsed), params }
+    }
+}
+
+/// A frame whose params have not been read.
+impl<B> From<KeptFrame<B>> for KeptMessage<B> {
+    fn from(frame: KeptFrame<B>) -> Self {
+        Self { frame, params: None }
+    }
+}
+
+/// The places of the members of [`RequestParams`], and of its `_meta`.
+#[derive(Debug, Clone)]
+struct ParamPlaces {
+    name: Option<Value>,
+    uri: Option<Value>,
+    arguments: Option<Value>,
+    cursor: Option<Value>,
+    input_responses: Option<Value>,
+    request_state: Option<Value>,
+    meta: Option<Value>,
+    protocol_version: Option<Value>,
+    client_info: Option<Value>,
+    client_capabilities: Option<Value>,
+    log_level: Option<Value>,
+    traceparent: Option<Value>,
+    tracestate: Option<Value>,
+    baggage: Option<Value>,
+}
+
+impl ParamPlaces {
+    fn of(frame: &[u8], params: &RequestParams<'_>) -> Self {
+        let at = |json: Option<Json<'_>>| json.map(|json| place(frame, json.as_bytes(), json.kind()));
+        let &RequestParams { name, uri, arguments, cursor, input_responses, request_state, meta } = params;
+        let RequestMeta { json, protocol_version, client_info, client_capabilities, log_level, .. } = meta;
+        let RequestMeta { traceparent, tracestate, baggage, .. } = meta;
+        Self {
+            name: at(name),
+            uri: at(uri),
+            arguments: at(arguments),
+            cursor: at(cursor),
+            input_responses: at(input_responses),
+            request_state: at(request_state),
+            meta: at(json),
+            protocol_version: at(protocol_version),
+            client_info: at(client_info),
+            client_capabilities: at(client_capabilities),
+            log_level: at(log_level),
+            traceparent: at(traceparent),
+            tracestate: at(tracestate),
+            baggage: at(baggage),
+        }
+    }
+
+    fn within<'a>(&self, frame: &'a [u8]) -> RequestParams<'a> {
+        let json = |value: Option<Value>| value.map(|value| Json::scanned(frame, value));
+        let meta = RequestMeta {
+            json: json(self.meta),
+            protocol_version: json(self.protocol_version),
+            client_info: json(self.client_info),
+            client_capabilities: json(self.client_capabilities),
+            log_level: json(self.log_level),
+            traceparent: json(self.traceparent),
+            tracestate: json(self.tracestate),
+            baggage: json(self.baggage),
+        };
+        RequestParams {
+            name: json(self.name),
+            uri: json(self.uri),
+            arguments: json(self.arguments),
+            cursor: json(self.cursor),
+            input_responses: json(self.input_responses),
+            request_state: json(self.request_state),
+            meta,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::{DEFAULT_DEPTH, parse};
+
+    /// As text, because members that are read have no order of their own.
+    fn shown(params: &RequestParams<'_>) -> String {
+        format!("{params:?}")
+    }
+
+    #[test]
+    fn only_one_message_has_params() {
+        let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"a"}}]"#;
+        assert!(KeptMessage::read(batch, DEFAULT_DEPTH).params().is_none());
+    }
+
+    #[test]
+    fn kept_params_are_what_was_read() {
+        let params = [
+            r#""params":{"name":"a","arguments":{"x":1},"uri":"u:","cursor":"c","inputResponses":{},"requestState":"s"}"#,
+            r#""params":{"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info","traceparent":"t","tracestate":"u","baggage":"v"}}"#,
+            r#""params":{"_meta":7}"#,
+            r#""params":[1]"#,
+            r#""other":1"#,
+        ];
+        for params in params {
+            let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m",{params}}}"#);
+            let parsed = parse(frame.as_bytes(), DEFAULT_DEPTH);
+            let Parsed::Message(Message::Request(request)) = &parsed else { panic!("{frame}") };
+            let read = RequestParams::read(request.params);
+            let kept = KeptMessage::read(frame.clone(), DEFAULT_DEPTH);
+            assert_eq!(kept.parsed(), parsed);
+            assert_eq!(kept.params().map(|kept| shown(&kept)), Some(shown(&read)));
+            let copy = KeptMessage::copy(frame.as_bytes(), &parsed, Some(&read));
+            assert_eq!(copy.params().map(|kept| shown(&kept)), Some(shown(&read)));
+            assert!(KeptMessage::copy(frame.as_bytes(), &parsed, None).params().is_none());
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A parsed frame that is kept: its bytes, and the places of what was read from them, so that it is never read again.
+
+use super::{Batch, Code, ErrorRef, Id, Invalid, Message, Notification, Params, Parsed, Request, Response};
+use super::{Rule, Shape, parse};
+use crate::json::{Json, Kind, Text, Value};
+
+/// A frame with what [`parse`] found in it, for as long as its bytes are held: in a queue, or while it waits for a handler.
+///
+/// ```
+/// use barewire_proto::rpc::{DEFAULT_DEPTH, KeptFrame, Message, Parsed};
+///
+/// let kept = KeptFrame::parse(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.to_vec(), DEFAULT_DEPTH);
+/// let Parsed::Message(Message::Request(request)) = kept.parsed() else { panic!() };
+/// assert_eq!(request.id.as_str(), "7");
+/// ```
+#[derive(Debug, Clone)]
+pub struct KeptFrame<B> {
+    bytes: B,
+    /// Invariant: every place is that of a JSON value in `bytes`, which the scanner has accepted.
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Request { id: Value, method: Value, params: Option<Value> },
+    Notification { method: Value, params: Option<Value> },
+    Result { id: Value, result: Value },
+    Error { id: Value, error: ErrorPlaces },
+    OrphanError(ErrorPlaces),
+    Batch { len: usize, max_depth: usize },
+    Invalid { rule: Rule, at: usize, id: Option<Value>, method: Option<Value>, shape: Shape },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ErrorPlaces {
+    code: Code,
+    message: Value,
+    data: Option<Value>,
+}
+
+impl<B: AsRef<[u8]>> KeptFrame<B> {
+    /// Parses a frame and keeps it. See [`parse`].
+    pub fn parse(bytes: B, max_depth: usize) -> Self {
+        let frame = bytes.as_ref();
+        let content = Content::of(frame, &parse(frame, max_depth));
+        Self { bytes, content }
+    }
+
+    /// The frame itself.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// Returns what the frame was found to be. Nothing is parsed for it.
+    pub fn parsed(&self) -> Parsed<'_> {
+        self.content.within(self.bytes.as_ref())
+    }
+}
+
+impl KeptFrame<Box<[u8]>> {
+    /// Keeps a copy of a frame that has been parsed.
+    ///
+    /// # Panics
+    ///
+    /// If `parsed` was not read from `frame`.
+    pub fn copy(frame: &[u8], parsed: &Parsed<'_>) -> Self {
+        Self { content: Content::of(frame, parsed), bytes: frame.into() }
+    }
+}
+
+impl Content {
+    fn of(frame: &[u8], parsed: &Parsed<'_>) -> Self {
+        let json = |json: Json<'_>| place(frame, json.as_bytes(), json.kind());
+        let text = |text: Text<'_>| place(frame, text.raw().as_bytes(), Kind::String);
+        let id = |id: &Id<'_>| {
+            let text = id.as_str().as_bytes();
+            let kind = if text.starts_with(b"\"") { Kind::String } else { Kind::Number };
+            place(frame, text, kind)
+        };
+        let error = |error: &ErrorRef<'_>| ErrorPlaces {
+            code: error.code,
+            message: text(error.message),
+            data: error.data.map(json),
+        };
+        match parsed {
+            Parsed::Message(Message::Request(request)) => Self::Request {
+                id: id(&request.id),
+                method: text(request.method),
+                params: request.params.map(|params| json(params.json())),
+            },
+            Parsed::Message(Message::Notification(notification)) => Self::Notification {
+                method: text(notification.method),
+                params: notification.params.map(|params| json(params.json())),
+            },
+            Parsed::Message(Message::Response(response)) => match &response.outcome {
+                Ok(result) => Self::Result { id: id(&response.id), result: json(*result) },
+                Err(it) => Self::Error { id: id(&response.id), error: error(it) },
+            },
+            Parsed::Message(Message::OrphanError(it)) => Self::OrphanError(error(it)),
+            Parsed::Batch(batch) => Self::Batch { len: batch.len(), max_depth: batch.max_depth() },
+            Parsed::Invalid(invalid) => Self::Invalid {
+                rule: invalid.rule,
+                at: invalid.at,
+                id: invalid.id.as_ref().map(id),
+                method: invalid.method.map(text),
+                shape: invalid.shape,
+            },
+        }
+    }
+
+    fn within<'a>(&self, frame: &'a [u8]) -> Parsed<'a> {
+        let json = |value| Json::scanned(frame, value);
+        let text = |value| Text::from_json(json(value)).expect("it is the place of a string");
+        let id = |value| Id::from_json(json(value)).expect("it is the place of a string or a number");
+        let params =
+            |value| Params::from_json(json(value)).expect("it is the place of an object or an array");
+        let error = |error: ErrorPlaces| ErrorRef {
+            code: error.code,
+            message: text(error.message),
+            data: error.data.map(json),
+        };
+        Parsed::Message(match *self {
+            Self::Request { id: it, method, params: given } => {
+                Message::Request(Request { id: id(it), method: text(method), params: given.map(params) })
+            }
+            Self::Notification { method, params: given } => {
+                Message::Notification(Notification { method: text(method), params: given.map(params) })
+            }
+            Self::Result { id: it, result } => {
+                Message::Response(Response { id: id(it), outcome: Ok(json(result)) })
+            }
+            Self::Error { id: it, error: said } => {
+                Message::Response(Response { id: id(it), outcome: Err(error(said)) })
+            }
+            Self::OrphanError(said) => Message::OrphanError(error(said)),
+            Self::Batch { len, max_depth } => return Parsed::Batch(Batch::scanned(frame, len, max_depth)),
+            Self::Invalid { rule, at, id: it, method, shape } => {
+                let (id, method) = (it.map(id), method.map(text));
+                return Parsed::Invalid(Invalid { rule, at, id, method, shape });
+            }
+        })
+    }
+}
+
+/// The place of `part` in `frame`, which it is borrowed from.
+pub(crate) fn place(frame: &[u8], part: &[u8], kind: Kind) -> Value {
+    let start = (part.as_ptr() as usize).checked_sub(frame.as_ptr() as usize);
+    let end = start.map(|start| start + part.len()).filter(|end| *end <= frame.len());
+    let (start, end) = start.zip(end).expect("it was read from this frame");
+    Value { start, end, kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::DEFAULT_DEPTH;
+
+    #[test]
+    fn a_kept_frame_is_what_it_was_parsed_as() {
+        let frames: [&[u8]; 12] = [
+            br#" {"jsonrpc":"2.0","id":"a\n","method":"tools\/call","params":{"name":"x"}} "#,
+            br#"{"jsonrpc":"2.0","id":1.0,"method":"ping"}"#,
+            br#"{"jsonrpc":"2.0","method":"n","params":[1]}"#,
+            br#"{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}"#,
+            br#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no","data":null}}"#,
+            br#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#,
+            br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, 7]"#,
+            br#"{"jsonrpc":"2.0","id":4,"method":7}"#,
+            br#"{"jsonrpc":"1.0","id":"b","method":"m"}"#,
+            br#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
+            b"{",
+            b"7",
+        ];
+        for frame in frames {
+            let parsed = parse(frame, DEFAULT_DEPTH);
+            assert_eq!(KeptFrame::copy(frame, &parsed).parsed(), parsed);
+            assert_eq!(KeptFrame::parse(frame.to_vec(), DEFAULT_DEPTH).parsed(), parsed);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "it was read from this frame")]
+    fn a_message_of_another_frame_is_refused() {
+        let (one, other) = (*br#"{"jsonrpc":"2.0","method":"a"}"#, *br#"{"jsonrpc":"2.0","method":"b"}"#);
+        KeptFrame::copy(&one[..1], &parse(&other, DEFAULT_DEPTH));
+    }
+}
