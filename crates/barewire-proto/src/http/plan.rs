@@ -6,7 +6,7 @@ use super::version::{Version, has_legacy, has_modern, list, unsupported};
 use super::{Headers, Rejection, Rule, standard};
 use crate::json::Text;
 use crate::mcp::modern::{self, BadMeta};
-use crate::mcp::{RequestMeta, RequestParams, Revision, key};
+use crate::mcp::{KeptMessage, RequestMeta, RequestParams, Revision, key};
 use crate::rpc::{Batch, Message, Parsed, Request};
 
 /// Who serves the message of a POST.
@@ -28,7 +28,7 @@ pub enum Plan<'h> {
     Accepted,
 }
 
-/// What to do with the message of a POST, by its headers and what it is; `supported` are the revisions that are served.
+/// Decides what to do with the message of a POST, by its headers and what it is; `supported` are the revisions that are served.
 ///
 /// The body is judged first: what is no message is refused with 400, whatever its headers are. Then `MCP-Protocol-Version`
 /// is read, which may stand once (400), and compared with the revision in the `_meta` of the message, if it has one:
@@ -55,17 +55,17 @@ pub enum Plan<'h> {
 /// [`Rule::UnknownVersion`] with -32600, as -32022 would tell a client that the server is modern.
 pub fn plan<'h>(
     headers: &'h (impl Headers + ?Sized),
-    body: &Parsed<'_>,
+    body: &KeptMessage<impl AsRef<[u8]>>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
-    match body {
+    let params = body.params().unwrap_or_default();
+    match &body.parsed() {
         Parsed::Invalid(invalid) => Err(Rejection::invalid(invalid)),
         Parsed::Message(Message::Request(asked)) => {
-            request(headers, asked, supported).map_err(|rejection| rejection.answering(&asked.id))
+            request(headers, asked, &params, supported).map_err(|rejection| rejection.answering(&asked.id))
         }
-        Parsed::Message(Message::Notification(told)) => {
-            let meta = RequestParams::read(told.params).meta;
-            let version = agreed(Version::read(headers, supported)?, &meta, supported)?;
+        Parsed::Message(Message::Notification(_)) => {
+            let version = agreed(Version::read(headers, supported)?, &params.meta, supported)?;
             match version {
                 Version::Modern(_) => Ok(Plan::Accepted),
                 _ if !has_legacy(supported) => Err(no_version(supported)),
@@ -87,15 +87,15 @@ pub fn plan<'h>(
 fn request<'h>(
     headers: &'h (impl Headers + ?Sized),
     asked: &Request<'_>,
+    params: &RequestParams<'_>,
     supported: &[Revision],
 ) -> Result<Plan<'h>, Rejection> {
-    let params = RequestParams::read(asked.params);
     let version = agreed(Version::read(headers, supported)?, &params.meta, supported)?;
     let judge = || modern::judge(&asked.method.to_name(), &params.meta, supported);
     match version {
         Version::Modern(_) => match judge() {
             Ok(Some(judged)) => {
-                standard::check(headers, asked.method, &params)?;
+                standard::check(headers, asked.method, params)?;
                 Ok(Plan::Modern(judged.revision))
             }
             Ok(None) => Err(Rejection::meta(&BadMeta::Missing(key::PROTOCOL_VERSION))),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use barewire_proto::mcp::{Method, Revision, Side};
-use barewire_proto::rpc::{Code, ErrorObject, Params};
+use barewire_proto::rpc::{Code, ErrorObject};
 use barewire_proto::session::CallId;
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::answers::{Answers, Unasked};
 use super::notifications::Hub;
 use super::stopwatch::Stopwatch;
 use crate::Failure;
-use crate::peer::{BoxedWork, Context, Service, Typed};
+use crate::peer::{BoxedWork, Context, IncomingParams, Service, Typed};
 
 /// What a client's connection serves.
 pub(super) struct Serving {
@@ -25,7 +25,8 @@ pub(super) struct Serving {
 pub(super) type Agreed = Arc<OnceLock<Revision>>;
 
 impl Service for Serving {
-    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+        let params = params.written;
         let revision = self.agreed.get().copied();
         let method = context.method();
         if context.id().is_none() {

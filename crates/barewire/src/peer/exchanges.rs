@@ -11,14 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use barewire_proto::frame::Frame;
-use barewire_proto::rpc::{Parsed, parse};
+use barewire_proto::mcp::KeptMessage;
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::connection::Settings;
-use super::dispatch::{AnyCaller, Dispatcher, EndRequest, Source, later};
+use super::dispatch::{AnyCaller, Dispatcher, EndRequest, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
 use super::{CallError, ConnectionEnd, EndReason, Peer};
@@ -29,7 +28,8 @@ pub(crate) struct Delivery {
     /// The exchange it came in, which its answer belongs to.
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
-    pub(crate) message: Bytes,
+    /// Parsed already: nothing behind this parses it again.
+    pub(crate) message: KeptMessage<Bytes>,
 }
 
 /// A connection whose messages come and go in exchanges.
@@ -85,16 +85,6 @@ impl<O: Outlet> Dispatcher<O> {
     pub(crate) fn without_stream(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
-    }
-
-    /// Handles a message that came by itself.
-    pub(crate) fn deliver(&mut self, source: Source<'_>, bytes: &[u8], parsed: Parsed<'_>) {
-        self.start_slice();
-        self.take(Frame::new(0, bytes), parsed, source);
-        // There is no stream that could be held back: a frame that cannot be started now is refused.
-        self.refuse_held(source);
-        self.take_commands();
-        self.start_waiting();
     }
 
     /// Carries out the commands of handlers that have become tasks; pending until there are more.
@@ -236,9 +226,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
                     dispatcher.output.over(exchange)
                 }
                 Input::Message(Delivery { exchange, caller, message }) => {
-                    let parsed = parse(&message, dispatcher.limits.depth);
-                    let source = Source { exchange, caller: caller.as_ref() };
-                    dispatcher.deliver(source, &message, parsed);
+                    dispatcher.deliver(exchange, caller.as_ref(), &message);
                 }
                 Input::Run(run) => run(dispatcher),
             }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::raw::sealed::ReadParams as _;
 use super::work::{self, BoxedWork, Typed};
-use super::{Context, FromParams, Raw, Service};
+use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
 /// The methods of a connection: a handler for each name. Requests and notifications are handled alike; what a handler
@@ -108,9 +108,9 @@ pub(crate) struct Table {
 
 impl Service for Table {
     #[inline]
-    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
         match self.find(context.method()) {
-            Some(handler) => handler.start(context, params),
+            Some(handler) => handler.start(context, params.written),
             None => Err(Failure::method_not_found()),
         }
     }

@@ -59,7 +59,7 @@ pub use connection::{Connection, Running, Trace};
 pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
-pub(crate) use dispatch::{AnyCaller, Dispatcher, Source, later};
+pub(crate) use dispatch::{AnyCaller, Dispatcher, later};
 #[cfg(feature = "http")]
 pub(crate) use exchanges::{Delivery, Exchanges, Permits, Room};
 pub use handle::Peer;
@@ -68,5 +68,5 @@ pub use methods::{Blocking, BlockingMarker, FunctionMarker, MethodHandler, Metho
 #[cfg(feature = "http")]
 pub(crate) use outlet::{Exchange, Outlet, Sent};
 pub use raw::{FromParams, FromResult, Raw};
-pub(crate) use service::Service;
+pub(crate) use service::{IncomingParams, Service};
 pub(crate) use work::{BoxedWork, Typed, Work};

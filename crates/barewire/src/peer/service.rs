@@ -1,5 +1,6 @@
 //! Who decides what becomes of what the other side sends: a table of methods, or a protocol that has one.
 
+use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{Notification, Params};
 use barewire_proto::session::CallId;
 
@@ -7,10 +8,31 @@ use super::Context;
 use super::work::BoxedWork;
 use crate::Failure;
 
+/// The params of a message, as a service is given them.
+#[derive(Clone, Copy)]
+pub(crate) struct IncomingParams<'a> {
+    /// The params as they were written.
+    pub(crate) written: Option<Params<'a>>,
+    /// The members that MCP knows, if the carrier of the message had to read them to find out where it goes. The engine only
+    /// passes them on, so that they are read once.
+    pub(super) members: Option<&'a RequestParams<'a>>,
+}
+
+impl<'a> IncomingParams<'a> {
+    /// Returns the members that MCP knows, and reads them if that has not been done.
+    #[inline]
+    pub(crate) fn members(self) -> RequestParams<'a> {
+        match self.members {
+            Some(members) => *members,
+            None => RequestParams::read(self.written),
+        }
+    }
+}
+
 /// What a connection serves. It belongs to one connection, and is told of everything in the order it came.
 pub(crate) trait Service: Send {
     /// Starts the handler of a request or notification. It has done nothing yet: the first poll begins.
-    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure>;
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure>;
 
     /// A notification has come. Its handler may have to wait for those before it; what must not wait is done here.
     fn arrived(&mut self, notification: &Notification<'_>) {

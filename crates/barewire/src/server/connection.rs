@@ -21,7 +21,7 @@ use super::session::Session;
 use super::{Cache, Shared, Tool, listen, methods};
 use crate::Failure;
 use crate::log::quoted;
-use crate::peer::{BoxedWork, Context, Service};
+use crate::peer::{BoxedWork, Context, IncomingParams, Service};
 
 /// What serves one connection.
 pub(super) struct Connected {
@@ -139,7 +139,8 @@ impl Connected {
 }
 
 impl Service for Connected {
-    fn start(&mut self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+        let params = incoming.written;
         if context.id().is_none() {
             return self.notified(&context);
         }
@@ -147,7 +148,7 @@ impl Service for Connected {
             return Err(Failure::invalid_params("params must be an object"));
         }
         self.refresh();
-        let read = RequestParams::read(params);
+        let read = incoming.members();
         trace(&read);
         let supported = &self.shared.settings.revisions;
         let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;

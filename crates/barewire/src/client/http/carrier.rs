@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use barewire_proto::frame::FrameError;
 use barewire_proto::http::{Next, header};
-use barewire_proto::rpc::{Invalid, Shape};
+use barewire_proto::rpc::{Invalid, KeptFrame, Shape};
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use http::Method;
@@ -44,6 +44,8 @@ pub(in crate::client) struct Carrier {
     pub(super) exchanges: Exchanges<Outbox>,
     /// Bytes of a message.
     pub(super) limit: usize,
+    /// The limit of nesting in a message.
+    depth: usize,
     pub(super) tools: Tools,
     agreed: Agreed,
     /// The session of the legacy era, if the server has given one.
@@ -81,13 +83,14 @@ impl Carrier {
         let (jobs, wanted) = mpsc::unbounded_channel();
         let (tasks, more) = mpsc::unbounded_channel();
         let backlog = Arc::<Backlog>::default();
-        let limit = settings.limits.frame;
+        let (limit, depth) = (settings.limits.frame, settings.limits.depth);
         let exchanges = Exchanges::new(settings, |room| Outbox::new(room, jobs, Arc::clone(&backlog)));
         let carrier = Arc::new(Self {
             fetch,
             log,
             exchanges,
             limit,
+            depth,
             tools: Tools::default(),
             agreed,
             session: OnceLock::new(),
@@ -115,6 +118,17 @@ impl Carrier {
 
     /// Puts a message of the server's into the engine, and waits until more may follow.
     pub(super) async fn deliver(&self, message: Bytes) {
+        self.deliver_parsed(self.parse(message)).await;
+    }
+
+    /// Parses a message of the server's.
+    pub(super) fn parse(&self, message: Bytes) -> KeptFrame<Bytes> {
+        KeptFrame::parse(message, self.depth)
+    }
+
+    /// Puts a message of the server's that has been parsed into the engine, and waits until more may follow.
+    pub(super) async fn deliver_parsed(&self, message: KeptFrame<Bytes>) {
+        let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
         self.exchanges.caught_up().await;
         self.backlog.settle().await;

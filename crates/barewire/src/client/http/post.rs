@@ -268,7 +268,8 @@ impl Asked<'_> {
     async fn take(&mut self, message: Bytes, lists_tools: bool) -> Result<(), CallError> {
         let message =
             if lists_tools { self.carrier.tools.learn(message, &self.carrier.log) } else { message };
-        match parse(&message, DEPTH) {
+        let message = self.carrier.parse(message);
+        match message.parsed() {
             Parsed::Message(Message::Response(Answer { id, .. })) => self.ids.retain(|asked| *asked != id),
             // It names nobody, but it came in answer to this.
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
@@ -290,7 +291,7 @@ impl Asked<'_> {
             }
             Parsed::Message(_) | Parsed::Batch(_) => {}
         }
-        self.carrier.deliver(message).await;
+        self.carrier.deliver_parsed(message).await;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use barewire_proto::frame::Frame;
-use barewire_proto::rpc::{Batch, Id, Message, Request};
+use barewire_proto::rpc::{Batch, Id, Message, Parsed, Request};
 use barewire_proto::session::{Effect, Event, Refusal, Ticket};
 
 use super::handlers::Job;
@@ -95,7 +95,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         let room = self.has_room_for_batch(frame.bytes.len());
         if !room && !self.must_read() {
-            self.in_flight.held = Some(HeldFrame::new(frame, true));
+            self.in_flight.held = Some(HeldFrame::new(frame, &Parsed::Batch(batch)));
             return;
         }
         let (number, destination) = self.open_batch(source.exchange);
@@ -148,7 +148,7 @@ impl<O: Outlet> Dispatcher<O> {
             }
             Effect::Park(ticket) => {
                 self.batches.expect_one(number);
-                self.park(ticket, text, destination, source);
+                self.park(ticket, text, request, destination, source);
             }
             Effect::Refuse(refusal) => self.refuse(&request, refusal, destination),
             // The rest of the batch is here already, so there is nothing to be held back.

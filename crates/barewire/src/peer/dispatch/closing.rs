@@ -1,6 +1,6 @@
 //! The end of a connection: everyone who waits for something is told.
 
-use barewire_proto::rpc::{Message, Parsed, Reply, parse};
+use barewire_proto::rpc::{Message, Parsed, Reply};
 use barewire_proto::session::{Event, Refusal};
 use tokio::sync::oneshot;
 
@@ -98,7 +98,7 @@ impl<O: Outlet> Dispatcher<O> {
         let running = std::mem::take(&mut self.in_flight.running).into_values();
         let running = running.map(|it| (it.reply, it.destination));
         let parked = std::mem::take(&mut self.in_flight.parked).into_iter().filter_map(|it| {
-            match parse(&it.frame, self.limits.depth) {
+            match it.message.parsed() {
                 Parsed::Message(Message::Request(request)) => {
                     Some((request.reply().into_owned(), it.destination))
                 }
@@ -116,7 +116,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         if let Some(held) = self.in_flight.held.take() {
             // Nothing is started any more, so it is refused if it asks for an answer.
-            self.whole(held.frame(), Source::STREAM);
+            self.take(held.frame(), held.parsed(), Source::STREAM);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request, parse};
+use barewire_proto::rpc::{Id, Message, Notification, Params, Parsed, Request};
 use barewire_proto::session::{Event, Ticket};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -17,6 +17,7 @@ use crate::peer::Context;
 use crate::peer::context::Incoming;
 use crate::peer::outlet::{Exchange, Outlet, Sent};
 use crate::peer::queue::Command;
+use crate::peer::service::IncomingParams;
 use crate::peer::work::{self, BoxedWork};
 
 /// A request that is to be started.
@@ -62,8 +63,9 @@ impl<O: Outlet> Dispatcher<O> {
         let exchange = if id.is_some() { source.exchange } else { Exchange::NONE };
         incoming = Incoming::of(incoming, method, id, token, exchange, source.caller);
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
+        let incoming_params = IncomingParams { written: params, members: source.params };
         let entered = span.enter();
-        let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, params))?);
+        let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, incoming_params))?);
         let polled = started.map(|mut work| {
             let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
             (polled, work)
@@ -182,16 +184,17 @@ impl<O: Outlet> Dispatcher<O> {
         while self.has_room()
             && let Some(parked) = self.in_flight.parked.pop_front()
         {
-            let ParkedRequest { ticket, frame, destination, caller } = parked;
-            if let Parsed::Message(Message::Request(request)) = parse(&frame, self.limits.depth) {
-                let bytes = frame.len();
+            let ParkedRequest { ticket, message, destination, caller } = parked;
+            if let Parsed::Message(Message::Request(request)) = message.parsed() {
+                let (bytes, params) = (message.bytes().len(), message.params());
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
-                let source = Source { exchange: destination.exchange, caller: caller.as_ref() };
+                let (exchange, caller) = (destination.exchange, caller.as_ref());
+                let source = Source { exchange, caller, params: params.as_ref() };
                 self.start(Job { ticket, request, bytes, destination, deferred: true }, source);
             }
         }
-        while let Some(frame) = self.in_flight.notifications.next() {
-            if let Parsed::Message(Message::Notification(notification)) = parse(&frame, self.limits.depth) {
+        while let Some(kept) = self.in_flight.notifications.next() {
+            if let Parsed::Message(Message::Notification(notification)) = kept.parsed() {
                 self.start_notification(notification, Source::STREAM);
             }
         }
@@ -200,7 +203,7 @@ impl<O: Outlet> Dispatcher<O> {
             && self.would_take(held)
             && let Some(held) = self.in_flight.held.take()
         {
-            self.whole(held.frame(), Source::STREAM);
+            self.take(held.frame(), held.parsed(), Source::STREAM);
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use barewire_proto::frame::Frame;
-use barewire_proto::rpc::Reply;
+use barewire_proto::mcp::KeptMessage;
+use barewire_proto::rpc::{KeptFrame, Parsed, Reply};
 use barewire_proto::session::{CallId, Ticket};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -50,32 +51,43 @@ pub(super) struct RunningRequest {
 /// A request that waits to be started.
 pub(super) struct ParkedRequest {
     pub(super) ticket: Ticket,
-    pub(super) frame: Box<[u8]>,
+    pub(super) message: KeptMessage<Box<[u8]>>,
     pub(super) destination: Destination,
     pub(super) caller: Option<AnyCaller>,
 }
 
 /// A frame that waits to be handled.
 pub(super) struct HeldFrame {
-    pub(super) offset: u64,
-    pub(super) bytes: Box<[u8]>,
+    offset: u64,
+    kept: KeptFrame<Box<[u8]>>,
     pub(super) is_batch: bool,
 }
 
 impl HeldFrame {
-    pub(super) fn new(frame: Frame<'_>, is_batch: bool) -> Self {
-        Self { offset: frame.offset, bytes: frame.bytes.into(), is_batch }
+    /// Keeps a frame that has been parsed.
+    pub(super) fn new(frame: Frame<'_>, parsed: &Parsed<'_>) -> Self {
+        let is_batch = matches!(parsed, Parsed::Batch(_));
+        Self { offset: frame.offset, kept: KeptFrame::copy(frame.bytes, parsed), is_batch }
+    }
+
+    /// The number of its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.kept.bytes().len()
     }
 
     pub(super) fn frame(&self) -> Frame<'_> {
-        Frame::new(self.offset, &self.bytes)
+        Frame::new(self.offset, self.kept.bytes())
+    }
+
+    pub(super) fn parsed(&self) -> Parsed<'_> {
+        self.kept.parsed()
     }
 }
 
 /// The notifications that wait, because they are handled one after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
-    waiting: VecDeque<Box<[u8]>>,
+    waiting: VecDeque<KeptFrame<Box<[u8]>>>,
     /// The bytes of those that wait.
     bytes: usize,
     /// The handler of the one before them, which has become a task.
@@ -133,18 +145,18 @@ impl NotificationQueue {
     }
 
     /// Adds a notification behind those that wait.
-    pub(super) fn push(&mut self, notification: &[u8]) {
-        self.bytes += notification.len();
-        self.waiting.push_back(notification.into());
+    pub(super) fn push(&mut self, notification: KeptFrame<Box<[u8]>>) {
+        self.bytes += notification.bytes().len();
+        self.waiting.push_back(notification);
     }
 
     /// Takes the next notification to handle; `None` while one is being handled.
-    pub(super) fn next(&mut self) -> Option<Box<[u8]>> {
+    pub(super) fn next(&mut self) -> Option<KeptFrame<Box<[u8]>>> {
         if self.task.is_some() {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.bytes -= next.len();
+        self.bytes -= next.bytes().len();
         Some(next)
     }
 

@@ -23,6 +23,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use barewire_proto::mcp::RequestParams;
 use barewire_proto::session::{Conventions, Session, Settings as SessionSettings, Tokens};
 use tokio::time::Instant;
 
@@ -68,16 +69,18 @@ pub(crate) type AnyCaller = Arc<dyn Any + Send + Sync>;
 
 /// The origin of a frame.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(super) struct Source<'a> {
     /// The exchange it came in, which its answer belongs to.
     pub(crate) exchange: Exchange,
     /// The sender, if the carrier knows it.
     pub(crate) caller: Option<&'a AnyCaller>,
+    /// The members of its params, if the carrier has read them. See [`IncomingParams`](super::IncomingParams).
+    pub(crate) params: Option<&'a RequestParams<'a>>,
 }
 
 impl Source<'_> {
     /// A stream of bytes, on which there are no exchanges.
-    pub(super) const STREAM: Self = Self { exchange: Exchange::NONE, caller: None };
+    pub(super) const STREAM: Self = Self { exchange: Exchange::NONE, caller: None, params: None };
 }
 
 /// The place that an answer goes to.
@@ -190,7 +193,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Whether a frame that is held can be taken.
     fn would_take(&self, held: &HeldFrame) -> bool {
-        let (bytes, waiting) = (held.bytes.len(), self.must_read());
+        let (bytes, waiting) = (held.len(), self.must_read());
         self.session.would_take(bytes, self.is_stalled())
             && (waiting || (self.has_room() && !self.in_flight.notifications.is_full(bytes, &self.limits)))
             && (waiting || !held.is_batch || self.has_room_for_batch(bytes))

@@ -1,15 +1,21 @@
 //! A frame of the peer -> what is done about it: requests, notifications, responses, and frames that are no message.
 
 use barewire_proto::frame::{Frame, FrameError};
+use barewire_proto::mcp::KeptMessage;
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
+    ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response,
+    parse, write,
 };
 use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
 
+#[cfg(feature = "http")]
+use super::AnyCaller;
 use super::handlers::Job;
 use super::in_flight::{HeldFrame, InFlight, ParkedRequest, PendingCall};
 use super::{Destination, Dispatcher, EndRequest, Source};
 use crate::Failure;
+#[cfg(feature = "http")]
+use crate::peer::outlet::Exchange;
 use crate::peer::outlet::{Outlet, Sent};
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw};
@@ -18,7 +24,7 @@ impl<O: Outlet> Dispatcher<O> {
     /// Handles one frame of a stream.
     pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
-            Ok(frame) => self.whole(frame, Source::STREAM),
+            Ok(frame) => self.take(frame, parse(frame.bytes, self.limits.depth), Source::STREAM),
             Err(error) => {
                 let begins = error.begins();
                 let invalid = Invalid::from_frame(&error);
@@ -28,15 +34,27 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    #[inline]
-    pub(super) fn whole(&mut self, frame: Frame<'_>, source: Source<'_>) {
-        let parsed = parse(frame.bytes, self.limits.depth);
-        self.take(frame, parsed, source);
+    /// Handles a message that came by itself, without a stream.
+    #[cfg(feature = "http")]
+    pub(crate) fn deliver(
+        &mut self,
+        exchange: Exchange,
+        caller: Option<&AnyCaller>,
+        message: &KeptMessage<impl AsRef<[u8]>>,
+    ) {
+        let params = message.params();
+        let source = Source { exchange, caller, params: params.as_ref() };
+        self.start_slice();
+        self.take(Frame::new(0, message.bytes()), message.parsed(), source);
+        // There is no stream that could be held back: a frame that cannot be started now is refused.
+        self.refuse_held(source);
+        self.take_commands();
+        self.start_waiting();
     }
 
     /// Handles a frame that has been parsed.
     #[inline]
-    pub(in crate::peer) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>, source: Source<'_>) {
+    pub(super) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>, source: Source<'_>) {
         match parsed {
             Parsed::Message(message) => {
                 self.opening.message_came();
@@ -59,7 +77,8 @@ impl<O: Outlet> Dispatcher<O> {
             Message::Request(request) => self.request(frame, request, source),
             Message::Notification(notification) => {
                 if !self.notification(notification, frame, source) {
-                    self.in_flight.held = Some(HeldFrame::new(frame, false));
+                    let parsed = Parsed::Message(Message::Notification(notification));
+                    self.in_flight.held = Some(HeldFrame::new(frame, &parsed));
                 }
             }
             Message::Response(response) => self.response(frame, response),
@@ -82,8 +101,11 @@ impl<O: Outlet> Dispatcher<O> {
             Effect::Start(ticket) => {
                 self.start(Job { ticket, request, bytes, destination, deferred: false }, source);
             }
-            Effect::Park(ticket) => self.park(ticket, frame.bytes, destination, source),
-            Effect::Hold => self.in_flight.held = Some(HeldFrame::new(frame, false)),
+            Effect::Park(ticket) => self.park(ticket, frame.bytes, request, destination, source),
+            Effect::Hold => {
+                let parsed = Parsed::Message(Message::Request(request));
+                self.in_flight.held = Some(HeldFrame::new(frame, &parsed));
+            }
             Effect::Refuse(refusal) => self.refuse(&request, refusal, destination),
             effect => unreachable!("{effect:?} does not follow from a request"),
         }
@@ -94,11 +116,14 @@ impl<O: Outlet> Dispatcher<O> {
         &mut self,
         ticket: Ticket,
         frame: &[u8],
+        request: Request<'_>,
         destination: Destination,
         source: Source<'_>,
     ) {
+        let parsed = Parsed::Message(Message::Request(request));
+        let message = KeptMessage::copy(frame, &parsed, source.params);
         let caller = source.caller.cloned();
-        self.in_flight.parked.push_back(ParkedRequest { ticket, frame: frame.into(), destination, caller });
+        self.in_flight.parked.push_back(ParkedRequest { ticket, message, destination, caller });
     }
 
     pub(super) fn refuse(&mut self, request: &Request<'_>, refusal: Refusal, destination: Destination) {
@@ -153,9 +178,9 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Refuses the frame that is held, if there is one, as nothing can be kept waiting for it.
     #[cfg(feature = "http")]
-    pub(in crate::peer) fn refuse_held(&mut self, source: Source<'_>) {
+    fn refuse_held(&mut self, source: Source<'_>) {
         let Some(held) = self.in_flight.held.take() else { return };
-        match parse(&held.bytes, self.limits.depth) {
+        match held.parsed() {
             Parsed::Message(Message::Request(request)) => {
                 self.refuse(&request, Refusal::Busy, source.into());
             }
@@ -234,7 +259,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
         match (queue.is_full(frame.bytes.len(), &self.limits), self.must_read()) {
             (false, _) => {
-                self.in_flight.notifications.push(frame.bytes);
+                let parsed = Parsed::Message(Message::Notification(notification));
+                self.in_flight.notifications.push(KeptFrame::copy(frame.bytes, &parsed));
                 true
             }
             (true, false) => false,
@@ -275,7 +301,7 @@ impl<O: Outlet> Dispatcher<O> {
             (running.reply, running.destination)
         } else if let Some(at) = parked.iter().position(|parked| parked.ticket == ticket)
             && let Some(parked) = parked.remove(at)
-            && let Parsed::Message(Message::Request(request)) = parse(&parked.frame, self.limits.depth)
+            && let Parsed::Message(Message::Request(request)) = parked.message.parsed()
         {
             (request.reply().into_owned(), parked.destination)
         } else {

@@ -8,14 +8,15 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use barewire_proto::rpc::{Code, Parsed};
+use barewire_proto::mcp::KeptMessage;
+use barewire_proto::rpc::Code;
 use bytes::Bytes;
 
 use super::body::{KeepAlive, event};
 use super::closing::Closing;
 use super::counter::Counted;
 use super::endpoint::Endpoint;
-use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent, Source};
+use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
 
 /// What a request gave.
 pub(super) enum Outcome {
@@ -77,15 +78,14 @@ impl Alone {
 pub(super) async fn serve(
     endpoint: &Arc<Endpoint>,
     caller: Option<AnyCaller>,
-    body: &[u8],
-    parsed: Parsed<'_>,
+    message: &KeptMessage<Bytes>,
     counted: Counted,
 ) -> Outcome {
     let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
         let alone = |room| Alone { waiting: VecDeque::new(), bytes: 0, room };
         Box::new(Dispatcher::without_stream(endpoint.alone(), alone))
     });
-    dispatcher.deliver(Source { exchange: THE_ONE, caller: caller.as_ref() }, body, parsed);
+    dispatcher.deliver(THE_ONE, caller.as_ref(), message);
     if dispatcher.outlet().is_answered() {
         let answer = answer(&mut dispatcher);
         endpoint.spare.put(dispatcher);

@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use barewire_proto::http::{
     EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single,
 };
-use barewire_proto::mcp::{RequestParams, Revision, code};
-use barewire_proto::rpc::{Code, Message, Parsed, parse};
+use barewire_proto::mcp::{KeptMessage, Revision, code};
+use barewire_proto::rpc::{Code, Message, Parsed};
 use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
@@ -167,10 +167,11 @@ where
         return Err(refused(Rejection::new(Rule::Busy, "The server is shutting down: ask again later")));
     }
     let received = receive::receive(body, headers.0, endpoint).await.map_err(refused)?;
-    let parsed = parse(&received.bytes, endpoint.limits.engine.depth);
-    let plan = plan(headers, &parsed, endpoint.supported()).map_err(|rejection| {
-        if let Parsed::Invalid(invalid) = &parsed {
-            endpoint.log.refused(0, &received.bytes, invalid);
+    // The only place that parses the body: everything behind it takes what was read.
+    let message = KeptMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
+    let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
+        if let Parsed::Invalid(invalid) = &message.parsed() {
+            endpoint.log.refused(0, message.bytes(), invalid);
         }
         refused(rejection)
     })?;
@@ -179,28 +180,26 @@ where
     let counted = endpoint.exchanges.enter().ok_or_else(full)?;
     match plan {
         Plan::Modern(_) => {
-            check_params(endpoint, headers, &parsed)?;
-            match alone::serve(endpoint, caller, &received.bytes, parsed, counted).await {
+            check_params(endpoint, headers, &message)?;
+            match alone::serve(endpoint, caller, &message, counted).await {
                 Outcome::Answer(message, code) => Ok(json(modern_status(code), message)),
                 Outcome::Events(events) => Ok(event_stream(Body::alone(events))),
             }
         }
         Plan::Accepted => Ok(status(StatusCode::ACCEPTED)),
-        Plan::Initialize => {
-            initialize(endpoint, received.bytes.clone(), principal.as_deref(), caller, counted).await
-        }
+        Plan::Initialize => initialize(endpoint, message, principal.as_deref(), caller, counted).await,
         Plan::Session { id, .. } => {
             let session = endpoint.sessions.find(id, principal.as_deref());
-            let session = session.ok_or_else(|| refused(gone(&parsed)))?;
-            let counted = expects(&parsed, &session)?.then_some(counted);
-            in_session(endpoint, &session, received.bytes.clone(), caller, counted).await
+            let session = session.ok_or_else(|| refused(gone(&message.parsed())))?;
+            let counted = expects(&message.parsed(), &session)?.then_some(counted);
+            in_session(endpoint, &session, message, caller, counted).await
         }
     }
 }
 
 /// Headers that repeat arguments of a tool.
-fn check_params(endpoint: &Endpoint, headers: &Of<'_>, parsed: &Parsed<'_>) -> Result<(), Refused> {
-    let Parsed::Message(Message::Request(request)) = parsed else { return Ok(()) };
+fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refused> {
+    let Parsed::Message(Message::Request(request)) = message.parsed() else { return Ok(()) };
     if request.method != "tools/call" {
         return Ok(());
     }
@@ -210,7 +209,7 @@ fn check_params(endpoint: &Endpoint, headers: &Of<'_>, parsed: &Parsed<'_>) -> R
     let known = name.and_then(|name| offer.tools.find(&name)?.header_params());
     match known {
         Some(known) => known
-            .check(RequestParams::read(request.params).arguments, headers)
+            .check(message.params().and_then(|params| params.arguments), headers)
             .map_err(|rejection| refused(rejection.answering(&request.id))),
         None => Ok(()),
     }
@@ -243,7 +242,7 @@ fn gone(parsed: &Parsed<'_>) -> Rejection {
 
 async fn initialize(
     endpoint: &Arc<Endpoint>,
-    body: Bytes,
+    message: KeptMessage<Bytes>,
     principal: Option<&Principal>,
     caller: Option<AnyCaller>,
     counted: Counted,
@@ -252,7 +251,7 @@ async fn initialize(
         let why = "There are as many sessions as this server has room for: end those that are not needed with DELETE";
         return Err(refused(Rejection::new(Rule::Busy, why)));
     };
-    let answer = match session.post(body, caller, Some(counted)) {
+    let answer = match session.post(message, caller, Some(counted)) {
         Some(mailbox) => session::first(&mailbox, endpoint).await,
         None => unreachable!("it expects an answer"),
     };
@@ -288,12 +287,14 @@ fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
 async fn in_session(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
-    body: Bytes,
+    message: KeptMessage<Bytes>,
     caller: Option<AnyCaller>,
     expected: Option<Counted>,
 ) -> Result<Response<Body>, Refused> {
     let _busy = session.enter();
-    let Some(mailbox) = session.post(body, caller, expected) else { return Ok(status(StatusCode::ACCEPTED)) };
+    let Some(mailbox) = session.post(message, caller, expected) else {
+        return Ok(status(StatusCode::ACCEPTED));
+    };
     match session::first(&mailbox, endpoint).await {
         First::Answer(Letter { message, sent, .. }) => {
             let status = if sent == Sent::Unnamed { StatusCode::BAD_REQUEST } else { StatusCode::OK };

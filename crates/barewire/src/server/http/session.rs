@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use barewire_proto::frame;
 use barewire_proto::http::EventId;
-use barewire_proto::mcp::Revision;
+use barewire_proto::mcp::{KeptMessage, Revision};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
@@ -118,7 +118,7 @@ impl Session {
     /// Handles a message. What comes of it is in the mailbox, if it expects something.
     pub(super) fn post(
         &self,
-        message: Bytes,
+        message: KeptMessage<Bytes>,
         caller: Option<AnyCaller>,
         expected: Option<Counted>,
     ) -> Option<Arc<Mailbox>> {
