@@ -218,7 +218,7 @@ pub(crate) static HTTP_SESSION: Check = Check {
     sentence: "a session does not hold to its rules",
     revisions: SESSIONS,
     remedy: "Look at Mcp-Session-Id before anything else: 400 if it is missing, 404 if there is no such session.",
-    example: "Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e",
+    example: "DELETE /mcp with Mcp-Session-Id: 0f8fad5b-d9cb-469f-a165-70867728950e; from then on 404 for it",
     see: &["http-session-entropy", "http-status"],
     references: &[
         Mcp("2025-11-25/basic/transports#session-management"),

@@ -48,7 +48,7 @@ pub struct Check {
     pub level: Level,
     /// How to fix a failure.
     pub remedy: &'static str,
-    /// What a failure looks like.
+    /// An example.
     pub example: &'static str,
     /// Ids of checks that are near.
     pub see: &'static [&'static str],
@@ -382,23 +382,66 @@ const ANSWERS: &[&str] = &["early-exit", "mute-server", "handshake"];
 mod tests {
     use super::*;
 
+    /// A text that was left out is that of [`BASE`], which is empty but for what most checks have in common.
     #[test]
     fn every_check_says_everything() {
+        let words = |text: &str| text.split_whitespace().count();
         for check in all() {
             let Check { id, title, why, rationale, looks_at, pass, fail, skip, sentence, remedy, .. } = check;
             assert!(id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{id}");
-            assert!(check.example.len() > 3, "{id} has no example");
-            for text in [title, why, rationale, looks_at, pass, fail, skip, sentence, remedy] {
-                assert!(text.len() > 3, "{id} leaves something out: {text:?}");
-                assert!(!text.contains("  "), "{id} has two spaces: {text}");
+            for (name, text, least) in [
+                ("title", title, 3),
+                ("why", why, 6),
+                ("rationale", rationale, 3),
+                ("looks_at", looks_at, 2),
+                ("pass", pass, 2),
+                ("fail", fail, 2),
+                ("skip", skip, 1),
+                ("sentence", sentence, 3),
+                ("remedy", remedy, 4),
+            ] {
+                assert!(words(text) >= least, "{id} leaves out its {name}: {text:?}");
+                assert_eq!(
+                    text.split_whitespace().collect::<Vec<_>>().join(" "),
+                    **text,
+                    "{id}: spaces in {name}"
+                );
+                let is_sentence = ["why", "remedy"].contains(&name);
+                assert_eq!(text.ends_with('.'), is_sentence, "{id}: the end of {name}: {text}");
             }
-            assert!(why.ends_with('.') && remedy.ends_with('.'), "{id}: these are sentences");
-            for text in [title, rationale, looks_at, pass, fail, skip, sentence] {
-                assert!(!text.ends_with('.'), "{id}: {text}");
+            let said = [title, why, looks_at, pass, fail, sentence, remedy];
+            for (index, text) in said.iter().enumerate() {
+                assert!(!said[..index].contains(text), "{id} says the same twice: {text}");
             }
+            assert!(!check.example.trim().is_empty(), "{id} has no example");
             assert!(!check.references.is_empty() || check.level == Level::Ours, "{id} names no rule");
-            assert!(!check.places.is_empty() && !check.see.is_empty(), "{id}");
-            assert_eq!(check.history.last().map(|(version, _)| *version), Some(check.version), "{id}");
+            assert!(!check.places.is_empty() && !check.see.is_empty(), "{id} says nowhere to look");
+            let versions: Vec<u32> = check.history.iter().map(|(version, _)| *version).collect();
+            assert_eq!(
+                versions,
+                (1..=check.version).collect::<Vec<_>>(),
+                "{id}: a version without its history"
+            );
+            assert!(check.history.iter().all(|(_, what)| !what.is_empty()), "{id}: a version without a word");
+        }
+    }
+
+    /// What stands for a whole text in one check and is not meant for all is a slip.
+    #[test]
+    fn no_two_checks_say_the_same() {
+        let checks: Vec<&Check> = all().collect();
+        for (index, check) in checks.iter().enumerate() {
+            for other in &checks[..index] {
+                for (one, two) in [
+                    (check.title, other.title),
+                    (check.why, other.why),
+                    (check.sentence, other.sentence),
+                    (check.remedy, other.remedy),
+                    (check.example, other.example),
+                ] {
+                    assert!(one != two, "{} and {} say the same: {one}", check.id, other.id);
+                }
+            }
         }
     }
 
