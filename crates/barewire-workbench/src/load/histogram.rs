@@ -1,4 +1,4 @@
-//! Times -> how many there were of each length, in a table of fixed size, and the percentiles of it.
+//! Times -> their number by length, in a table of fixed size, and percentiles.
 //!
 //! Log-linear: every power of two is cut into 128 equal steps, so a time is kept to within 1/128, whether it is a microsecond
 //! or a minute. The crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a format
@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// How often each length of time was seen.
+/// The number of times of each length, to within 1/128.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -16,19 +16,19 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Steps in a power of two: 2^7.
-const BITS: u32 = 7;
-const STEPS: u64 = 1 << BITS;
+/// The bits that number the steps of a power of two.
+const STEP_BITS: u32 = 7;
+const STEPS: u64 = 1 << STEP_BITS;
 
-/// Steps for all of 64 bits. The first two powers share the steps below 128, which are exact.
-const BUCKETS: usize = ((64 - BITS as usize) + 1) << BITS;
+/// The steps of all 64-bit numbers. The first two powers share the steps below 128, which are exact.
+const BUCKETS: usize = ((64 - STEP_BITS as usize) + 1) << STEP_BITS;
 
 impl Histogram {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    pub fn record(&mut self, time: Duration) {
+    pub(super) fn record(&mut self, time: Duration) {
         // More than 500 years are as good as 500 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
@@ -38,11 +38,12 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
+    /// The number of all times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The time that this share of all, from 0 to 1, did not take longer than. `None` if there were none.
+    /// Returns the time that this share of all, from 0 to 1, did not exceed; `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
@@ -56,30 +57,33 @@ impl Histogram {
             seen >= rank
         });
         let at = at.expect("the counts add up to the count");
-        Some(Duration::from_nanos(last(at).clamp(self.min, self.max)))
+        Some(Duration::from_nanos(largest_in(at).clamp(self.min, self.max)))
     }
 
+    /// The shortest time.
     pub fn min(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.min))
     }
 
+    /// The longest time.
     pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos(self.max))
     }
 
+    /// The mean of all times.
     pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count))?;
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// The counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to the
-    /// last.
+    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to
+    /// the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = Vec::new();
         let mut edges = edges();
         let mut edge = edges.next().unwrap_or(u64::MAX);
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let from = last(at).min(self.max);
+            let from = largest_in(at).min(self.max);
             while edge < from {
                 if !rows.is_empty() {
                     rows.push((Duration::from_nanos(edge), 0));
@@ -96,27 +100,27 @@ impl Histogram {
     }
 }
 
-/// 1, 2, 5, 10, 20, 50 and so on, in nanoseconds.
+/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds.
 fn edges() -> impl Iterator<Item = u64> {
     (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power)))
 }
 
-/// Where a number is counted.
+/// Returns the bucket that a number is counted in.
 fn bucket(nanos: u64) -> usize {
     if nanos < STEPS {
         return usize::try_from(nanos).expect("less than 128");
     }
     let power = nanos.ilog2();
     // The leading bit says which power it is, the next seven which step of it.
-    let step = (nanos >> (power - BITS)) - STEPS;
-    let at = (u64::from(power - BITS + 1) << BITS) + step;
+    let step = (nanos >> (power - STEP_BITS)) - STEPS;
+    let at = (u64::from(power - STEP_BITS + 1) << STEP_BITS) + step;
     usize::try_from(at).expect("no more than there are buckets")
 }
 
-/// The largest number that is counted there.
-fn last(bucket: usize) -> u64 {
+/// Returns the largest number that a bucket counts.
+fn largest_in(bucket: usize) -> u64 {
     let at = bucket as u64;
-    let (power, step) = (at >> BITS, at & (STEPS - 1));
+    let (power, step) = (at >> STEP_BITS, at & (STEPS - 1));
     if power == 0 {
         return step;
     }
@@ -133,9 +137,9 @@ mod tests {
     fn a_number_is_counted_where_it_belongs() {
         for nanos in (0..100_000).chain([u64::MAX, u64::MAX / 2, 1 << 40, (1 << 40) - 1]) {
             let at = bucket(nanos);
-            assert!(nanos <= last(at), "{nanos}");
-            assert!(at == 0 || nanos > last(at - 1), "{nanos}");
-            assert!(last(at) - nanos <= nanos / STEPS, "{nanos} is kept to within 1/128");
+            assert!(nanos <= largest_in(at), "{nanos}");
+            assert!(at == 0 || nanos > largest_in(at - 1), "{nanos}");
+            assert!(largest_in(at) - nanos <= nanos / STEPS, "{nanos} is kept to within 1/128");
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }

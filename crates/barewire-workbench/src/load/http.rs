@@ -1,5 +1,5 @@
-//! Requests -> a server at a URL, and its answers: as many tasks as are in flight over one client, which keeps a connection
-//! for each.
+//! Requests -> a server at a URL, and its answers: a task for each request in flight, over one client, which keeps a connection for
+//! each.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,7 @@ use super::judge::{Judge, UnfitAnswer};
 use super::outstanding::FIRST_ID;
 use super::run::{Run, stop_requested};
 use super::settings::Amount;
-use super::slice::End;
-use super::slice::Slice;
+use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
 use crate::text::shown;
@@ -25,15 +24,15 @@ pub(super) struct Http {
     client: Client,
     method: String,
     params: Option<Box<RawValue>>,
-    /// For params that are other ones each time.
+    /// The template of params that are other ones each time.
     template: Option<Template>,
     next: u64,
-    /// Why the server cannot be reached any more.
-    gone: Option<String>,
+    /// The reason why the server cannot be reached any more.
+    unreachable: Option<String>,
 }
 
-/// A request that is done with.
-struct Done {
+/// A request that has ended.
+struct EndedRequest {
     number: u64,
     due: Instant,
     sent: Instant,
@@ -44,17 +43,17 @@ struct Done {
 impl Http {
     pub(super) fn new(client: Client, method: String, params: Option<Box<RawValue>>) -> Self {
         let template = params.as_deref().map(Template::params).filter(|template| template.tail().is_some());
-        Self { client, method, params, template, next: FIRST_ID, gone: None }
+        Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
-    /// Asks once, and learns what answers look like.
+    /// Sends the first request, and learns from its answer.
     pub(super) async fn first(
         &mut self,
         timeout: Duration,
     ) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
         let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
         let params = self.params.clone();
-        let done = self.ask(Instant::now(), timeout).await;
+        let done = self.next_request(Instant::now(), timeout).await;
         match done.answer {
             Ok(raw) => {
                 let result = result(&raw);
@@ -67,8 +66,12 @@ impl Http {
         }
     }
 
-    /// A request, which is not sent before it is awaited.
-    fn ask(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = Done> + use<> {
+    /// Returns a request that is sent when it is awaited.
+    fn next_request(
+        &mut self,
+        due: Instant,
+        timeout: Duration,
+    ) -> impl Future<Output = EndedRequest> + use<> {
         let number = self.next;
         self.next += 1;
         let params = match &self.template {
@@ -84,7 +87,7 @@ impl Http {
         async move {
             let sent = Instant::now();
             let answer = call.await;
-            Done { number, due, sent, received: Instant::now(), answer }
+            EndedRequest { number, due, sent, received: Instant::now(), answer }
         }
     }
 
@@ -96,12 +99,12 @@ impl Http {
         tally: &mut Tally,
     ) -> End {
         let mut slice = Slice::new(run.settings, amount);
-        let mut open: JoinSet<Done> = JoinSet::new();
+        let mut open: JoinSet<EndedRequest> = JoinSet::new();
         let mut answered = Instant::now();
         let end = loop {
             let now = Instant::now();
             while let Some(due) = slice.next(now, open.len(), tally) {
-                open.spawn(self.ask(due, run.settings.timeout));
+                open.spawn(self.next_request(due, run.settings.timeout));
             }
             let before = open.len();
             if slice.is_over(now, before) {
@@ -112,7 +115,7 @@ impl Http {
                 continue;
             }
             if run.is_stop_requested() {
-                // What is open is not lost: nobody has waited for it.
+                // Open requests are not lost: they had no time to be answered.
                 tally.sent -= before as u64;
                 break End::Stopped;
             }
@@ -132,15 +135,15 @@ impl Http {
                 answered = done.received;
             }
             let sent = done.sent;
-            // If somebody else was answered meanwhile, the server is there and has too much to do.
-            if let Connection::Over(why) = take(done, judge, tally)
+            // If another request was answered meanwhile, the server is there and has too much to do.
+            if let ServerState::Unreachable(why) = count(done, judge, tally)
                 && sent >= answered
             {
                 while let Some(Ok(done)) = open.try_join_next() {
-                    take(done, judge, tally);
+                    count(done, judge, tally);
                 }
                 tally.lost += open.len() as u64;
-                self.gone = Some(why);
+                self.unreachable = Some(why);
                 break End::Broken;
             }
         };
@@ -148,71 +151,73 @@ impl Http {
         end
     }
 
-    /// Says goodbye. Gives the reason why it could not be reached, if that was so.
+    /// Ends the session. Returns the reason why the server could not be reached, if that was so.
     pub(super) async fn finish(self) -> Option<String> {
         self.client.shutdown().await;
-        self.gone
+        self.unreachable
     }
 }
 
-/// Whether anything more can be asked.
-enum Connection {
-    There,
-    /// Nothing, for this reason.
-    Over(String),
+/// The state of the server after a request.
+enum ServerState {
+    Reachable,
+    /// No connection comes about any more, for this reason.
+    Unreachable(String),
 }
 
-/// Counts what came of a request.
-fn take(done: Done, judge: &mut Judge, tally: &mut Tally) -> Connection {
+/// Counts the answer or the failure of a request.
+fn count(done: EndedRequest, judge: &mut Judge, tally: &mut Tally) -> ServerState {
     match done.answer {
         Ok(raw) => match judge.judge(&Ok(result(&raw)), done.number) {
             Ok(()) => tally.good(done.due, done.received),
             Err(wrong) => tally.wrong(wrong, raw.as_str().unwrap_or_default().as_bytes()),
         },
-        Err(error) => match fate(&error) {
-            Fate::Lost => tally.lost += 1,
-            Fate::Over => {
+        Err(error) => match meaning_of(&error) {
+            FailureMeaning::Lost => tally.lost += 1,
+            FailureMeaning::Unreachable => {
                 tally.lost += 1;
-                return Connection::Over(shown(error.to_string().as_bytes(), LONGEST));
+                return ServerState::Unreachable(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
             }
-            Fate::WrongAnswer(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
+            FailureMeaning::WrongAnswer(wrong) => tally.wrong(wrong, error.to_string().as_bytes()),
         },
     }
-    Connection::There
+    ServerState::Reachable
 }
 
-/// What a failure means for a request.
-enum Fate {
-    /// There is no answer to it, and may be one to the next.
+/// The meaning of a failure.
+enum FailureMeaning {
+    /// The request is lost; the next may be answered.
     Lost,
-    /// Nor will there be one to any other.
-    Over,
-    /// That is its answer.
+    /// The request is lost, and so will be all others.
+    Unreachable,
+    /// The failure is a wrong answer.
     WrongAnswer(WrongAnswer),
 }
 
-fn fate(error: &ClientError) -> Fate {
+fn meaning_of(error: &ClientError) -> FailureMeaning {
     match error {
-        ClientError::TimedOut { .. } => Fate::Lost,
-        ClientError::Closed(_) => Fate::Over,
-        ClientError::Refused { .. } => Fate::WrongAnswer(WrongAnswer::Error),
+        ClientError::TimedOut { .. } => FailureMeaning::Lost,
+        ClientError::Closed(_) => FailureMeaning::Unreachable,
+        ClientError::Refused { .. } => FailureMeaning::WrongAnswer(WrongAnswer::Error),
         ClientError::Http { failure, .. } => match failure {
             // Servers close connections between requests, and one that is on its way then is lost; that is not the end. Where no
             // connection comes about any more there is nobody.
-            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => Fate::Over,
+            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => {
+                FailureMeaning::Unreachable
+            }
             HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. })
-            | HttpFailure::NotAnswered { .. } => Fate::Lost,
-            _ => Fate::WrongAnswer(WrongAnswer::Http),
+            | HttpFailure::NotAnswered { .. } => FailureMeaning::Lost,
+            _ => FailureMeaning::WrongAnswer(WrongAnswer::Http),
         },
-        _ => Fate::WrongAnswer(WrongAnswer::NotAMessage),
+        _ => FailureMeaning::WrongAnswer(WrongAnswer::NotAMessage),
     }
 }
 
-/// What the client has scanned as JSON already.
+/// Returns the result, which the client has scanned as JSON already.
 fn result(raw: &Raw) -> Json<'_> {
     let text = raw.as_str().unwrap_or("null");
     Json::parse(text.as_bytes()).expect("a result is JSON")
 }
 
-/// As much of a reason as fits two lines.
-const LONGEST: usize = 160;
+/// The number of characters of a reason: as many as fit two lines.
+const MAX_REASON_LENGTH: usize = 160;

@@ -1,7 +1,7 @@
-//! A process whose pipes are lent to a client for the handshake and taken back for the load.
+//! A process whose pipes a client borrows for the handshake and gives back for the load.
 //!
-//! The client finds out which revision the server speaks, and knows what to say when there is none. After that its
-//! engine, which keeps the state of each call, would cost more than many a server.
+//! The client finds out which revision the server speaks, and explains it when there is none. For the load its engine, which
+//! keeps the state of each call, would cost more than many a server.
 
 use std::io;
 use std::pin::Pin;
@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What was lent, and can be taken back.
-pub struct Loan(Shared);
+/// The right to take the pipes back.
+pub(super) struct Loan(Shared);
 
 /// The stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
@@ -21,24 +21,25 @@ type Shared = Arc<Mutex<Pipes>>;
 
 /// The pipes of a process.
 #[derive(Default)]
-pub struct Pipes {
-    pub reader: Option<ProcessReader>,
-    pub writer: Option<ProcessWriter>,
-    pub ending: Option<ExitFuture>,
-    /// So many lines were written: the ids of the requests among them are not larger.
-    pub lines: u64,
-    /// The last that was read ended in the middle of a line.
-    pub in_a_line: bool,
+pub(super) struct Pipes {
+    pub(super) reader: Option<ProcessReader>,
+    pub(super) writer: Option<ProcessWriter>,
+    pub(super) ending: Option<ExitFuture>,
+    /// The number of lines that the client wrote: the ids of its requests are not larger.
+    pub(super) lines_written: u64,
+    /// Whether the client stopped reading in the middle of a line.
+    pub(super) is_mid_line: bool,
 }
 
-/// What the client has of it. A half that it drops is closed, unless it was taken back.
-pub struct Lent(Shared);
+/// The pipes as a transport of the client. A half that the client drops is closed, unless it was taken back.
+pub(super) struct BorrowedProcess(Shared);
 
-pub struct ReaderHalf(Shared);
+pub(super) struct ReaderHalf(Shared);
 
-pub struct WriterHalf(Shared);
+pub(super) struct WriterHalf(Shared);
 
-pub fn lend(process: Process) -> (Loan, Lent) {
+/// Lends the pipes of a process.
+pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
     let pipes = Pipes {
         reader: Some(parts.reader),
@@ -47,17 +48,17 @@ pub fn lend(process: Process) -> (Loan, Lent) {
         ..Pipes::default()
     };
     let shared = Arc::new(Mutex::new(pipes));
-    (Loan(Arc::clone(&shared)), Lent(shared))
+    (Loan(Arc::clone(&shared)), BorrowedProcess(shared))
 }
 
 impl Loan {
-    /// Takes all of it. The client sees the end of the stream.
-    pub fn take(self) -> Pipes {
+    /// Takes the pipes back. The client sees the end of the stream.
+    pub(super) fn take(self) -> Pipes {
         std::mem::take(&mut *lock(&self.0))
     }
 }
 
-impl Transport for Lent {
+impl Transport for BorrowedProcess {
     type Reader = ReaderHalf;
     type Writer = WriterHalf;
 
@@ -83,7 +84,7 @@ impl AsyncRead for ReaderHalf {
         let before = buf.filled().len();
         let read = Pin::new(reader).poll_read(cx, buf);
         if let Some(last) = buf.filled()[before..].last() {
-            pipes.in_a_line = *last != b'\n';
+            pipes.is_mid_line = *last != b'\n';
         }
         read
     }
@@ -97,7 +98,7 @@ impl AsyncWrite for WriterHalf {
         };
         let wrote = Pin::new(writer).poll_write(cx, buf);
         if let Poll::Ready(Ok(count)) = wrote {
-            pipes.lines += memchr::memchr_iter(b'\n', &buf[..count]).count() as u64;
+            pipes.lines_written += memchr::memchr_iter(b'\n', &buf[..count]).count() as u64;
         }
         wrote
     }

@@ -99,8 +99,8 @@ impl MeasuredServer {
     ) -> Result<Self, ConnectFailure> {
         let process = child.spawn().map_err(ConnectFailure::Spawn)?;
         let pid = process.pid();
-        let (loan, lent) = lend(process);
-        let client = client.over(lent).await.map_err(ConnectFailure::Client)?;
+        let (loan, borrowed) = lend(process);
+        let client = client.over(borrowed).await.map_err(ConnectFailure::Client)?;
         let request = request(target, &client, source).await?;
         let (revision, implementation) = (client.revision(), client.server_info().implementation);
         let pipes = loan.take();
@@ -248,7 +248,7 @@ impl MeasuredServer {
     /// Ends the counting. If the load was not stopped, answers that come late or twice have some time to come.
     pub(super) async fn end(&mut self, is_stopped: bool) {
         if let (Connection::Stdio { stdio, .. }, false) = (&mut self.connection, is_stopped) {
-            stdio.linger(&mut self.judge, &mut self.tally).await;
+            stdio.wait_for_stray_answers(&mut self.judge, &mut self.tally).await;
         }
         let at_end = self.pid.and_then(usage);
         self.usage = self.usage_at_start.zip(at_end).map(|(at_start, at_end)| {

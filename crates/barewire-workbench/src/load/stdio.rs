@@ -1,5 +1,5 @@
-//! Requests -> the stdin of a process, and its stdout -> answers: whole batches of frames, on one thread, with nothing kept of a
-//! request but its id and its times.
+//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read in whole batches, on one thread, and only
+//! the id and the times of a request are kept.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,11 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::judge::Judge;
 use super::lend::{Pipes, ProcessWriter};
-use super::outstanding::{Asked, Outstanding, Settled};
+use super::outstanding::{AnswerStatus, OutstandingRequests, SentRequest};
 use super::run::{Run, stop_requested};
 use super::settings::Amount;
-use super::slice::End;
-use super::slice::Slice;
+use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
 
@@ -29,26 +28,27 @@ pub(super) struct Stdio {
     writer: Option<ProcessWriter>,
     ending: Option<ExitFuture>,
     codec: Lines,
-    out: Output,
+    out: WriteBuffer,
     chunk: Vec<u8>,
-    outstanding: Outstanding,
-    /// Ids up to this were used for the handshake; an answer to one of them may still come.
-    handshake: u64,
-    /// The rest of a line that the handshake has seen the beginning of.
-    in_a_line: bool,
+    outstanding: OutstandingRequests,
+    /// The largest id of the handshake: an answer to one of its requests may still come.
+    last_handshake_id: u64,
+    /// Whether the next bytes are the rest of a line that the handshake has read the beginning of.
+    is_mid_line: bool,
 }
 
-/// What is to be written.
-struct Output {
+/// The bytes to write to the process.
+struct WriteBuffer {
     bytes: Vec<u8>,
-    /// So many of them are written.
+    /// The number of bytes at the beginning that are written already.
     written: usize,
 }
 
-/// What a turn has brought.
-enum Moved {
+/// The result of a wait for the pipes.
+enum Transfer {
+    /// This number of bytes was read.
     Read(usize),
-    /// All that was to be written is.
+    /// There is room for more requests.
     Wrote,
 }
 
@@ -59,23 +59,23 @@ impl Stdio {
             writer: pipes.writer,
             ending: pipes.ending,
             codec: Lines::default(),
-            out: Output { bytes: Vec::new(), written: 0 },
-            chunk: vec![0; CHUNK],
-            outstanding: Outstanding::new(),
-            handshake: pipes.lines,
-            in_a_line: pipes.in_a_line,
+            out: WriteBuffer { bytes: Vec::new(), written: 0 },
+            chunk: vec![0; PIPE_SIZE],
+            outstanding: OutstandingRequests::new(),
+            last_handshake_id: pipes.lines_written,
+            is_mid_line: pipes.is_mid_line,
         })
     }
 
-    /// Asks once. Gives the number of the request, and the answer as it came.
+    /// Sends the first request. Returns its number and the frame of its answer.
     pub(super) async fn first(&mut self, template: &Template) -> io::Result<(u64, Vec<u8>)> {
         let now = Instant::now();
-        let number = self.outstanding.ask(Asked { due: now, sent: now });
+        let number = self.outstanding.add(SentRequest { due: now, sent: now });
         template.append(number, &mut self.out.bytes);
         loop {
-            let Moved::Read(count) = self.moved(false).await? else { continue };
-            let Self { codec, chunk, in_a_line, out, outstanding, .. } = self;
-            let mut input = behind(in_a_line, &chunk[..count]);
+            let Transfer::Read(count) = self.transfer(false).await? else { continue };
+            let Self { codec, chunk, is_mid_line, out, outstanding, .. } = self;
+            let mut input = skip_partial_line(is_mid_line, &chunk[..count]);
             while let Some(frame) = codec.next_frame(&mut input) {
                 let Ok(frame) = frame else { continue };
                 match parse(frame.bytes, DEFAULT_DEPTH) {
@@ -85,14 +85,14 @@ impl Stdio {
                         outstanding.answer(number);
                         return Ok((number, frame.bytes.to_vec()));
                     }
-                    Parsed::Message(Message::Request(request)) => out.refuse(&request),
+                    Parsed::Message(Message::Request(request)) => out.reply_to(&request),
                     _ => {}
                 }
             }
         }
     }
 
-    /// Asks as `run` wants it until `amount` is enough, and waits for what is still open then.
+    /// Sends requests until `amount` is enough, and then waits for those that are open.
     pub(super) async fn slice(
         &mut self,
         run: &mut Run<'_>,
@@ -106,9 +106,9 @@ impl Stdio {
             let now = Instant::now();
             let mut wants_more = false;
             while let Some(due) = slice.next(now, self.outstanding.len(), tally) {
-                let number = self.outstanding.ask(Asked { due, sent: now });
+                let number = self.outstanding.add(SentRequest { due, sent: now });
                 template.append(number, &mut self.out.bytes);
-                if self.out.waiting() >= CHUNK {
+                if self.out.waiting() >= PIPE_SIZE {
                     wants_more = true;
                     break;
                 }
@@ -124,29 +124,29 @@ impl Stdio {
                 continue;
             }
             if run.is_stop_requested() {
-                // What is open is not lost: nobody has waited for it.
-                tally.sent -= self.outstanding.give_up();
+                // Open requests are not lost: they had no time to be answered.
+                tally.sent -= self.outstanding.expire_all();
                 break End::Stopped;
             }
-            let moved = tokio::select! {
+            let transfer = tokio::select! {
                 biased;
-                moved = self.moved(wants_more) => moved,
+                transfer = self.transfer(wants_more) => transfer,
                 slept = run.timer.wait_until(slice.wake()) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },
                 () = stop_requested(&mut run.stop) => continue,
             };
-            match moved {
-                Ok(Moved::Wrote) => {}
-                Ok(Moved::Read(count)) => {
+            match transfer {
+                Ok(Transfer::Wrote) => {}
+                Ok(Transfer::Read(count)) => {
                     let received = Instant::now();
-                    self.take(count, received, judge, tally);
+                    self.handle_frames(count, received, judge, tally);
                     slice.received(received);
                     slice.settled(received, open, self.outstanding.len());
                 }
                 Err(_) => {
-                    tally.lost += self.outstanding.give_up();
+                    tally.lost += self.outstanding.expire_all();
                     break End::Broken;
                 }
             }
@@ -155,36 +155,37 @@ impl Stdio {
         end
     }
 
-    /// Takes what comes after the last answer: second ones, and such as nobody waits for.
-    pub(super) async fn linger(&mut self, judge: &mut Judge, tally: &mut Tally) {
-        let until = tokio::time::Instant::now() + LINGER;
-        while let Ok(Ok(Moved::Read(count))) = tokio::time::timeout_at(until, self.moved(false)).await {
-            self.take(count, Instant::now(), judge, tally);
+    /// Counts the answers that come after the last one that was waited for: second ones, late ones, and others.
+    pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut Judge, tally: &mut Tally) {
+        let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
+        while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
+            self.handle_frames(count, Instant::now(), judge, tally);
         }
     }
 
-    /// Takes the frames in what was read.
-    fn take(&mut self, count: usize, received: Instant, judge: &mut Judge, tally: &mut Tally) {
-        let Self { codec, chunk, in_a_line, out, outstanding, handshake, .. } = self;
-        let mut input = behind(in_a_line, &chunk[..count]);
-        let mut taking = Taking { out, outstanding, judge, tally, handshake: *handshake, received };
+    /// Handles the frames in the bytes that were read.
+    fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut Judge, tally: &mut Tally) {
+        let Self { codec, chunk, is_mid_line, out, outstanding, last_handshake_id, .. } = self;
+        let mut input = skip_partial_line(is_mid_line, &chunk[..count]);
+        let mut handler =
+            FrameHandler { out, outstanding, judge, tally, last_handshake_id: *last_handshake_id, received };
         while let Some(frame) = codec.next_frame(&mut input) {
             match frame {
-                Ok(frame) => taking.frame(frame.bytes),
-                Err(error) => taking.tally.wrong(WrongAnswer::NotAMessage, error.to_string().as_bytes()),
+                Ok(frame) => handler.frame(frame.bytes),
+                Err(error) => handler.tally.wrong(WrongAnswer::NotAMessage, error.to_string().as_bytes()),
             }
         }
     }
 
-    /// Closes its stdin and waits until it has ended.
+    /// Closes the stdin of the process and waits until it has ended.
     pub(super) async fn finish(mut self) -> Option<Exit> {
         self.writer = None;
         let ending = self.ending.take()?;
         ending.await
     }
 
-    /// Writes what there is to write and reads what there is to read. `wants_more` says that there would be more to write.
-    async fn moved(&mut self, wants_more: bool) -> io::Result<Moved> {
+    /// Writes and reads as much as the pipes take and have. With `wants_more` it returns as soon as there is room for more requests.
+    async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {
             let Some(writer) = writer else { return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) };
@@ -200,9 +201,9 @@ impl Stdio {
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
                     Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
                 }
-                Poll::Ready(Ok(())) => Poll::Ready(Ok(Moved::Read(buffer.filled().len()))),
+                Poll::Ready(Ok(())) => Poll::Ready(Ok(Transfer::Read(buffer.filled().len()))),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending if wants_more && out.waiting() < CHUNK => Poll::Ready(Ok(Moved::Wrote)),
+                Poll::Pending if wants_more && out.waiting() < PIPE_SIZE => Poll::Ready(Ok(Transfer::Wrote)),
                 Poll::Pending => Poll::Pending,
             }
         })
@@ -210,17 +211,17 @@ impl Stdio {
     }
 }
 
-/// All that an answer changes.
-struct Taking<'a> {
-    out: &'a mut Output,
-    outstanding: &'a mut Outstanding,
+/// The state that a frame of the server changes.
+struct FrameHandler<'a> {
+    out: &'a mut WriteBuffer,
+    outstanding: &'a mut OutstandingRequests,
     judge: &'a mut Judge,
     tally: &'a mut Tally,
-    handshake: u64,
+    last_handshake_id: u64,
     received: Instant,
 }
 
-impl Taking<'_> {
+impl FrameHandler<'_> {
     fn frame(&mut self, frame: &[u8]) {
         match parse(frame, DEFAULT_DEPTH) {
             Parsed::Message(message) => self.message(message, frame),
@@ -246,7 +247,7 @@ impl Taking<'_> {
     fn message(&mut self, message: Message<'_>, frame: &[u8]) {
         let Response { id, outcome } = match message {
             Message::Response(response) => response,
-            Message::Request(request) => return self.out.refuse(&request),
+            Message::Request(request) => return self.out.reply_to(&request),
             Message::Notification(_) => return,
             Message::OrphanError(_) => return self.tally.wrong(WrongAnswer::UnknownId, frame),
         };
@@ -254,23 +255,23 @@ impl Taking<'_> {
             return self.tally.wrong(WrongAnswer::UnknownId, frame);
         };
         match self.outstanding.answer(number) {
-            Settled::First(asked) => match self.judge.judge(&outcome, number) {
-                // We ask under plain digits.
+            AnswerStatus::First(asked) => match self.judge.judge(&outcome, number) {
+                // Ids are sent as plain digits.
                 Ok(()) if !id.as_str().bytes().all(|byte| byte.is_ascii_digit()) => {
                     self.tally.wrong(WrongAnswer::IdSpelling, frame);
                 }
                 Ok(()) => self.tally.good(asked.due, self.received),
                 Err(wrong) => self.tally.wrong(wrong, frame),
             },
-            Settled::Again => self.tally.duplicated += 1,
-            Settled::Late => self.tally.late += 1,
-            Settled::Nobody if number <= self.handshake => {}
-            Settled::Nobody => self.tally.wrong(WrongAnswer::UnknownId, frame),
+            AnswerStatus::Duplicate => self.tally.duplicated += 1,
+            AnswerStatus::Late => self.tally.late += 1,
+            AnswerStatus::Unknown if number <= self.last_handshake_id => {}
+            AnswerStatus::Unknown => self.tally.wrong(WrongAnswer::UnknownId, frame),
         }
     }
 }
 
-impl Output {
+impl WriteBuffer {
     fn rest(&self) -> Option<&[u8]> {
         self.bytes.get(self.written..).filter(|rest| !rest.is_empty())
     }
@@ -284,16 +285,16 @@ impl Output {
         if self.written == self.bytes.len() {
             self.bytes.clear();
             self.written = 0;
-        } else if self.written > 16 * CHUNK {
+        } else if self.written > 16 * PIPE_SIZE {
             self.bytes.drain(..self.written);
             self.written = 0;
         }
     }
 
-    /// Answers a request of the server's: pings as MCP has it, everything else with no, which it was told beforehand by
-    /// a client without capabilities. One who asks and does not read the answers gets no more of them.
-    fn refuse(&mut self, request: &Request<'_>) {
-        if self.waiting() > MOST_REFUSALS {
+    /// Answers a request of the server: a ping with a result, all others with an error, because the client has declared no
+    /// capabilities. A server that does not read these answers gets no more of them.
+    fn reply_to(&mut self, request: &Request<'_>) {
+        if self.waiting() > MAX_UNREAD_REPLIES {
             return;
         }
         if request.method == "ping" {
@@ -306,25 +307,25 @@ impl Output {
     }
 }
 
-/// What follows the line that the handshake has seen the beginning of.
-fn behind<'a>(in_a_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
-    if !*in_a_line {
+/// Returns the bytes after the line that the handshake has read the beginning of.
+fn skip_partial_line<'a>(is_mid_line: &mut bool, bytes: &'a [u8]) -> &'a [u8] {
+    if !*is_mid_line {
         return bytes;
     }
     match memchr::memchr(b'\n', bytes) {
         Some(at) => {
-            *in_a_line = false;
+            *is_mid_line = false;
             &bytes[at + 1..]
         }
         None => &[],
     }
 }
 
-/// As much as a pipe holds: read at once, and no more than this is made before it is written.
-const CHUNK: usize = 64 * 1024;
+/// The size of a pipe: the most that is read at once, and that is made before it is written.
+const PIPE_SIZE: usize = 64 * 1024;
 
-/// Longer than a server takes between two lines of one answer.
-const LINGER: Duration = Duration::from_millis(50);
+/// The wait for answers after the last one: longer than a server takes between two lines.
+const STRAY_ANSWER_WAIT: Duration = Duration::from_millis(50);
 
-/// More than this of our own answers does not wait.
-const MOST_REFUSALS: usize = 1024 * 1024;
+/// The number of bytes that may wait to be written for the server's requests to be answered.
+const MAX_UNREAD_REPLIES: usize = 1024 * 1024;
