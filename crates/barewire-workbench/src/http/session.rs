@@ -140,6 +140,11 @@ impl SessionClient {
         self.open.contains_key(&number)
     }
 
+    /// Whether events of any exchange are still wanted.
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Closes the connection of an exchange, and drops what else comes in it. To be called at its end as well.
     pub fn close(&mut self, number: u64) {
         if let Some(exchange) = self.open.remove(&number) {

@@ -1,15 +1,15 @@
 //! A server at a URL -> findings: what is asked over pipes is asked here too, and then what only HTTP has.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 
 use super::lab::Target;
 use super::probes::{self, Ground};
-use super::web::Site;
 use super::{About, Live, Terms, course, eras, finish, rough};
 use crate::check::catalogue::{Place, all};
 use crate::check::ledger::{Reason, Skip};
+use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
 /// Where it is, and what may be sent there.
@@ -27,8 +27,8 @@ pub(super) async fn check(at: At<'_>, terms: Terms) -> Result<Live, Error> {
         error => Error::new(format!("cannot check anything: {error}")),
     })?;
     let is_loopback = is_loopback(&dial.host());
-    let site = Rc::new(Site::new(dial, at.headers));
-    let mut lab = terms.lab(Target::Url { site: Rc::clone(&site), hostile: at.hostile })?;
+    let site = Arc::new(HttpTarget::new(dial, at.headers, "barewire-check"));
+    let mut lab = terms.lab(Target::Url { site: Arc::clone(&site), hostile: at.hostile })?;
     let mut about = About::default();
     let found = eras::find(&mut lab, &mut about).await?;
     let main = course(&mut lab, found, &mut about).await?;
@@ -43,13 +43,13 @@ pub(super) async fn check(at: At<'_>, terms: Terms) -> Result<Live, Error> {
         None => {}
     }
     let ground = Ground {
-        site: Rc::clone(&site),
+        site: Arc::clone(&site),
         legacy: about.legacy.iter().copied().max(),
         is_modern: about.modern,
         is_loopback,
     };
     probes::run(&mut lab, &ground).await?;
-    about.processes = u32::try_from(site.count()).unwrap_or(u32::MAX);
+    about.processes = u32::try_from(site.exchanges()).unwrap_or(u32::MAX);
     finish(lab, about, main, Place::Http)
 }
 

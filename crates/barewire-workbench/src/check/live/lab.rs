@@ -1,7 +1,7 @@
 //! What is checked, how, and with which permissions: starts processes, and judges answers.
 
 use std::ffi::OsString;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use barewire::Server;
@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::talk::{Ended, Talk};
 use super::tape::Shared;
-use super::web::{Site, Web};
+use super::web::RecordingClient;
 use crate::check::OnProgress;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::STAYS_ALIVE;
 use crate::check::finding::{Finding, Party, Spot};
 use crate::check::ledger::{Reason, Skip};
+use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
 /// All that the probes share.
@@ -51,7 +52,7 @@ pub(super) enum Target {
         argv: Vec<OsString>,
     },
     Url {
-        site: Rc<Site>,
+        site: Arc<HttpTarget>,
         /// What no well-behaved client sends may be sent as well.
         hostile: bool,
     },
@@ -80,7 +81,7 @@ impl Lab {
             Target::Server(server) => Ok(Talk::over_memory(server, channel, tape, patience, until)),
             Target::Program { child, argv } => Talk::start(child, argv, channel, tape, patience, until),
             Target::Url { site, .. } => {
-                let web = Web::new(Rc::clone(site), tape.clone());
+                let web = RecordingClient::new(Arc::clone(site), tape.clone());
                 Ok(Talk::over_http(web, channel, tape, patience, until))
             }
         };

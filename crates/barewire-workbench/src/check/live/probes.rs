@@ -1,6 +1,6 @@
 //! What only HTTP has -> findings: who may ask, in which words, in which session; each with a request that is ordinary but for one thing.
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use barewire_proto::mcp::{Era, Revision};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::lab::{Lab, time_is_up};
 use super::talk::modern_meta;
-use super::web::{HttpRequest, Reply, Site, Web};
+use super::web::{HttpRequest, RecordingClient, Reply};
 use crate::check::catalogue::Check;
 use crate::check::catalogue::http::{
     HTTP_HEADER_MIRRORING, HTTP_HOST, HTTP_ORIGIN, HTTP_PROTOCOL_VERSION, HTTP_REQUEST_TYPE, HTTP_SESSION,
@@ -16,11 +16,12 @@ use crate::check::catalogue::http::{
 };
 use crate::check::finding::{Finding, Party};
 use crate::check::ledger::{Reason, Skip};
+use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
 
 /// What is known of the server by now.
 pub(super) struct Ground {
-    pub(super) site: Rc<Site>,
+    pub(super) site: Arc<HttpTarget>,
     /// The latest revision with a handshake that it speaks.
     pub(super) legacy: Option<Revision>,
     pub(super) is_modern: bool,
@@ -38,8 +39,12 @@ pub(super) async fn run(lab: &mut Lab, ground: &Ground) -> Result<(), Error> {
         return Ok(());
     }
     for era in &eras {
-        let mut probe =
-            Probe { lab, ground, web: Web::new(Rc::clone(&ground.site), lab.tape.clone()), last: 0 };
+        let mut probe = Probe {
+            lab,
+            ground,
+            web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()),
+            last: 0,
+        };
         probe.origin(*era).await;
         probe.host(*era).await;
         probe.content_type(*era).await;
@@ -53,8 +58,12 @@ pub(super) async fn run(lab: &mut Lab, ground: &Ground) -> Result<(), Error> {
         );
     }
     if ground.is_modern {
-        let mut probe =
-            Probe { lab, ground, web: Web::new(Rc::clone(&ground.site), lab.tape.clone()), last: 0 };
+        let mut probe = Probe {
+            lab,
+            ground,
+            web: RecordingClient::new(Arc::clone(&ground.site), lab.tape.clone()),
+            last: 0,
+        };
         probe.mirroring().await;
         if ground.legacy.is_none() {
             probe.get().await;
@@ -69,7 +78,7 @@ pub(super) async fn run(lab: &mut Lab, ground: &Ground) -> Result<(), Error> {
 struct Probe<'a> {
     lab: &'a Lab,
     ground: &'a Ground,
-    web: Web,
+    web: RecordingClient,
     last: u64,
 }
 
@@ -99,7 +108,7 @@ impl Probe<'_> {
         self.last += 1;
         let message = json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params});
         let revision = self.ground.legacy.unwrap_or(Revision::LATEST_LEGACY);
-        self.web.request(message.to_string().as_bytes(), era, revision)
+        self.web.client.request(message.to_string().as_bytes(), era, revision)
     }
 
     /// Sends it, and ends the session if one came of it.
@@ -107,7 +116,7 @@ impl Probe<'_> {
         let deadline = (Instant::now() + self.lab.patience).min(self.lab.until);
         let reply = self.web.ask(request, deadline).await;
         if let Some(session) = reply.header("mcp-session-id").filter(|_| reply.is_ok()) {
-            self.web.session = Some(session.to_owned());
+            self.web.client.session = Some(session.to_owned());
             self.web.end(deadline, self.ground.legacy).await;
         }
         reply
@@ -253,12 +262,12 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Error> {
         }
         return Ok(());
     };
-    let id = first.web().and_then(|web| web.session.clone());
-    let other = second.web().and_then(|web| web.session.clone());
+    let id = first.web().and_then(|web| web.client.session.clone());
+    let other = second.web().and_then(|web| web.client.session.clone());
     let deadline = || (Instant::now() + lab.patience).min(lab.until);
-    let ping = |web: &Web, number: u64| {
+    let ping = |web: &RecordingClient, number: u64| {
         let message = json!({"jsonrpc": "2.0", "id": number, "method": "ping"});
-        web.request(message.to_string().as_bytes(), Era::Legacy, revision)
+        web.client.request(message.to_string().as_bytes(), Era::Legacy, revision)
     };
     let Some(web) = first.web() else { return Ok(()) };
     if revision >= Revision::V2025_06_18 {
@@ -308,7 +317,7 @@ async fn session(lab: &mut Lab, revision: Revision) -> Result<(), Error> {
                         format!("a session that was ended: 404 is expected, and {} comes", reply.told());
                     fail(lab, &HTTP_SESSION, &reply, detail);
                 }
-                web.session = None;
+                web.client.session = None;
             }
             if id == other {
                 let detail = "two handshakes are given the same session".to_owned();

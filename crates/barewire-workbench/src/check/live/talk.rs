@@ -23,7 +23,7 @@ use tokio::time::timeout_at;
 use super::answer::{Answer, Failed, answer, is_answer};
 use super::group;
 use super::tape::{Line, Shared};
-use super::web::Web;
+use super::web::RecordingClient;
 use crate::check::finding::Spot;
 
 pub(super) use end::{Ended, Exited};
@@ -66,7 +66,7 @@ pub(super) struct Heard {
 /// What it goes over.
 enum Link {
     Pipe(Pipe),
-    Web(Box<Web>),
+    Http(Box<RecordingClient>),
 }
 
 /// The pipes of a process.
@@ -165,13 +165,13 @@ impl Talk {
 
     /// A conversation with a server at a URL.
     pub(super) fn over_http(
-        web: Web,
+        web: RecordingClient,
         channel: Channel,
         tape: Shared,
         patience: Duration,
         until: Instant,
     ) -> Self {
-        Self::with(Link::Web(Box::new(web)), channel, tape, patience, until)
+        Self::with(Link::Http(Box::new(web)), channel, tape, patience, until)
     }
 
     fn with(link: Link, channel: Channel, tape: Shared, patience: Duration, until: Instant) -> Self {
@@ -195,9 +195,9 @@ impl Talk {
     }
 
     /// What is below it, if that is HTTP.
-    pub(super) fn web(&mut self) -> Option<&mut Web> {
+    pub(super) fn web(&mut self) -> Option<&mut RecordingClient> {
         match &mut self.link {
-            Link::Web(web) => Some(web),
+            Link::Http(web) => Some(web),
             Link::Pipe(_) => None,
         }
     }
@@ -206,7 +206,7 @@ impl Talk {
     pub(super) async fn send(&mut self, bytes: &[u8]) {
         let deadline = self.deadline(self.patience);
         let (era, revision) = (self.era, self.revision);
-        if let Link::Web(web) = &mut self.link {
+        if let Link::Http(web) = &mut self.link {
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 web.post(line, era, revision);
             }
@@ -240,7 +240,7 @@ impl Talk {
     fn pipe(&mut self) -> Option<&mut Pipe> {
         match &mut self.link {
             Link::Pipe(pipe) => Some(pipe),
-            Link::Web(_) => None,
+            Link::Http(_) => None,
         }
     }
 
@@ -291,7 +291,7 @@ impl Talk {
     /// Completes the handshake.
     pub(super) async fn initialized(&mut self) {
         self.notify("notifications/initialized", json!({})).await;
-        if matches!(self.link, Link::Web(_)) {
+        if matches!(self.link, Link::Http(_)) {
             // Exchanges go on beside each other, and what is asked next could be there first.
             self.settle(self.patience).await;
         }
@@ -316,7 +316,7 @@ impl Talk {
     pub(super) fn claim(&mut self, id: &str) {
         match &mut self.link {
             Link::Pipe(_) => self.tape.claim(self.channel.as_str(), id),
-            Link::Web(web) => web.claim(id),
+            Link::Http(web) => web.claim(id),
         }
     }
 
@@ -330,7 +330,7 @@ impl Talk {
         let deadline = self.deadline(patience);
         loop {
             let Some(line) = self.next_for(Some(id), deadline).await else {
-                if let Link::Web(web) = &mut self.link
+                if let Link::Http(web) = &mut self.link
                     && let Some(refusal) = web.refusal(id)
                 {
                     web.claim(id);
@@ -370,8 +370,8 @@ impl Talk {
                     let read = timeout_at(deadline.into(), pipe.reader.read(&mut chunk)).await.ok()?;
                     self.take(read, &chunk);
                 }
-                Link::Web(web) if !web.is_waiting(id) => return None,
-                Link::Web(web) => {
+                Link::Http(web) if !web.is_waiting(id) => return None,
+                Link::Http(web) => {
                     let lines = timeout_at(deadline.into(), web.next()).await.ok()?;
                     self.came.extend(lines);
                 }
@@ -448,7 +448,7 @@ impl Talk {
             Link::Pipe(Pipe { server: Process::Task(task), .. }) => {
                 task.0.is_finished().then_some(Exited::Code(0))
             }
-            Link::Web(_) => None,
+            Link::Http(_) => None,
         }
     }
 

@@ -1,74 +1,41 @@
-//! Requests over HTTP, as a client writes them or with something changed -> exchanges, each on a channel of its own, and what comes in
-//! them.
-//!
-//! The bytes go and come in tasks; everything that is known of them is kept here, so that it is recorded in the order in which it came.
+//! Requests over HTTP, as a client writes them or with something changed -> exchanges, each recorded on a channel of its own, and their
+//! replies.
 
-use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use barewire::client::http::Dialer;
 use barewire_proto::mcp::{Era, Revision};
 use barewire_proto::transcript::{Channel, Closed, Framing, Note, Stream, UnreadReason, Word};
 use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::AbortHandle;
 use tokio::time::timeout_at;
 
 use super::answer::Refusal;
 use super::tape::{Line, Shared};
 use crate::check::finding::Spot;
-use crate::http::{ExchangeEvent, ToolHeaders, exchange};
+use crate::http::ExchangeEvent;
+use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, headers};
 
 pub(super) use crate::http::HttpRequest;
 
-/// A server at a URL, for all conversations with it.
-pub(super) struct Site {
-    pub(super) dial: Dialer,
-    /// What the user wants to be sent along. It may be secret.
-    pub(super) headers: Vec<(String, String)>,
-    /// Exchanges so far.
-    last: Cell<u64>,
-}
-
-impl Site {
-    pub(super) fn new(dial: Dialer, headers: Vec<(String, String)>) -> Self {
-        Self { dial, headers, last: Cell::new(0) }
-    }
-
-    /// How many exchanges there were.
-    pub(super) fn count(&self) -> u64 {
-        self.last.get()
-    }
-}
-
-/// One client of a site, and its session.
-pub(super) struct Web {
-    site: Rc<Site>,
+/// One client of a server at a URL, whose exchanges are recorded.
+pub(super) struct RecordingClient {
+    target: Arc<HttpTarget>,
+    pub(super) client: SessionClient,
     tape: Shared,
-    sender: UnboundedSender<(u64, ExchangeEvent)>,
-    receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
+    /// All exchanges, also those that are over.
     exchanges: HashMap<u64, Exchange>,
     /// The exchange of each request, by the text of its id.
-    asked: HashMap<String, u64>,
-    /// Requests whose silence is told by somebody else, and that may not be sent yet.
+    requests: HashMap<String, u64>,
+    /// Requests whose missing answer the caller reports. Some of them are not sent yet.
     claimed: HashSet<String>,
-    /// The session that the server gave.
-    pub(super) session: Option<String>,
-    /// What tools want to have repeated in headers.
-    tools: ToolHeaders,
 }
 
 /// A request and its response, as far as it has come.
 struct Exchange {
     channel: Channel,
-    task: AbortHandle,
-    is_initialize: bool,
-    /// It is a stream that nobody may ever write to.
     is_get: bool,
-    is_done: bool,
-    /// The bytes of a body that is encoded: nobody sees what is in it, nor the secrets in it.
+    /// The bytes of a body that is encoded: neither its messages nor the secrets in it can be seen.
     unread: Option<u64>,
     reply: Reply,
 }
@@ -120,64 +87,43 @@ impl Reply {
     }
 }
 
-impl Web {
-    pub(super) fn new(site: Rc<Site>, tape: Shared) -> Self {
-        let (sender, receiver) = unbounded_channel();
-        Self {
-            site,
-            tape,
-            sender,
-            receiver,
-            exchanges: HashMap::new(),
-            asked: HashMap::new(),
-            claimed: HashSet::new(),
-            session: None,
-            tools: ToolHeaders::default(),
-        }
+impl RecordingClient {
+    pub(super) fn new(target: Arc<HttpTarget>, tape: Shared) -> Self {
+        let client = SessionClient::new(Arc::clone(&target));
+        let (exchanges, requests, claimed) = (HashMap::new(), HashMap::new(), HashSet::new());
+        Self { target, client, tape, exchanges, requests, claimed }
     }
 
     /// Sends a message as a client of this era does.
     pub(super) fn post(&mut self, body: &[u8], era: Era, revision: Revision) {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         if era == Era::Modern && message["method"] == "notifications/cancelled" {
+            // In the modern era a client cancels by closing the connection.
             let id = message["params"]["requestId"].to_string();
-            self.give_up(&id);
+            if let Some(number) = self.requests.get(&id).copied() {
+                self.close(number);
+            }
             return;
         }
-        let number = self.send(self.request(body, era, revision));
-        let ids = message.as_array().cloned().unwrap_or_else(|| vec![message]);
-        for id in ids.iter().filter(|it| it.get("method").is_some()).filter_map(|it| it.get("id")) {
+        let number = self.send(&self.client.request(body, era, revision));
+        let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
+        for id in messages.iter().filter(|it| it.get("method").is_some()).filter_map(|it| it.get("id")) {
             let id = id.to_string();
-            self.asked.insert(id.clone(), number);
+            self.requests.insert(id.clone(), number);
             if self.claimed.contains(&id) {
                 self.claim(&id);
             }
         }
-        if let Some(exchange) = self.exchanges.get_mut(&number) {
-            exchange.is_initialize =
-                era == Era::Legacy && ids.first().is_some_and(|it| it["method"] == "initialize");
-        }
     }
 
-    /// The request that a client of this era makes of a message.
-    pub(super) fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
-        match era {
-            Era::Legacy => HttpRequest::legacy(body, revision, self.session.as_deref()),
-            Era::Modern => HttpRequest::modern(body, &self.tools),
-        }
-    }
-
-    /// Sends a request, and writes down what is sent.
-    pub(super) fn send(&mut self, request: HttpRequest) -> u64 {
-        let number = self.site.last.get() + 1;
-        self.site.last.set(number);
+    /// Sends a request, and records it.
+    fn send(&mut self, request: &HttpRequest) -> u64 {
+        let number = self.client.send(request, Duration::ZERO);
         let channel: Channel = Word::new(&format!("x{number}")).expect("letters and digits");
-        let dial = &self.site.dial;
-        let lines = request.head(dial, "barewire-check");
-        for line in &lines {
-            self.tape.event(&channel, Note::Head(Stream::ToServer, line.clone().into_bytes()));
+        for line in self.target.head(request) {
+            self.tape.event(&channel, Note::Head(Stream::ToServer, line.into_bytes()));
         }
-        for (name, value) in &self.site.headers {
+        for (name, value) in &self.target.headers {
             self.tape.secret_header(&channel, &name.to_ascii_lowercase(), value);
         }
         if let Some(body) = &request.body {
@@ -185,55 +131,43 @@ impl Web {
             self.tape.bytes(&channel, Stream::ToServer, body);
         }
         self.tape.event(&channel, Note::Eof(Stream::ToServer));
-        let bytes = request.bytes(lines, &self.site.headers, dial);
-        let task = tokio::spawn(exchange(dial.clone(), bytes, request.kind(), number, self.sender.clone()));
         let reply = Reply { channel: channel.as_str().to_owned(), ..Reply::default() };
-        let exchange = Exchange {
-            channel,
-            task: task.abort_handle(),
-            is_initialize: false,
-            is_get: request.verb == "GET",
-            is_done: false,
-            unread: None,
-            reply,
-        };
-        self.exchanges.insert(number, exchange);
+        self.exchanges
+            .insert(number, Exchange { channel, is_get: request.verb == "GET", unread: None, reply });
         number
     }
 
     /// Whether anything can still come; or for this id.
     pub(super) fn is_waiting(&self, id: Option<&str>) -> bool {
-        match id.and_then(|id| self.asked.get(id)) {
-            // Over the old transport it could come elsewhere; here it cannot.
-            Some(number) => self.exchanges.get(number).is_some_and(|it| !it.is_done),
-            None => self.exchanges.values().any(|it| !it.is_done),
+        match id.and_then(|id| self.requests.get(id)) {
+            // A response comes in the exchange of its request and nowhere else.
+            Some(number) => self.client.is_open(*number),
+            None => self.client.has_open(),
         }
     }
 
-    /// Waits for what comes next in any exchange, and gives back the frames that are complete with it.
+    /// Waits for the next event of any exchange, and returns the frames that are complete with it.
     pub(super) async fn next(&mut self) -> Vec<Line> {
-        match self.receiver.recv().await {
-            Some((number, event)) => self.take(number, event),
-            None => Vec::new(),
-        }
+        let (number, event) = self.client.next().await;
+        self.take(number, event)
     }
 
-    /// What came for a request whose exchange is over.
+    /// The response to a request whose exchange is over.
     pub(super) fn refusal(&self, id: &str) -> Option<Refusal> {
-        let exchange = self.exchanges.get(self.asked.get(id)?).filter(|it| it.is_done)?;
-        let Reply { status, why, channel, .. } = &exchange.reply;
+        let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
+        let Reply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
         Some(Refusal { status: *status, why: why.clone(), spot: Spot::channel(channel) })
     }
 
     /// Sends a request and waits for its response; of a stream, only for its head.
     pub(super) async fn ask(&mut self, request: HttpRequest, deadline: Instant) -> Reply {
-        let number = self.send(request);
+        let number = self.send(&request);
         loop {
             let Some(exchange) = self.exchanges.get(&number) else { return Reply::default() };
             let is_stream =
                 exchange.reply.header("content-type").is_some_and(|it| it.contains("event-stream"));
             let is_enough = is_stream && (!exchange.reply.lines.is_empty() || exchange.is_get);
-            if exchange.is_done || is_enough {
+            if is_enough || !self.client.is_open(number) {
                 break;
             }
             if timeout_at(deadline.into(), self.next()).await.is_err() {
@@ -245,110 +179,92 @@ impl Web {
         reply
     }
 
-    /// That this is not answered is told by whoever asked.
+    /// Leaves it to the caller to report that this request is not answered.
     pub(super) fn claim(&mut self, id: &str) {
         self.claimed.insert(id.to_owned());
-        if let Some(exchange) = self.asked.get(id).and_then(|number| self.exchanges.get(number)) {
+        if let Some(exchange) = self.requests.get(id).and_then(|number| self.exchanges.get(number)) {
             self.tape.claim(exchange.channel.as_str(), id);
-            if let Some(session) = &self.session {
+            if let Some(session) = &self.client.session {
                 self.tape.claim(session, id);
             }
         }
     }
 
-    /// Closes the connection of a request: in the modern era that cancels it.
-    fn give_up(&mut self, id: &str) {
-        if let Some(number) = self.asked.get(id).copied() {
-            self.close(number);
-        }
-    }
-
+    /// Closes the connection of an exchange that is open.
     fn close(&mut self, number: u64) {
-        let Some(exchange) = self.exchanges.get_mut(&number).filter(|it| !it.is_done) else { return };
-        exchange.is_done = true;
-        exchange.task.abort();
-        let (channel, unread) = (exchange.channel.clone(), exchange.unread);
-        self.tape.event(&channel, Note::Closed(Closed::Connection));
-        self.over(&channel, unread);
+        let Some(exchange) = self.exchanges.get(&number).filter(|_| self.client.is_open(number)) else {
+            return;
+        };
+        self.tape.event(&exchange.channel, Note::Closed(Closed::Connection));
+        self.body_end(exchange);
+        self.client.close(number);
     }
 
-    /// The body of a response is over.
-    fn over(&self, channel: &Channel, unread: Option<u64>) -> Vec<Line> {
-        if let Some(bytes) = unread.filter(|bytes| *bytes > 0) {
-            self.tape.event(channel, Note::Gap(Stream::ToClient, bytes));
+    /// Records the end of a response's body.
+    fn body_end(&self, exchange: &Exchange) -> Vec<Line> {
+        if let Some(bytes) = exchange.unread.filter(|bytes| *bytes > 0) {
+            self.tape.event(&exchange.channel, Note::Gap(Stream::ToClient, bytes));
         }
-        self.tape.event(channel, Note::Eof(Stream::ToClient))
+        self.tape.event(&exchange.channel, Note::Eof(Stream::ToClient))
     }
 
-    /// Ends the session, if there is one, and everything that is open.
+    /// Closes all exchanges, and ends the session if there is one.
     pub(super) async fn end(&mut self, deadline: Instant, revision: Option<Revision>) {
-        let open: Vec<u64> = self.exchanges.iter().filter(|(_, it)| !it.is_done).map(|(it, _)| *it).collect();
-        for number in open {
+        for number in self.exchanges.keys().copied().collect::<Vec<_>>() {
             self.close(number);
         }
-        if let Some(session) = self.session.take() {
-            let request = HttpRequest::of_session("DELETE", Some(&session), revision);
-            self.ask(request, deadline.min(Instant::now() + LAST)).await;
+        self.client.revision = revision;
+        if let Some(request) = self.client.leave() {
+            self.ask(request, deadline.min(Instant::now() + SESSION_END_TIMEOUT)).await;
         }
     }
 
     fn take(&mut self, number: u64, event: ExchangeEvent) -> Vec<Line> {
-        let Some(exchange) = self.exchanges.get_mut(&number).filter(|it| !it.is_done) else {
-            return Vec::new();
-        };
-        let channel = exchange.channel.clone();
+        let Some(exchange) = self.exchanges.get_mut(&number) else { return Vec::new() };
+        let (tape, channel) = (&self.tape, &exchange.channel);
         let mut lines = Vec::new();
+        let mut is_over = false;
         match event {
-            ExchangeEvent::Head { bytes: head, framing, status } => {
-                let mut heads = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-                for (index, line) in heads.by_ref().filter(|line| !line.is_empty()).enumerate() {
-                    self.tape.event(&channel, Note::Head(Stream::ToClient, line.to_vec()));
-                    let text = String::from_utf8_lossy(line);
-                    if let (1.., Some((name, value))) = (index, text.split_once(':')) {
-                        let pair = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
-                        exchange.reply.headers.push(pair);
-                    }
+            ExchangeEvent::Head { bytes, framing, status } => {
+                let heads = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+                for line in heads.filter(|line| !line.is_empty()) {
+                    tape.event(channel, Note::Head(Stream::ToClient, line.to_vec()));
                 }
+                exchange.reply.headers = headers(&bytes).collect();
                 exchange.reply.status = Some(status);
-                if exchange.is_initialize {
-                    self.session = exchange.reply.header("mcp-session-id").map(ToOwned::to_owned);
-                }
                 if let Some(framing) = framing {
-                    lines = self.tape.event(&channel, Note::Framing(framing));
+                    lines = tape.event(channel, Note::Framing(framing));
                 }
             }
             ExchangeEvent::Encoded(coding) => {
                 exchange.unread = Some(0);
                 let why = UnreadReason::Encoded(coding.into_bytes());
-                self.tape.event(&channel, Note::Unread { stream: Stream::ToClient, why });
+                tape.event(channel, Note::Unread { stream: Stream::ToClient, why });
             }
             ExchangeEvent::Body(bytes) => match &mut exchange.unread {
                 Some(unread) => *unread += bytes.len() as u64,
-                None => lines = self.tape.bytes(&channel, Stream::ToClient, &bytes),
+                None => lines = tape.bytes(channel, Stream::ToClient, &bytes),
             },
-            ExchangeEvent::End => {
-                exchange.is_done = true;
-                let unread = exchange.unread;
-                lines = self.over(&channel, unread);
-            }
+            ExchangeEvent::End => is_over = true,
             ExchangeEvent::Broken(why) => {
-                exchange.is_done = true;
+                is_over = true;
                 let stream = Stream::ToClient;
                 exchange.reply.why = String::from_utf8_lossy(&why.text(stream)).into_owned();
-                self.tape.event(&channel, Note::Cut { stream, why });
-                let unread = exchange.unread;
-                lines = self.over(&channel, unread);
+                tape.event(channel, Note::Cut { stream, why });
             }
+        }
+        if is_over {
+            lines = self.body_end(&self.exchanges[&number]);
+        }
+        for line in &lines {
+            self.client.learn(number, &line.bytes);
+        }
+        if is_over {
+            self.client.close(number);
         }
         if let Some(exchange) = self.exchanges.get_mut(&number) {
             exchange.reply.lines.extend(lines.iter().cloned());
         }
-        for line in &lines {
-            self.tools.learn(&line.bytes);
-        }
         lines
     }
 }
-
-/// Nobody waits long for the end of a session.
-const LAST: Duration = Duration::from_secs(2);

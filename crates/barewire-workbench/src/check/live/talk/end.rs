@@ -30,7 +30,7 @@ pub(in crate::check::live) enum Exited {
 impl Talk {
     /// Closes its stdin, waits until it has gone or `patience` is over, and ends what is left.
     pub(in crate::check::live) async fn end(mut self, patience: Duration) -> Ended {
-        if let Link::Web(web) = &mut self.link {
+        if let Link::Http(web) = &mut self.link {
             let deadline = (Instant::now() + self.patience).min(self.until);
             web.end(deadline, Some(self.revision)).await;
             return Ended {
