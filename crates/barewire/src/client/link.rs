@@ -22,7 +22,6 @@ use super::restart::{self, State};
 use super::service::{Agreed, Serving};
 use super::stopwatch::Stopwatch;
 use super::{ClientError, Shared};
-#[cfg(feature = "http")]
 use crate::log::Log;
 #[cfg(feature = "http")]
 use crate::peer::Settings;
