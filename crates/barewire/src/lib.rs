@@ -24,19 +24,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The feature `tokio`, on by default, adds all but `blocking`; `http` adds Streamable HTTP: `server::http` and `client::http`.
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | none | [`blocking`] and [`mcp`] |
+//! | `tokio` | [`peer`] and [`transport`]: plain JSON-RPC, without anything that only MCP needs |
+//! | `server`, on by default | [`Server`] |
+//! | `client`, on by default | [`Client`] |
+//! | `server` and `client` | [`testkit`] |
+//! | `http` | Streamable HTTP for the server, the client or both: `server::http`, `client::http` |
+//! | `jsonschema` | tools whose arguments are checked by a schema that does not come from a type |
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
+// Parts of the engine have no caller where only one of the two is on, or none.
+#![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, unused_imports))]
 
 pub mod blocking;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "client")]
 pub mod client;
 pub mod mcp;
 #[cfg(feature = "tokio")]
 pub mod peer;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "tokio")]
+#[cfg(all(feature = "client", feature = "server"))]
 pub mod testkit;
 #[cfg(feature = "tokio")]
 pub mod transport;
@@ -48,41 +60,41 @@ mod log;
 mod params;
 #[cfg(feature = "tokio")]
 mod platform;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 mod schema;
 mod trace;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 mod until;
 
 #[doc(inline)]
 pub use barewire_proto::rpc::{Code, ErrorObject, Id, ReservedCode};
-#[cfg(feature = "tokio")]
+#[cfg(feature = "client")]
 pub use client::{Client, ClientError};
 pub use failure::Failure;
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 pub use server::Server;
 pub use trace::TraceContext;
 
 /// What derives the schema of a tool's arguments: `use barewire::schemars;` is all that its derive needs.
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 pub use schemars;
 
 /// The code in the README compiles.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "client", feature = "server"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
 /// So does that in the guide.
-#[cfg(all(doctest, feature = "tokio"))]
+#[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../../../docs/servers.md")]
 struct Servers;
 
 /// And in the other one.
-#[cfg(all(doctest, feature = "tokio"))]
+#[cfg(all(doctest, feature = "client", feature = "server"))]
 #[doc = include_str!("../../../docs/clients.md")]
 struct Clients;
 
 /// And in what there is to say about HTTP.
-#[cfg(all(doctest, feature = "http"))]
+#[cfg(all(doctest, feature = "client", feature = "server", feature = "http"))]
 #[doc = include_str!("../../../docs/transports.md")]
 struct Transports;
