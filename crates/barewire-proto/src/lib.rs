@@ -52,9 +52,4 @@ pub mod session;
 #[rustfmt::skip]
 pub mod mcp;
 pub mod http;
-#[allow(
-    clippy::exhaustive_structs,
-    clippy::exhaustive_enums,
-    reason = "their turn comes with the typed events"
-)]
 pub mod transcript;

@@ -24,6 +24,7 @@ pub enum Entry {
 
 /// The first line of a capture: the format's version, and facts as `key=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "what else there is to say is a fact")]
 pub struct Header {
     /// The version of the format.
     pub version: u32,
@@ -33,6 +34,10 @@ pub struct Header {
 
 /// Bytes that went over a stream: one line of it, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::exhaustive_structs,
+    reason = "the parts of a line are those of the format; what else there is to say is a mark"
+)]
 pub struct Bytes {
     /// Where they went.
     pub stream: Stream,
@@ -71,6 +76,7 @@ impl Word {
 
 /// One of the byte streams of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "a reader of streams has to know all of them")]
 pub enum Stream {
     /// `>`
     ToServer,
@@ -102,6 +108,7 @@ impl Stream {
 
 /// How a line of a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a line ends in one of these ways")]
 pub enum End {
     /// With `\n`.
     Lf,
@@ -124,6 +131,7 @@ impl End {
 
 /// What is known of an entry besides its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Marks {
     /// When, since the start of the capture.
     pub time: Option<Duration>,
@@ -135,8 +143,16 @@ pub struct Marks {
     pub other: Vec<String>,
 }
 
+impl Marks {
+    /// Returns the marks of an entry of which only the time is known, if at all.
+    pub fn at(time: Option<Duration>) -> Self {
+        Self { time, ..Self::default() }
+    }
+}
+
 /// What a payload was before it was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "the mark has these two values")]
 pub struct Truncated {
     /// Its length in bytes.
     pub length: u64,
@@ -146,6 +162,10 @@ pub struct Truncated {
 
 /// Something that happened on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::exhaustive_structs,
+    reason = "the parts of a line are those of the format; what else there is to say is a mark"
+)]
 pub struct Event {
     /// Which connection, where there are several.
     pub channel: Channel,
@@ -157,6 +177,7 @@ pub struct Event {
 
 /// How a stream is cut into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a reader of streams has to know all of them")]
 pub enum Framing {
     /// A message a line.
     Lines,

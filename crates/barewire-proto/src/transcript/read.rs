@@ -10,6 +10,7 @@ use super::note::Note;
 
 /// A line that is none of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WireError {
     /// The line's number, from 1.
     pub line: u64,

@@ -56,7 +56,7 @@ impl Recorder {
     }
 
     fn entry(&self, payload: Vec<u8>, end: End, time: Option<Duration>) -> Entry {
-        let marks = Marks { time, ..Marks::default() };
+        let marks = Marks::at(time);
         Entry::Bytes(Bytes { stream: self.stream, channel: self.channel.clone(), payload, end, marks })
     }
 }
@@ -89,6 +89,7 @@ pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<V
 
 /// Why a transcript does not hold all bytes of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotWhole {
     /// A line was cut when it was recorded.
     Truncated,

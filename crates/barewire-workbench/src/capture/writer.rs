@@ -62,14 +62,16 @@ impl Capture {
     /// Writes down that a program was started.
     pub fn open<'a>(&mut self, channel: Channel, argv: impl IntoIterator<Item = &'a OsStr>, time: Duration) {
         let (line, redacted) = self.redactor.argv(argv);
-        let marks = Marks { time: Some(time), redacted, ..Marks::default() };
+        let mut marks = Marks::at(Some(time));
+        marks.redacted = redacted;
         self.put(&Entry::Event(Event { channel, note: Note::Open(line), marks }));
     }
 
     /// Writes down that a header is sent whose value is a secret, whatever it is called.
     pub fn secret_header(&mut self, channel: Channel, name: &str, value: &str, time: Duration) {
         let (line, redacted) = self.redactor.secret_header(name, value);
-        let marks = Marks { time: Some(time), redacted, ..Marks::default() };
+        let mut marks = Marks::at(Some(time));
+        marks.redacted = redacted;
         self.put(&Entry::Event(Event { channel, note: Note::Head(Stream::ToServer, line), marks }));
     }
 
@@ -193,7 +195,7 @@ fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
 
 /// Something that happened, as an entry.
 pub fn event(channel: Channel, note: Note, time: Option<Duration>) -> Entry {
-    Entry::Event(Event { channel, note, marks: Marks { time, ..Marks::default() } })
+    Entry::Event(Event { channel, note, marks: Marks::at(time) })
 }
 
 /// Often enough to go on soon after a disk has room again, and no burden.
