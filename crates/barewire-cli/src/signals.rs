@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::ask::missed::Missed;
+use crate::ask::no_answer::NoAnswer;
 
 /// The signals that ask us to stop. Caught, they end nothing by themselves.
 pub(crate) struct Signals {
@@ -27,11 +27,14 @@ impl Signals {
     }
 
     /// Waits for `work`, or drops it when a signal comes.
-    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = Result<T, Missed>>) -> Result<T, Missed> {
+    pub(crate) async fn or<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, NoAnswer>>,
+    ) -> Result<T, NoAnswer> {
         tokio::select! {
             biased;
             done = work => done,
-            signal = self.next() => Err(Missed::cancelled(signal)),
+            signal = self.next() => Err(NoAnswer::cancelled(signal)),
         }
     }
 }

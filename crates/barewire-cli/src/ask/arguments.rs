@@ -1,4 +1,4 @@
-//! key=value pairs and the schema of an object -> that object, or what is wrong with them.
+//! key=value pairs and the schema of an object -> that object, or what is wrong with the pairs.
 
 use std::fmt::Write;
 
@@ -11,20 +11,20 @@ use super::schema::{Field, Fields, Others, Type};
 use crate::output::shown;
 use barewire_workbench::text::nearest;
 
-/// Why the pairs are no such object.
+/// The reason why the pairs are no object of the schema.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wrong {
+pub(crate) struct BadArguments {
     pub(crate) what: String,
     pub(crate) hint: String,
 }
 
-/// The object that was meant, in the order of the pairs, and what is odd about it. `of` is whose arguments they are.
+/// Returns the object, in the order of the pairs, and what is odd about it. `of` is the name of the tool or method.
 pub(crate) fn object(
     of: &str,
     pairs: &[Pair],
     fields: &Fields,
-) -> Result<(Box<RawValue>, Vec<String>), Wrong> {
-    let wrong = |what: String| Wrong { what: format!("{}: {what}", name(of)), hint: takes(fields) };
+) -> Result<(Box<RawValue>, Vec<String>), BadArguments> {
+    let wrong = |what: String| BadArguments { what: format!("{}: {what}", name(of)), hint: takes(fields) };
     let (mut text, mut odd) = (String::from("{"), Vec::new());
     let any = Field::default();
     for (index, Pair { key, value }) in pairs.iter().enumerate() {
@@ -68,12 +68,16 @@ pub(crate) fn object(
     Ok((RawValue::from_string(text).expect("members of JSON are JSON"), odd))
 }
 
-/// What a text is, by what the field may be.
+/// Returns the value that a text stands for, by the types that the field may have.
 pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String> {
     let read = match text {
         Text::Json(json) => json.clone(),
         Text::Plain(text) => plain(field, text).ok_or_else(|| {
-            format!("must be {}, not {}", field.kind(), shown(format!("{text:?}").as_bytes(), LONGEST))
+            format!(
+                "must be {}, not {}",
+                field.kind(),
+                shown(format!("{text:?}").as_bytes(), MAX_NAME_LENGTH)
+            )
         })?,
     };
     // What no Value holds, a number of a thousand digits, is not judged.
@@ -83,7 +87,7 @@ pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String>
     Ok(read)
 }
 
-/// The first of the types of JSON that the text can be and the field may be. Everything can be a string.
+/// Returns the text as the first type of JSON that both the text and the field can be. Everything can be a string.
 fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
     // What is to be chosen from is compared as a person would type it.
     if let Some(choices) = &field.choices {
@@ -123,7 +127,7 @@ fn unknown(key: &str, fields: &Fields) -> String {
     }
 }
 
-/// What there is, as it would be typed; what may be left out in brackets.
+/// Returns the arguments as they are typed, the optional ones in brackets.
 pub(crate) fn takes(fields: &Fields) -> String {
     if fields.fields.is_empty() {
         return "it takes no arguments".to_owned();
@@ -136,20 +140,20 @@ pub(crate) fn takes(fields: &Fields) -> String {
                 kinds.iter().map(|kind| kind.to_string().to_uppercase()).collect::<Vec<_>>().join("|")
             }
         };
-        let word = shown(format!("{}={kind}", field.name).as_bytes(), LONGEST);
+        let word = shown(format!("{}={kind}", field.name).as_bytes(), MAX_NAME_LENGTH);
         if field.required { word } else { format!("[{word}]") }
     };
     let words: Vec<String> = fields.fields.iter().map(word).collect();
     format!("it takes {}", words.join(" "))
 }
 
-/// A name from the command line or a peer, for a sentence.
+/// Returns a name from the command line or a peer, safe to print and cut to fit a sentence.
 fn name(name: &str) -> String {
-    shown(name.as_bytes(), LONGEST)
+    shown(name.as_bytes(), MAX_NAME_LENGTH)
 }
 
-/// As much of a name or value as fits a line.
-const LONGEST: usize = 60;
+/// The number of characters of a name or value: as many as fit a line.
+const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -162,7 +166,7 @@ mod tests {
         "tags":{"type":"array"},"more":{"type":"object"},"nothing":{"type":"null"},"maybe":{"type":["string","null"]},
         "color":{"enum":["red","green"]},"any":{}},"additionalProperties":false}"#;
 
-    fn read(schema: &str, words: &[&str]) -> Result<String, Wrong> {
+    fn read(schema: &str, words: &[&str]) -> Result<String, BadArguments> {
         let pairs: Vec<Pair> =
             words.iter().map(|word| Pair::read(OsStr::new(word)).ok().expect("a pair")).collect();
         let fields = Fields::of(&RawValue::from_string(schema.to_owned()).expect("JSON"));

@@ -1,4 +1,5 @@
-//! The words behind what is asked -> key=value pairs, or one JSON object. Files and stdin are read here, before anything starts.
+//! The words after the name of a tool or method -> key=value pairs, or one JSON object. Files and stdin are read here, before
+//! anything starts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,9 +11,9 @@ use super::params;
 use crate::Failure;
 use crate::output::shown;
 
-/// What was given.
+/// The arguments of a command line.
 #[derive(Debug, Clone)]
-pub(crate) enum Given {
+pub(crate) enum GivenArguments {
     Nothing,
     /// An object, to be sent as it was written.
     Object(Box<RawValue>),
@@ -26,7 +27,7 @@ pub(crate) struct Pair {
     pub(crate) value: Text,
 }
 
-/// How a value was given.
+/// A value of the command line.
 #[derive(Debug, Clone)]
 pub(crate) enum Text {
     /// `key=text`, or what is in the file of `key=@FILE`: the schema says what it is.
@@ -35,7 +36,7 @@ pub(crate) enum Text {
     Json(Box<RawValue>),
 }
 
-impl Given {
+impl GivenArguments {
     pub(crate) fn read(words: &[OsString]) -> Result<Self, Failure> {
         match words {
             [] => Ok(Self::Nothing),
@@ -47,7 +48,7 @@ impl Given {
 
 impl Pair {
     pub(crate) fn read(word: &OsStr) -> Result<Self, Failure> {
-        let name = shown(word.as_encoded_bytes(), LONGEST);
+        let name = shown(word.as_encoded_bytes(), MAX_WORD_LENGTH);
         let word = word.to_str().ok_or_else(|| Failure::new(format!("{name}: not UTF-8")))?;
         let Some((key, value)) = word.split_once('=') else {
             return Err(Failure::new(format!("{name}: key=value is expected, or one JSON object"))
@@ -62,7 +63,7 @@ impl Pair {
         }
         let value = match value.strip_prefix('@') {
             Some(path) => fs::read_to_string(path).map_err(|error| {
-                let path = shown(path.as_bytes(), LONGEST);
+                let path = shown(path.as_bytes(), MAX_WORD_LENGTH);
                 let hint = format!(
                     "@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'"
                 );
@@ -97,5 +98,5 @@ fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
 }
 
-/// As much of a word as fits a line.
-const LONGEST: usize = 80;
+/// The number of characters of a word: as many as fit a line.
+const MAX_WORD_LENGTH: usize = 80;

@@ -2,7 +2,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod given;
-pub(crate) mod missed;
+pub(crate) mod no_answer;
 pub(crate) mod params;
 pub(crate) mod request;
 pub(crate) mod schema;

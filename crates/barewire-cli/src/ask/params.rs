@@ -1,4 +1,4 @@
-//! What stands for the params on the command line -> a JSON object or array.
+//! The params on a command line -> a JSON object or array.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::Failure;
 use crate::excerpt::Excerpt;
 use crate::output::shown;
 
-/// The params themselves, `@FILE` or `-`.
+/// Reads the params themselves, `@FILE` or `-`.
 pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
     match argument.as_bytes() {
         b"-" => check("stdin", &stdin()?),
         [b'@', path @ ..] => {
-            let name = shown(path, LONGEST_NAME);
+            let name = shown(path, MAX_PATH_LENGTH);
             let text = fs::read(Path::new(OsStr::from_bytes(path))).map_err(|error| {
                 Failure::new(format!("cannot read {name}: {error}"))
                     .with_hint("@ is followed by the path of a file")
@@ -59,7 +59,7 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
     }
 }
 
-/// What is wrong, and where: a line of the text with a caret under the byte.
+/// Makes a failure that shows a line of the text with a caret under the byte.
 pub(crate) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
     // A file may have lines; only the one that is wrong is shown, and where in it.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
@@ -68,5 +68,5 @@ pub(crate) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Displa
     Failure::new(format!("{name}: {what} at byte {at}\n  {line}\n  {:column$}^", ""))
 }
 
-/// As much of a path as fits a line.
-const LONGEST_NAME: usize = 80;
+/// The number of characters of a path: as many as fit a line.
+const MAX_PATH_LENGTH: usize = 80;

@@ -1,4 +1,4 @@
-//! The first word and what stands behind it -> a method and its params, with the help of the server's own lists.
+//! The words of a command line -> a method and its params, with the help of the server's own lists.
 
 use std::ffi::OsString;
 
@@ -8,27 +8,27 @@ use barewire_workbench::load::with_meta;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::arguments::{self, Wrong};
-use super::given::{Given, Pair};
-use super::missed::{Missed, Reach, Reason};
+use super::arguments::{self, BadArguments};
+use super::given::{GivenArguments, Pair};
+use super::no_answer::{NoAnswer, Reason, RequestContext};
 use super::schema::{Field, Fields, Others};
 use crate::Failure;
 use crate::output::shown;
 use barewire_workbench::text::nearest;
 
-/// What the first word names.
+/// The kind of thing that the first word names.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Naming {
-    /// What it is by itself: a word of ours, a method, else a tool.
+    /// A word of this program, a method, else a tool.
     Any,
     Tool,
     Method,
 }
 
-/// What is wanted, before anybody was asked.
+/// A request as the command line has it, before a server is asked.
 #[derive(Debug, Clone)]
-pub(crate) enum Ask {
-    /// A list, or of it what has these names.
+pub(crate) enum PlannedRequest {
+    /// A list, or the items of it that have these names.
     List {
         method: &'static str,
         names: Vec<String>,
@@ -38,26 +38,26 @@ pub(crate) enum Ask {
     },
     Prompt {
         name: String,
-        given: Given,
+        given: GivenArguments,
     },
     Tool {
         name: String,
-        given: Given,
+        given: GivenArguments,
     },
     Method {
         method: String,
-        given: Given,
+        given: GivenArguments,
     },
 }
 
-/// What is sent.
+/// A request as it is sent.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct PreparedRequest {
     pub(crate) method: String,
     pub(crate) params: Option<Box<RawValue>>,
-    /// What of a list is shown; all, if there is none.
+    /// The items of a list that are shown; all, if there is no name.
     pub(crate) names: Vec<String>,
-    /// What is odd about it.
+    /// Notes about odd arguments.
     pub(crate) notes: Vec<String>,
 }
 
@@ -69,11 +69,11 @@ const LISTS: [(&str, &str); 4] = [
     ("prompts", "prompts/list"),
 ];
 
-impl Ask {
-    /// A word of ours, a word in the table of methods, else a tool.
+impl PlannedRequest {
+    /// Reads the words: a word of this program, a method in the table, else a tool.
     pub(crate) fn read(what: &str, words: &[OsString], naming: Naming) -> Result<Self, Failure> {
         if naming == Naming::Tool {
-            return Ok(Self::Tool { name: what.to_owned(), given: Given::read(words)? });
+            return Ok(Self::Tool { name: what.to_owned(), given: GivenArguments::read(words)? });
         }
         if naming == Naming::Any {
             if let Some((_, method)) = LISTS.iter().find(|(word, _)| *word == what) {
@@ -84,40 +84,48 @@ impl Ask {
                 ("resource" | "read", [uri]) => return Ok(Self::Read { uri: text(uri)? }),
                 ("resource" | "read", _) => return Err(usage(what, "URI")),
                 ("prompt", [name, words @ ..]) => {
-                    return Ok(Self::Prompt { name: text(name)?, given: Given::read(words)? });
+                    return Ok(Self::Prompt { name: text(name)?, given: GivenArguments::read(words)? });
                 }
                 ("prompt", []) => return Err(usage(what, "NAME key=value…")),
                 _ => {}
             }
         }
-        let given = Given::read(words)?;
+        let given = GivenArguments::read(words)?;
         if naming == Naming::Method || Method::find(what).is_some() {
             return Ok(Self::Method { method: what.to_owned(), given });
         }
         Ok(Self::Tool { name: what.to_owned(), given })
     }
 
-    /// Looks up what is needed to make a request of it.
-    pub(crate) async fn prepare(self, client: &Client, reach: &Reach) -> Result<Request, Missed> {
-        let missed = |error: ClientError| Missed::unasked(&error, reach);
+    /// Makes the request, and asks the server for its lists if they are needed.
+    pub(crate) async fn prepare(
+        self,
+        client: &Client,
+        context: &RequestContext,
+    ) -> Result<PreparedRequest, NoAnswer> {
+        let missed = |error: ClientError| NoAnswer::from_client(&error, context);
         match self {
-            Self::List { method, names } => Ok(Request { names, ..Request::new(method, None) }),
-            Self::Read { uri } => Ok(Request::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
+            Self::List { method, names } => {
+                Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) })
+            }
+            Self::Read { uri } => {
+                Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri })))))
+            }
             Self::Method { method, given } => {
                 let (params, notes) = match given {
-                    Given::Nothing => (None, Vec::new()),
-                    Given::Object(object) => (Some(object), Vec::new()),
-                    Given::Pairs(pairs) => {
+                    GivenArguments::Nothing => (None, Vec::new()),
+                    GivenArguments::Object(object) => (Some(object), Vec::new()),
+                    GivenArguments::Pairs(pairs) => {
                         let (object, notes) =
                             arguments::object(&method, &pairs, &known_params()).map_err(wrong)?;
                         (Some(object), notes)
                     }
                 };
-                Ok(Request { notes, ..Request::new(method, params) })
+                Ok(PreparedRequest { notes, ..PreparedRequest::new(method, params) })
             }
             // An object is sent as it is: whoever writes one may want to see what a server does with a bad one.
-            Self::Tool { name, given: Given::Object(object) } => {
-                Ok(Request::named("tools/call", &name, Some(object)))
+            Self::Tool { name, given: GivenArguments::Object(object) } => {
+                Ok(PreparedRequest::named("tools/call", &name, Some(object)))
             }
             Self::Tool { name, given } => {
                 let tools = client.list_tools().await.map_err(missed)?;
@@ -125,10 +133,10 @@ impl Ask {
                     return Err(no_such("tool", &name, &names(&tools)));
                 };
                 let fields = Fields::of(&tool.input_schema);
-                Request::typed("tools/call", &name, &given, &fields)
+                PreparedRequest::typed("tools/call", &name, &given, &fields)
             }
-            Self::Prompt { name, given: Given::Object(object) } => {
-                Ok(Request::named("prompts/get", &name, Some(object)))
+            Self::Prompt { name, given: GivenArguments::Object(object) } => {
+                Ok(PreparedRequest::named("prompts/get", &name, Some(object)))
             }
             Self::Prompt { name, given } => {
                 let prompts = client.list_prompts().await.map_err(missed)?;
@@ -136,13 +144,13 @@ impl Ask {
                     let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
                     return Err(no_such("prompt", &name, &names));
                 };
-                Request::typed("prompts/get", &name, &given, &fields_of(prompt))
+                PreparedRequest::typed("prompts/get", &name, &given, &fields_of(prompt))
             }
         }
     }
 }
 
-impl Request {
+impl PreparedRequest {
     fn new(method: impl Into<String>, params: Option<Box<RawValue>>) -> Self {
         Self { method: method.into(), params, names: Vec::new(), notes: Vec::new() }
     }
@@ -156,8 +164,8 @@ impl Request {
         Self::new(method, Some(RawValue::from_string(params).expect("members of JSON are JSON")))
     }
 
-    fn typed(method: &str, name: &str, given: &Given, fields: &Fields) -> Result<Self, Missed> {
-        let pairs: &[Pair] = if let Given::Pairs(pairs) = given { pairs } else { &[] };
+    fn typed(method: &str, name: &str, given: &GivenArguments, fields: &Fields) -> Result<Self, NoAnswer> {
+        let pairs: &[Pair] = if let GivenArguments::Pairs(pairs) = given { pairs } else { &[] };
         let (object, notes) = arguments::object(name, pairs, fields).map_err(wrong)?;
         let arguments = (!pairs.is_empty()).then_some(object);
         Ok(Self { notes, ..Self::named(method, name, arguments) })
@@ -169,18 +177,18 @@ impl Request {
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
-    /// Whether nobody answers it.
+    /// Whether it is a notification, which has no answer.
     pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
     }
 
-    /// Its params with this in their `_meta` as well. What was written there stays.
+    /// Returns its params with these members in their `_meta` as well. Members that are there already stay as they are.
     pub(crate) fn with_meta(&self, meta: &Value) -> Result<Option<Box<RawValue>>, ClientError> {
         with_meta(self.params.as_deref(), meta)
     }
 
-    /// The tool or prompt it names.
+    /// The tool or prompt that it names.
     pub(crate) fn name(&self) -> Option<String> {
         #[derive(serde::Deserialize)]
         struct Named {
@@ -191,9 +199,9 @@ impl Request {
     }
 }
 
-/// The sentence about a name that the server does not have, with those that it has.
-pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
-    let shown_name = shown(name.as_bytes(), LONGEST);
+/// Makes the answer for a name that the server does not have, with those that it has.
+pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> NoAnswer {
+    let shown_name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let mut said = format!("the server has no {what} {shown_name}");
     if what == "tool" {
         let methods = barewire_proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
@@ -204,7 +212,7 @@ pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> Missed {
             None => {}
         }
     }
-    Missed { reason: Reason::NoSuchName, what: said, hint: Some(listed(what, name, names).into()) }
+    NoAnswer { reason: Reason::NoSuchName, what: said, hint: Some(listed(what, name, names).into()) }
 }
 
 /// `did you mean echo? this server has the tools: echo, add`.
@@ -213,10 +221,15 @@ pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
         return format!("this server has no {what}s");
     }
     let near = nearest(name, names.iter().copied());
-    let near =
-        near.map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), LONGEST)));
-    let some: Vec<String> = names.iter().take(MOST).map(|name| shown(name.as_bytes(), LONGEST)).collect();
-    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    let near = near
+        .map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), MAX_NAME_LENGTH)));
+    let some: Vec<String> =
+        names.iter().take(MAX_LISTED_NAMES).map(|name| shown(name.as_bytes(), MAX_NAME_LENGTH)).collect();
+    let more = if names.len() > MAX_LISTED_NAMES {
+        format!(" and {} more", names.len() - MAX_LISTED_NAMES)
+    } else {
+        String::new()
+    };
     format!("{near}this server has the {what}s: {}{more}", some.join(", "))
 }
 
@@ -249,8 +262,8 @@ fn known_params() -> Fields {
     Fields::of(&raw(&schema))
 }
 
-fn wrong(Wrong { what, hint }: Wrong) -> Missed {
-    Missed { reason: Reason::BadArguments, what, hint: Some(hint.into()) }
+fn wrong(BadArguments { what, hint }: BadArguments) -> NoAnswer {
+    NoAnswer { reason: Reason::BadArguments, what, hint: Some(hint.into()) }
 }
 
 fn usage(word: &str, rest: &str) -> Failure {
@@ -259,7 +272,7 @@ fn usage(word: &str, rest: &str) -> Failure {
 }
 
 fn text(word: &OsString) -> Result<String, Failure> {
-    let lossy = || Failure::new(format!("{}: not UTF-8", shown(word.as_encoded_bytes(), LONGEST)));
+    let lossy = || Failure::new(format!("{}: not UTF-8", shown(word.as_encoded_bytes(), MAX_NAME_LENGTH)));
     word.to_str().map(str::to_owned).ok_or_else(lossy)
 }
 
@@ -272,8 +285,8 @@ fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("strings and maps of them are JSON")
 }
 
-/// As much of a name as fits a line.
-const LONGEST: usize = 60;
+/// The number of characters of a name: as many as fit a line.
+const MAX_NAME_LENGTH: usize = 60;
 
-/// So many names are listed in a hint.
-const MOST: usize = 20;
+/// The number of names that a hint lists.
+const MAX_LISTED_NAMES: usize = 20;

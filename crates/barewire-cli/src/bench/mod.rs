@@ -19,15 +19,15 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::along::Along;
-use crate::ask::missed::{Missed, Reach};
-use crate::ask::request::{Ask, Naming};
+use crate::ask::no_answer::{NoAnswer, RequestContext};
+use crate::ask::request::{Naming, PlannedRequest};
 use crate::duration;
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::{Exit, Failure};
 use live::Live;
-use request_plan::{Payload, RequestPlan, missed};
+use request_plan::{Payload, RequestPlan, no_answer};
 
 /// Load an MCP server with requests, and measure how it bears it.
 ///
@@ -255,14 +255,15 @@ impl Args {
             (false, true) => Naming::Method,
             (false, false) => Naming::Any,
         };
-        let ask = self.what.as_ref().map(|what| Ask::read(what, &self.arguments, naming)).transpose()?;
+        let ask =
+            self.what.as_ref().map(|what| PlannedRequest::read(what, &self.arguments, naming)).transpose()?;
         let plan = RequestPlan { args: self, ask };
         plan.check()?;
         Ok(plan)
     }
 
-    fn reach(&self, target: &Target) -> Reach {
-        Reach {
+    fn context(&self, target: &Target) -> RequestContext {
+        RequestContext {
             revision: self.revision,
             timeout: self.timeout,
             over_http: target.is_url(),
@@ -273,13 +274,13 @@ impl Args {
     /// Returns the failure for a server that cannot be loaded.
     fn cannot_connect(&self, error: ConnectError, targets: &[Target]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
-        let reach = self.reach(target.expect("the error is about one of the targets"));
+        let context = self.context(target.expect("the error is about one of the targets"));
         let what = error.reason.to_string();
         let failure = match error.reason {
-            ConnectFailure::Spawn(error) => Missed::not_started(&error).into(),
-            ConnectFailure::Client(error) => missed(&error, &reach),
+            ConnectFailure::Spawn(error) => NoAnswer::not_started(&error).into(),
+            ConnectFailure::Client(error) => no_answer(&error, &context),
             ConnectFailure::Request(failure) => failure,
-            ConnectFailure::TimedOut { method, .. } => Missed::timed_out(&method, &reach).into(),
+            ConnectFailure::TimedOut { method, .. } => NoAnswer::timed_out(&method, &context).into(),
             ConnectFailure::Unfit { answer: UnfitAnswer::InputRequired, .. } => Failure::new(what)
                 .with_hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
             ConnectFailure::Unfit { .. } => {

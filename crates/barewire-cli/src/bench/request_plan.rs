@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use super::Args;
 use crate::Failure;
-use crate::ask::given::{Given, Pair, Text};
-use crate::ask::missed::{Missed, Reach};
-use crate::ask::request::{self, Ask, Request};
+use crate::ask::given::{GivenArguments, Pair, Text};
+use crate::ask::no_answer::{NoAnswer, RequestContext};
+use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::ask::schema::{Fields, Type};
 use crate::output::shown;
 
@@ -18,7 +18,7 @@ use crate::output::shown;
 pub(super) struct RequestPlan<'a> {
     pub(super) args: &'a Args,
     /// The request that the command line names; without one, the least that an era has.
-    pub(super) ask: Option<Ask>,
+    pub(super) ask: Option<PlannedRequest>,
 }
 
 /// The size of the payload, and the place for it.
@@ -47,10 +47,10 @@ impl RequestPlan<'_> {
     /// Refuses requests that are none to send again and again, as far as that is known before a server is asked.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match &self.ask {
-            Some(Ask::List { names, .. }) if !names.is_empty() => {
+            Some(PlannedRequest::List { names, .. }) if !names.is_empty() => {
                 Err(Failure::new("a list is asked for as a whole").with_hint("leave the names out"))
             }
-            Some(Ask::Method { method, .. })
+            Some(PlannedRequest::Method { method, .. })
                 if ["initialize", "subscriptions/listen"].contains(&&**method) =>
             {
                 Err(Failure::new(format!("{method} is no request to send again and again")))
@@ -62,14 +62,17 @@ impl RequestPlan<'_> {
 
 impl RequestSource for RequestPlan<'_> {
     async fn request(&self, target: &Target, client: &Client) -> Result<LoadRequest, Failure> {
-        let reach = self.args.reach(target);
+        let context = self.args.context(target);
         let ask = match &self.ask {
             Some(ask) => ask.clone(),
-            None => Ask::Method { method: usual(client.era()).to_owned(), given: Given::Nothing },
+            None => PlannedRequest::Method {
+                method: usual(client.era()).to_owned(),
+                given: GivenArguments::Nothing,
+            },
         };
         let request = match &self.args.payload {
-            Some(wanted) => with_payload(ask, wanted, client, &reach).await?,
-            None => prepared(ask, client, &reach).await?,
+            Some(wanted) => with_payload(ask, wanted, client, &context).await?,
+            None => prepared(ask, client, &context).await?,
         };
         let mut load = LoadRequest::new(request.method.clone(), request.params.clone());
         load.name = request.name();
@@ -91,45 +94,49 @@ fn usual(era: Era) -> &'static str {
 
 /// Returns the request with its payload in place.
 async fn with_payload(
-    ask: Ask,
+    ask: PlannedRequest,
     wanted: &Payload,
     client: &Client,
-    reach: &Reach,
-) -> Result<Request, Failure> {
+    context: &RequestContext,
+) -> Result<PreparedRequest, Failure> {
     let text = payload(wanted.bytes);
     match ask {
-        Ask::Tool { name, given } => {
-            let tools = client.list_tools().await.map_err(|error| missed(&error, reach))?;
+        PlannedRequest::Tool { name, given } => {
+            let tools = client.list_tools().await.map_err(|error| no_answer(&error, context))?;
             let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
                 return Err(request::no_such("tool", &name, &request::names(&tools)).into());
             };
             let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
-            prepared(Ask::Tool { name, given }, client, reach).await
+            prepared(PlannedRequest::Tool { name, given }, client, context).await
         }
-        Ask::Prompt { name, given } => {
-            let prompts = client.list_prompts().await.map_err(|error| missed(&error, reach))?;
+        PlannedRequest::Prompt { name, given } => {
+            let prompts = client.list_prompts().await.map_err(|error| no_answer(&error, context))?;
             let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
                 let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
                 return Err(request::no_such("prompt", &name, &names).into());
             };
             let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
-            prepared(Ask::Prompt { name, given }, client, reach).await
+            prepared(PlannedRequest::Prompt { name, given }, client, context).await
         }
         _ if wanted.key.is_some() => {
             Err(Failure::new("--payload: only tools and prompts have arguments to fill")
                 .with_hint("without a name the payload is sent in _meta"))
         }
         ask => {
-            let request = prepared(ask, client, reach).await?;
+            let request = prepared(ask, client, context).await?;
             let params =
-                request.with_meta(&json!({ PADDING: text })).map_err(|error| missed(&error, reach))?;
-            Ok(Request { params, ..request })
+                request.with_meta(&json!({ PADDING: text })).map_err(|error| no_answer(&error, context))?;
+            Ok(PreparedRequest { params, ..request })
         }
     }
 }
 
-async fn prepared(ask: Ask, client: &Client, reach: &Reach) -> Result<Request, Failure> {
-    let request = ask.prepare(client, reach).await.map_err(said)?;
+async fn prepared(
+    ask: PlannedRequest,
+    client: &Client,
+    context: &RequestContext,
+) -> Result<PreparedRequest, Failure> {
+    let request = ask.prepare(client, context).await.map_err(without_call_options)?;
     if request.is_notification() {
         let method = shown(request.method.as_bytes(), MAX_NAME_LENGTH);
         return Err(Failure::new(format!("{method} is a notification, which nobody answers")));
@@ -137,18 +144,18 @@ async fn prepared(ask: Ask, client: &Client, reach: &Reach) -> Result<Request, F
     Ok(request)
 }
 
-/// The arguments with one more.
+/// Returns the arguments with the payload as one more.
 fn filled(
     name: &str,
-    given: Given,
+    given: GivenArguments,
     fields: &Fields,
     wanted: &Payload,
     text: String,
-) -> Result<Given, Failure> {
+) -> Result<GivenArguments, Failure> {
     let is_given = |key: &str| match &given {
-        Given::Nothing => false,
-        Given::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
-        Given::Object(object) => keys(object).iter().any(|other| other == key),
+        GivenArguments::Nothing => false,
+        GivenArguments::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
+        GivenArguments::Object(object) => keys(object).iter().any(|other| other == key),
     };
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let key = match &wanted.key {
@@ -175,17 +182,17 @@ fn filled(
         }
     };
     Ok(match given {
-        Given::Nothing => Given::Pairs(vec![Pair { key, value: Text::Plain(text) }]),
-        Given::Pairs(mut pairs) => {
+        GivenArguments::Nothing => GivenArguments::Pairs(vec![Pair { key, value: Text::Plain(text) }]),
+        GivenArguments::Pairs(mut pairs) => {
             pairs.push(Pair { key, value: Text::Plain(text) });
-            Given::Pairs(pairs)
+            GivenArguments::Pairs(pairs)
         }
-        Given::Object(object) => {
+        GivenArguments::Object(object) => {
             let inner = object.get().trim().trim_start_matches('{').trim_end_matches('}').trim();
             let comma = if inner.is_empty() { "" } else { "," };
             let open = object.get().trim().strip_suffix('}').expect("an object ends with a brace");
             let all = format!("{open}{comma}{}:{}}}", json!(key), json!(text));
-            Given::Object(RawValue::from_string(all).expect("an object with one more member"))
+            GivenArguments::Object(RawValue::from_string(all).expect("an object with one more member"))
         }
     })
 }
@@ -196,29 +203,29 @@ fn keys(object: &RawValue) -> Vec<String> {
     members.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// Why there is no request.
-pub(super) fn missed(error: &ClientError, reach: &Reach) -> Failure {
-    said(Missed::unasked(error, reach))
+/// Makes a failure of the error of a client.
+pub(super) fn no_answer(error: &ClientError, context: &RequestContext) -> Failure {
+    without_call_options(NoAnswer::from_client(error, context))
 }
 
-/// Without the hints that name options which only `call` has.
-fn said(missed: Missed) -> Failure {
-    let failure = Failure::new(missed.what);
-    match missed.hint {
-        Some(hint) if !OF_CALL.iter().any(|option| hint.contains(option)) => failure.with_hint(hint),
+/// Makes a failure without the hints that name options which only `call` has.
+fn without_call_options(no_answer: NoAnswer) -> Failure {
+    let failure = Failure::new(no_answer.what);
+    match no_answer.hint {
+        Some(hint) if !CALL_OPTIONS.iter().any(|option| hint.contains(option)) => failure.with_hint(hint),
         _ => failure,
     }
 }
 
-const OF_CALL: [&str; 3] = ["--raw", "--lenient", "--framing"];
+const CALL_OPTIONS: [&str; 3] = ["--raw", "--lenient", "--framing"];
 
-/// Where the payload of a request without arguments is. Everybody may put something into `_meta`, and nobody has to read it.
+/// The member of `_meta` with the payload of a request without arguments. A server need not read it.
 const PADDING: &str = "barewire/padding";
 
-/// As large as a frame may be here, with what an answer says besides.
+/// The largest payload: a frame may be that large, with what an answer says besides.
 const MAX_PAYLOAD: usize = 32 * 1024 * 1024;
 
-/// As much of a name as fits a line.
+/// The number of characters of a name: as many as fit a line.
 const MAX_NAME_LENGTH: usize = 60;
 
 #[cfg(test)]
@@ -228,24 +235,24 @@ mod tests {
     const SCHEMA: &str = r#"{"properties":{"mode":{"enum":["a"]},"n":{"type":"integer"},"note":{"type":"string"},
         "text":{"type":"string"}},"required":["text","n"]}"#;
 
-    fn fill(given: Given, payload: &str) -> Result<String, Failure> {
+    fn fill(given: GivenArguments, payload: &str) -> Result<String, Failure> {
         let fields = Fields::of(&RawValue::from_string(SCHEMA.to_owned()).expect("JSON"));
         let payload = Payload::parse(payload).expect("a payload");
         Ok(match filled("tool", given, &fields, &payload, "x".to_owned())? {
-            Given::Pairs(pairs) => pairs.iter().map(|pair| format!("{} ", pair.key)).collect(),
-            Given::Object(object) => object.get().to_owned(),
-            Given::Nothing => unreachable!("it was filled"),
+            GivenArguments::Pairs(pairs) => pairs.iter().map(|pair| format!("{} ", pair.key)).collect(),
+            GivenArguments::Object(object) => object.get().to_owned(),
+            GivenArguments::Nothing => unreachable!("it was filled"),
         })
     }
 
-    fn object(text: &str) -> Given {
-        Given::Object(RawValue::from_string(text.to_owned()).expect("JSON"))
+    fn object(text: &str) -> GivenArguments {
+        GivenArguments::Object(RawValue::from_string(text.to_owned()).expect("JSON"))
     }
 
     #[test]
     fn the_payload_fills_the_first_text_that_is_missing() {
         let filled = |given, payload| fill(given, payload).ok();
-        assert_eq!(filled(Given::Nothing, "64").as_deref(), Some("text "));
+        assert_eq!(filled(GivenArguments::Nothing, "64").as_deref(), Some("text "));
         assert_eq!(filled(object(r#"{"n":1}"#), "64").as_deref(), Some(r#"{"n":1,"text":"x"}"#));
         assert_eq!(filled(object("{ }"), "64").as_deref(), Some(r#"{ "text":"x"}"#));
         assert_eq!(filled(object(r#"{"text":"a"}"#), "64").as_deref(), Some(r#"{"text":"a","note":"x"}"#));

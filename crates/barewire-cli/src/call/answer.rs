@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::Args;
 use super::pretty::indented;
-use crate::ask::missed::Missed;
+use crate::ask::no_answer::NoAnswer;
 use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
@@ -69,7 +69,7 @@ impl Agreed {
 pub(super) fn print(
     output: &mut Output,
     form: Form,
-    answer: Result<Answer, Missed>,
+    answer: Result<Answer, NoAnswer>,
     elapsed: Duration,
 ) -> Result<Exit, Failure> {
     match &answer {
@@ -120,13 +120,13 @@ pub(super) fn said(
 pub(super) fn failed(
     output: &mut Output,
     form: Form,
-    missed: &Missed,
+    missed: &NoAnswer,
     elapsed: Duration,
     agreed: Option<&Agreed>,
     result: Option<&str>,
 ) -> io::Result<()> {
     let Form::Json = form else { return Ok(()) };
-    let Missed { reason, what, hint } = missed;
+    let NoAnswer { reason, what, hint } = missed;
     write!(output, "{{\"kind\":\"failed\",\"elapsed\":{:.6}", elapsed.as_secs_f64())?;
     write!(output, "{}", agreed.map_or(String::new(), Agreed::members))?;
     write!(output, ",\"reason\":\"{}\",\"detail\":{}", reason.name(), serde_json::json!(what))?;

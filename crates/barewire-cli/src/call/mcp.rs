@@ -19,8 +19,8 @@ use super::target::Target;
 use super::{Args, pages, progress, show, talk};
 use crate::ask::arguments;
 use crate::ask::given::{Pair, Text};
-use crate::ask::missed::Missed;
-use crate::ask::request::{self, Ask, Request};
+use crate::ask::no_answer::NoAnswer;
+use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -29,7 +29,7 @@ use crate::{Exit, Failure, log};
 /// What came of it.
 pub(super) enum Answer {
     Result {
-        request: Request,
+        request: PreparedRequest,
         result: Raw,
     },
     Refused {
@@ -42,7 +42,7 @@ pub(super) enum Answer {
 
 /// What the command line says besides whom to ask what.
 pub(super) struct Wishes {
-    ask: Ask,
+    ask: PlannedRequest,
     answers: Vec<Pair>,
     roots: Vec<Root>,
     meta: Value,
@@ -67,7 +67,7 @@ impl Wishes {
                 .map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
         }
-        let ask = Ask::read(&args.what, &args.arguments, args.naming())?;
+        let ask = PlannedRequest::read(&args.what, &args.arguments, args.naming())?;
         if !meta.is_empty() && is_listen(&ask) {
             let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
             return Err(Failure::new(what).with_hint("--raw sends any params"));
@@ -121,7 +121,7 @@ pub(super) async fn call(
                 Some(_) => {}
             },
             answer = &mut work => break answer,
-            signal = signals.next() => break Err(Missed::cancelled(signal)),
+            signal = signals.next() => break Err(NoAnswer::cancelled(signal)),
         }
     };
     // A call that is dropped is cancelled on the wire.
@@ -137,8 +137,8 @@ pub(super) async fn call(
     done
 }
 
-fn is_listen(ask: &Ask) -> bool {
-    matches!(ask, Ask::Method { method, .. } if method == LISTEN)
+fn is_listen(ask: &PlannedRequest) -> bool {
+    matches!(ask, PlannedRequest::Method { method, .. } if method == LISTEN)
 }
 
 /// What the server may ask of us, and how long we wait.
@@ -174,19 +174,20 @@ fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
 async fn asked(
     client: &Client,
     args: &Args,
-    ask: Ask,
+    ask: PlannedRequest,
     meta: &Value,
     console: &Arc<Console>,
-) -> Result<Answer, Missed> {
+) -> Result<Answer, NoAnswer> {
     if let Some(level) = args.log_level
         && let Err(error) = client.set_log_level(level).await
     {
-        let Missed { what, .. } = Missed::unasked(&error, &args.reach());
+        let NoAnswer { what, .. } = NoAnswer::from_client(&error, &args.context());
         console.say(format!("barewire: no log: {what}"));
     }
     // Whatever does not exist may have been sent as it was written, and the server has said so.
-    let is_unchecked = matches!(&ask, Ask::Tool { given: crate::ask::given::Given::Object(_), .. });
-    let request = ask.prepare(client, &args.reach()).await?;
+    let is_unchecked =
+        matches!(&ask, PlannedRequest::Tool { given: crate::ask::given::GivenArguments::Object(_), .. });
+    let request = ask.prepare(client, &args.context()).await?;
     for note in &request.notes {
         console.say(format!("barewire: {note}"));
     }
@@ -198,7 +199,7 @@ async fn asked(
             let hint = if is_unchecked && may_not_exist { existing(client, &request).await } else { None };
             Ok(Answer::Refused { error, hint })
         }
-        Err(error) => Err(Missed::unasked(&error, &args.reach())),
+        Err(error) => Err(NoAnswer::from_client(&error, &args.context())),
     }
 }
 
@@ -206,7 +207,7 @@ async fn asked(
 async fn send(
     client: &Client,
     args: &Args,
-    request: &Request,
+    request: &PreparedRequest,
     meta: &Value,
     console: &Arc<Console>,
 ) -> Result<Option<Raw>, ClientError> {
@@ -229,7 +230,7 @@ async fn send(
 }
 
 /// Waits for the end of a listen. What it tells comes with all that the server tells.
-async fn listen(client: &Client, request: &Request) -> Result<Raw, ClientError> {
+async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, ClientError> {
     let text = request.params.as_ref().map_or(r#"{"notifications":{}}"#, |params| params.get());
     let wanted: SubscriptionParams =
         serde_json::from_str(text).map_err(|error| ClientError::Params(error.to_string()))?;
@@ -249,7 +250,7 @@ async fn listen(client: &Client, request: &Request) -> Result<Raw, ClientError> 
 }
 
 /// The tools there are, if the one that was called is not among them.
-async fn existing(client: &Client, request: &Request) -> Option<String> {
+async fn existing(client: &Client, request: &PreparedRequest) -> Option<String> {
     let name = request.name()?;
     let tools = client.list_tools().await.ok()?;
     let names = request::names(&tools);

@@ -8,11 +8,15 @@ use barewire_proto::json::{Json, Kind, Text};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::ask::request::Request;
+use crate::ask::request::PreparedRequest;
 use crate::output::shown;
 
 /// Asks for page after page. What is on them is not read, so nothing of it is lost.
-pub(super) async fn all(client: &Client, request: &Request, meta: &Value) -> Result<Raw, ClientError> {
+pub(super) async fn all(
+    client: &Client,
+    request: &PreparedRequest,
+    meta: &Value,
+) -> Result<Raw, ClientError> {
     let first = ask(client, request, None, meta).await?;
     let (mut pages, mut seen, mut bytes) = (vec![first], HashSet::new(), 0);
     let fault = |what: String| Err(ClientError::Fault { method: request.method.clone(), what });
@@ -35,7 +39,7 @@ pub(super) async fn all(client: &Client, request: &Request, meta: &Value) -> Res
 
 async fn ask(
     client: &Client,
-    request: &Request,
+    request: &PreparedRequest,
     cursor: Option<&str>,
     meta: &Value,
 ) -> Result<Raw, ClientError> {

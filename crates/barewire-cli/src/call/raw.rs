@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::answer::{self, Answer, Form};
 use super::target::Target;
 use super::{Args, Framing};
-use crate::ask::missed::{Missed, Reason};
+use crate::ask::no_answer::{NoAnswer, Reason};
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -53,9 +53,9 @@ pub(super) async fn call(
 }
 
 /// Returns the reason why a call of plain JSON-RPC has no answer, but for a refusal, which is one.
-fn unanswered(error: &CallError, args: &Args) -> Missed {
+fn unanswered(error: &CallError, args: &Args) -> NoAnswer {
     match error {
-        CallError::TimedOut => Missed {
+        CallError::TimedOut => NoAnswer {
             reason: Reason::TimedOut,
             what: format!("no answer within {:?}", args.timeout),
             hint: Some(Cow::Borrowed(match args.framing {
@@ -63,7 +63,7 @@ fn unanswered(error: &CallError, args: &Args) -> Missed {
                 Framing::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
             })),
         },
-        CallError::Closed(closed) => Missed::closed(closed),
-        error => Missed { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
+        CallError::Closed(closed) => NoAnswer::closed(closed),
+        error => NoAnswer { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
     }
 }

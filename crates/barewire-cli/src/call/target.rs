@@ -15,7 +15,7 @@ use barewire::transport::{Child, Transport, tcp, unix};
 
 use super::console::Console;
 use super::{Args, talk};
-use crate::ask::missed::Missed;
+use crate::ask::no_answer::NoAnswer;
 use crate::output::shown;
 use crate::{Failure, log};
 
@@ -57,17 +57,17 @@ impl<'a> Target<'a> {
         }
     }
 
-    pub(super) async fn open(&self, args: &Args) -> Result<Peer, Missed> {
+    pub(super) async fn open(&self, args: &Args) -> Result<Peer, NoAnswer> {
         let framing = args.framing.on_the_wire();
         match self {
             Self::Program { program, args: arguments } => {
                 let child = Child::new(program).args(*arguments).stderr(talk::stderr()).framing(framing);
-                let process = child.spawn().map_err(|error| Missed::not_started(&error))?;
+                let process = child.spawn().map_err(|error| NoAnswer::not_started(&error))?;
                 Ok(connection(process, args))
             }
             Self::Url(_) => unreachable!("--url and --raw exclude each other"),
             Self::Listener(address) => {
-                let missed = |error| Missed::not_connected(address, &error);
+                let missed = |error| NoAnswer::not_connected(address, &error);
                 match address {
                     Address::Unix(path) => {
                         let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
@@ -90,7 +90,7 @@ impl Target<'_> {
         args: &Args,
         client: Builder,
         console: &Arc<Console>,
-    ) -> Result<Client, Missed> {
+    ) -> Result<Client, NoAnswer> {
         let framing = args.framing.on_the_wire();
         let connected = match self {
             Self::Program { program, args: arguments } => {
@@ -99,7 +99,7 @@ impl Target<'_> {
             }
             Self::Url(endpoint) => client.http((**endpoint).clone()).await,
             Self::Listener(address) => {
-                let missed = |error| Missed::not_connected(address, &error);
+                let missed = |error| NoAnswer::not_connected(address, &error);
                 match address {
                     Address::Unix(path) => {
                         let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
@@ -112,7 +112,7 @@ impl Target<'_> {
                 }
             }
         };
-        connected.map_err(|error| Missed::unasked(&error, &args.reach()))
+        connected.map_err(|error| NoAnswer::from_client(&error, &args.context()))
     }
 }
 

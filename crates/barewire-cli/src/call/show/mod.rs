@@ -18,8 +18,8 @@ use super::Args;
 use super::answer::{self, Agreed, Form};
 use super::mcp::Answer;
 use super::pretty::indented;
-use crate::ask::missed::Missed;
-use crate::ask::request::{Request, no_such};
+use crate::ask::no_answer::NoAnswer;
+use crate::ask::request::{PreparedRequest, no_such};
 use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
@@ -55,13 +55,13 @@ impl Read {
     }
 
     /// Keeps of a list what was asked for by name. Whatever is not there is said.
-    fn keep(&mut self, names: &[String]) -> Result<(), Missed> {
+    fn keep(&mut self, names: &[String]) -> Result<(), NoAnswer> {
         fn only<T>(
             what: &str,
             items: &mut Vec<T>,
             name: impl Fn(&T) -> &str,
             wanted: &[String],
-        ) -> Result<(), Missed> {
+        ) -> Result<(), NoAnswer> {
             let there: Vec<&str> = items.iter().map(&name).collect();
             if let Some(missing) = wanted.iter().find(|wanted| !there.contains(&wanted.as_str())) {
                 return Err(no_such(what, missing, &there));
@@ -86,7 +86,7 @@ impl Read {
 pub(super) fn print(
     output: &mut Output,
     args: &Args,
-    answer: Result<Answer, Missed>,
+    answer: Result<Answer, NoAnswer>,
     elapsed: Duration,
     agreed: Option<&Agreed>,
 ) -> Result<Exit, Failure> {
@@ -98,7 +98,7 @@ pub(super) fn print(
                 Err(missed) => miss(output, form, missed, elapsed, agreed, None),
             },
             Err(error) => {
-                let missed = Missed::bad_result(&request.method, &error);
+                let missed = NoAnswer::bad_result(&request.method, &error);
                 if let Form::Plain | Form::Pretty = form {
                     writeln!(output, "{}", indented(&safe_json(&result.to_string())))?;
                 }
@@ -127,7 +127,7 @@ pub(super) fn print(
 fn good(
     output: &mut Output,
     args: &Args,
-    request: &Request,
+    request: &PreparedRequest,
     result: &Raw,
     read: &Read,
     elapsed: Duration,
@@ -148,7 +148,7 @@ fn good(
 fn human(
     output: &mut Output,
     args: &Args,
-    request: &Request,
+    request: &PreparedRequest,
     result: &Raw,
     read: &Read,
     agreed: Option<&Agreed>,
@@ -187,7 +187,7 @@ fn next_page(read: &Read) -> Option<&str> {
 fn miss(
     output: &mut Output,
     form: Form,
-    missed: Missed,
+    missed: NoAnswer,
     elapsed: Duration,
     agreed: Option<&Agreed>,
     result: Option<&Raw>,

@@ -1,4 +1,4 @@
-//! Why there is no answer -> a word for scripts, a sentence, and what to do about it.
+//! The error of a client -> a word for scripts, a sentence, and what to do about it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,16 +14,16 @@ use barewire_proto::mcp::Revision;
 use crate::Failure;
 use crate::output::shown;
 
-/// How the server is reached, as far as it matters to what is said when it is not.
-pub(crate) struct Reach {
+/// The options of the command line that matter to the hint when there is no answer.
+pub(crate) struct RequestContext {
     pub(crate) revision: Option<Revision>,
     pub(crate) timeout: Duration,
     pub(crate) over_http: bool,
     pub(crate) with_bearer: bool,
 }
 
-/// A call without an answer.
-pub(crate) struct Missed {
+/// The reason why a request has no answer.
+pub(crate) struct NoAnswer {
     pub(crate) reason: Reason,
     pub(crate) what: String,
     pub(crate) hint: Option<Cow<'static, str>>,
@@ -70,7 +70,7 @@ impl Reason {
     }
 }
 
-impl Missed {
+impl NoAnswer {
     pub(crate) fn not_started(error: &SpawnError) -> Self {
         let hint = match error {
             SpawnError::NotFound { program } if program.contains(' ') => {
@@ -103,25 +103,25 @@ impl Missed {
         Self { reason: Reason::Cancelled, what: format!("cancelled by {signal}"), hint: None }
     }
 
-    /// Why a client of MCP has no result, but for a refusal, which is an answer.
-    pub(crate) fn unasked(error: &ClientError, reach: &Reach) -> Self {
+    /// Makes it of the error of a client of MCP. A refusal is an answer and does not come here.
+    pub(crate) fn from_client(error: &ClientError, context: &RequestContext) -> Self {
         let said = |reason, what: String, hint: Option<&'static str>| Self {
             reason,
             what,
             hint: hint.map(Cow::Borrowed),
         };
-        let any_revision = reach.revision.map(|_| "without --revision, one is found that both sides speak");
+        let any_revision = context.revision.map(|_| "without --revision, one is found that both sides speak");
         match error {
             ClientError::Spawn(error) => Self::not_started(error),
-            ClientError::Http { failure, .. } => Self::http(failure, reach),
+            ClientError::Http { failure, .. } => Self::http(failure, context),
             ClientError::Closed(closed) => Self::closed(closed),
             ClientError::Handshake { why, closed } => {
-                let mut missed = Self::handshake(why, closed, reach);
+                let mut missed = Self::handshake(why, closed, context);
                 missed.hint = missed.hint.or(any_revision.map(Cow::Borrowed));
                 missed
             }
             ClientError::Version { .. } => said(Reason::NoRevision, error.to_string(), any_revision),
-            ClientError::TimedOut { method, .. } => Self::timed_out(method, reach),
+            ClientError::TimedOut { method, .. } => Self::timed_out(method, context),
             ClientError::NotOffered { method, capability } => said(
                 Reason::NotOffered,
                 format!("{method} was not sent: the server does not declare {capability}"),
@@ -137,12 +137,12 @@ impl Missed {
         }
     }
 
-    /// What HTTP has against it.
-    fn http(failure: &HttpFailure, reach: &Reach) -> Self {
+    /// Makes it of a failure of HTTP.
+    fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
         let (reason, hint) = match failure {
             // It says itself what to look at.
             HttpFailure::Fetch(error) if !error.sent() => (Reason::NotConnected, None),
-            HttpFailure::Unauthorized { .. } if reach.with_bearer => {
+            HttpFailure::Unauthorized { .. } if context.with_bearer => {
                 (Reason::Unauthorized, Some("the token of --bearer-env is not the one it wants"))
             }
             HttpFailure::Unauthorized { .. } => {
@@ -154,7 +154,7 @@ impl Missed {
         // How the library would be told is of no use here.
         let what = match failure {
             HttpFailure::Unauthorized { origin, challenge } => {
-                let origin = shown(origin.as_bytes(), LONGEST);
+                let origin = shown(origin.as_bytes(), EXCERPT_LENGTH);
                 let challenge = if challenge.is_empty() { String::new() } else { format!(": {challenge}") };
                 format!("{origin} wants to know who asks (401 Unauthorized){challenge}")
             }
@@ -163,19 +163,20 @@ impl Missed {
         Self { reason, what, hint: hint.map(Cow::Borrowed) }
     }
 
-    pub(crate) fn timed_out(method: &str, reach: &Reach) -> Self {
-        let what = format!("no answer to {} within {:?}", shown(method.as_bytes(), LONGEST), reach.timeout);
+    pub(crate) fn timed_out(method: &str, context: &RequestContext) -> Self {
+        let what =
+            format!("no answer to {} within {:?}", shown(method.as_bytes(), EXCERPT_LENGTH), context.timeout);
         Self { reason: Reason::TimedOut, what, hint: Some(Cow::Borrowed("--timeout waits longer")) }
     }
 
-    /// There is somebody, but they do not answer as a server of MCP does.
-    fn handshake(why: &ClientError, closed: &ConnectionEnd, reach: &Reach) -> Self {
-        let mut what = match (why, reach.revision) {
+    /// Makes it of a handshake that a server has answered otherwise than one of MCP does.
+    fn handshake(why: &ClientError, closed: &ConnectionEnd, context: &RequestContext) -> Self {
+        let mut what = match (why, context.revision) {
             (ClientError::Refused { method, error }, _) => {
-                let message = shown(error.message.as_bytes(), LONGEST);
+                let message = shown(error.message.as_bytes(), EXCERPT_LENGTH);
                 format!("the server refuses {method}: {message} ({})", error.code)
             }
-            (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, reach).what,
+            (ClientError::TimedOut { method, .. }, _) => Self::timed_out(method, context).what,
             (ClientError::Fault { method, .. }, Some(revision)) if method == "server/discover" => {
                 format!("the server does not answer as one of {revision} does")
             }
@@ -191,13 +192,13 @@ impl Missed {
             what = format!("{what}; {exit}");
         }
         let hint = Self::closed(closed).hint.or_else(|| match why {
-            ClientError::Refused { .. } if reach.over_http => {
+            ClientError::Refused { .. } if context.over_http => {
                 Some("is this the path of the MCP endpoint? it often is /mcp".into())
             }
             ClientError::Refused { .. } => {
                 Some("if it does not speak MCP: --raw sends plain JSON-RPC".into())
             }
-            ClientError::TimedOut { .. } if reach.over_http => Some("--timeout waits longer".into()),
+            ClientError::TimedOut { .. } if context.over_http => Some("--timeout waits longer".into()),
             ClientError::TimedOut { .. } => Some(
                 "--timeout waits longer; barewire check -- PROGRAM says what comes in place of it".into(),
             ),
@@ -206,12 +207,12 @@ impl Missed {
         Self { reason: Reason::NoHandshake, what, hint }
     }
 
-    /// A result that is none.
+    /// Makes it of a result that is not what its method has.
     pub(crate) fn bad_result(method: &str, error: &serde_json::Error) -> Self {
-        let method = shown(method.as_bytes(), LONGEST);
+        let method = shown(method.as_bytes(), EXCERPT_LENGTH);
         let what = format!(
             "the result of {method} is not what it should be: {}",
-            shown(error.to_string().as_bytes(), LONGEST)
+            shown(error.to_string().as_bytes(), EXCERPT_LENGTH)
         );
         Self { reason: Reason::BadAnswer, what, hint: None }
     }
@@ -233,8 +234,8 @@ impl Missed {
     }
 }
 
-impl From<Missed> for Failure {
-    fn from(missed: Missed) -> Self {
+impl From<NoAnswer> for Failure {
+    fn from(missed: NoAnswer) -> Self {
         let failure = Self::new(missed.what);
         match missed.hint {
             Some(hint) => failure.with_hint(hint),
@@ -243,5 +244,5 @@ impl From<Missed> for Failure {
     }
 }
 
-/// As much of a sentence of the other side as is shown in ours.
-const LONGEST: usize = 200;
+/// The number of characters of a peer's text in a sentence.
+const EXCERPT_LENGTH: usize = 200;
