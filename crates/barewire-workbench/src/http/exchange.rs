@@ -9,7 +9,7 @@ use super::head::{Body, Kind, response};
 use super::messages::{Messages, Part};
 
 /// A part of a response, as it comes.
-pub enum ExchangeEvent {
+pub(crate) enum ExchangeEvent {
     /// The head of the response.
     Head {
         /// Its lines as they came.
@@ -30,7 +30,7 @@ pub enum ExchangeEvent {
 }
 
 /// Sends the bytes of a request, and tells what comes of it.
-pub async fn exchange(
+pub(crate) async fn exchange(
     dial: Dialer,
     bytes: Vec<u8>,
     kind: Kind,

@@ -6,8 +6,9 @@ mod exchange;
 pub mod head;
 pub mod messages;
 mod request;
-pub mod session;
+pub(crate) mod session;
 
-pub use exchange::{ExchangeEvent, exchange};
-pub use head::Kind;
-pub use request::{HttpRequest, ToolHeaders, is_modern};
+pub(crate) use exchange::ExchangeEvent;
+pub(crate) use request::{HttpRequest, is_modern};
+
+use head::Kind;

@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::Kind;
 
 /// A request that is to be sent.
-pub struct HttpRequest {
+pub(crate) struct HttpRequest {
     /// The HTTP method.
-    pub verb: &'static str,
+    pub(crate) verb: &'static str,
     /// Names in lower case, and values.
-    pub headers: Vec<(String, String)>,
-    pub body: Option<Vec<u8>>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Vec<u8>>,
     /// The era of the message in the body.
     era: Option<Era>,
 }
@@ -32,7 +32,7 @@ impl HttpRequest {
     }
 
     /// As a client of a session sends it.
-    pub fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
+    pub(crate) fn legacy(body: &[u8], revision: Revision, session: Option<&str>) -> Self {
         let post = Self::post(body, Era::Legacy);
         if method(body).as_deref() == Some("initialize") {
             return post;
@@ -43,7 +43,7 @@ impl HttpRequest {
     }
 
     /// What a client of a session wants besides: its stream, or its end.
-    pub fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
+    pub(crate) fn of_session(verb: &'static str, session: Option<&str>, revision: Option<Revision>) -> Self {
         let version = revision.filter(|revision| *revision >= Revision::V2025_06_18);
         Self { verb, headers: Vec::new(), body: None, era: None }
             .with("accept", (verb == "GET").then_some("text/event-stream"))
@@ -52,7 +52,7 @@ impl HttpRequest {
     }
 
     /// As a modern client sends it.
-    pub fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
+    pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
         let (method, params) = (method(body), params(body));
         let text =
             |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
@@ -74,7 +74,7 @@ impl HttpRequest {
     }
 
     /// The lines of its head as they are sent to this server, but for what the user wants to be sent along.
-    pub fn head(&self, dial: &Dialer, agent: &str) -> Vec<String> {
+    pub(crate) fn head(&self, dial: &Dialer, agent: &str) -> Vec<String> {
         let mut lines = vec![format!("{} {} HTTP/1.1", self.verb, dial.path_and_query())];
         if !self.headers.iter().any(|(name, _)| name == "host") {
             lines.push(format!("host: {}", dial.host()));
@@ -89,7 +89,7 @@ impl HttpRequest {
     }
 
     /// All of it, with that head, and what else is sent along.
-    pub fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dialer) -> Vec<u8> {
+    pub(crate) fn bytes(&self, mut head: Vec<String>, along: &[(String, String)], dial: &Dialer) -> Vec<u8> {
         head.extend(along.iter().map(|(name, value)| format!("{name}: {value}")));
         if dial.to_proxy() {
             head[0] = format!("{} {}{} HTTP/1.1", self.verb, dial.origin(), dial.path_and_query());
@@ -104,7 +104,7 @@ impl HttpRequest {
     }
 
     /// What an answer to it is read as.
-    pub fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         if self.verb == "POST" { Kind::Message } else { Kind::Other }
     }
 
@@ -119,7 +119,7 @@ impl HttpRequest {
     }
 
     /// Sets a header, or takes it away.
-    pub fn with(mut self, name: &str, value: Option<&str>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {
             self.headers.push((name.to_owned(), value.to_owned()));
@@ -130,11 +130,11 @@ impl HttpRequest {
 
 /// What tools want to have repeated in headers, by their names.
 #[derive(Default)]
-pub struct ToolHeaders(HashMap<String, HeaderParams>);
+pub(crate) struct ToolHeaders(HashMap<String, HeaderParams>);
 
 impl ToolHeaders {
     /// Remembers what the tools of a list say.
-    pub fn learn(&mut self, bytes: &[u8]) {
+    pub(crate) fn learn(&mut self, bytes: &[u8]) {
         // Only few servers do that.
         if memchr::memmem::find(bytes, b"x-mcp-header").is_none() {
             return;
@@ -155,7 +155,7 @@ impl ToolHeaders {
 }
 
 /// Whether a message says of itself that it is of the modern era.
-pub fn is_modern(body: &[u8]) -> bool {
+pub(crate) fn is_modern(body: &[u8]) -> bool {
     params(body).meta.protocol_version.is_some()
 }
 

@@ -19,11 +19,11 @@ use super::exchange::{ExchangeEvent, exchange};
 use super::request::{HttpRequest, ToolHeaders};
 
 /// A server at a URL, for all clients of it.
-pub struct HttpTarget {
+pub(crate) struct HttpTarget {
     /// Opens connections to the server.
-    pub dialer: Dialer,
+    pub(crate) dialer: Dialer,
     /// Headers that every request carries. They may be secret.
-    pub headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     /// The name of the program in `User-Agent`.
     agent: &'static str,
     /// The number of exchanges so far.
@@ -32,32 +32,32 @@ pub struct HttpTarget {
 
 impl HttpTarget {
     /// Makes a target; nothing is sent yet.
-    pub fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
+    pub(crate) fn new(dialer: Dialer, headers: Vec<(String, String)>, agent: &'static str) -> Self {
         Self { dialer, headers, agent, exchanges: AtomicU64::new(0) }
     }
 
     /// The number of exchanges so far. The first has the number 1.
-    pub fn exchanges(&self) -> u64 {
+    pub(crate) fn exchanges(&self) -> u64 {
         self.exchanges.load(Ordering::Relaxed)
     }
 
     /// The lines of a request's head, without the headers that every request carries.
-    pub fn head(&self, request: &HttpRequest) -> Vec<String> {
+    pub(crate) fn head(&self, request: &HttpRequest) -> Vec<String> {
         request.head(&self.dialer, self.agent)
     }
 }
 
 /// One client of a server at a URL.
-pub struct SessionClient {
+pub(crate) struct SessionClient {
     target: Arc<HttpTarget>,
     sender: UnboundedSender<(u64, ExchangeEvent)>,
     receiver: UnboundedReceiver<(u64, ExchangeEvent)>,
     /// Exchanges whose events are still wanted, by their number.
     open: HashMap<u64, OpenExchange>,
     /// The session that the server gave in its response to `initialize`.
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
     /// The revision that the server gave in its answer to `initialize`.
-    pub revision: Option<Revision>,
+    pub(crate) revision: Option<Revision>,
     tools: ToolHeaders,
 }
 
@@ -68,14 +68,14 @@ struct OpenExchange {
 
 impl SessionClient {
     /// Makes a client that has no session yet.
-    pub fn new(target: Arc<HttpTarget>) -> Self {
+    pub(crate) fn new(target: Arc<HttpTarget>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let (open, tools) = (HashMap::new(), ToolHeaders::default());
         Self { target, sender, receiver, open, session: None, revision: None, tools }
     }
 
     /// The request that a client of this era makes of a message.
-    pub fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
+    pub(crate) fn request(&self, body: &[u8], era: Era, revision: Revision) -> HttpRequest {
         match era {
             Era::Legacy => HttpRequest::legacy(body, revision, self.session.as_deref()),
             Era::Modern => HttpRequest::modern(body, &self.tools),
@@ -83,19 +83,19 @@ impl SessionClient {
     }
 
     /// The request for the stream of messages that belong to no request, or for the rest of a stream behind this event.
-    pub fn listen(&self, last_event_id: Option<&str>) -> HttpRequest {
+    pub(crate) fn listen(&self, last_event_id: Option<&str>) -> HttpRequest {
         let request = HttpRequest::of_session("GET", self.session.as_deref(), self.revision);
         request.with("last-event-id", last_event_id)
     }
 
     /// Forgets the session; returns the request that ends it, if there is one.
-    pub fn leave(&mut self) -> Option<HttpRequest> {
+    pub(crate) fn leave(&mut self) -> Option<HttpRequest> {
         let session = self.session.take()?;
         Some(HttpRequest::of_session("DELETE", Some(&session), self.revision))
     }
 
     /// Sends a request on a connection of its own, after a delay; returns the number of the exchange.
-    pub fn send(&mut self, request: &HttpRequest, delay: Duration) -> u64 {
+    pub(crate) fn send(&mut self, request: &HttpRequest, delay: Duration) -> u64 {
         let number = self.target.exchanges.fetch_add(1, Ordering::Relaxed) + 1;
         let HttpTarget { dialer, headers, .. } = &*self.target;
         let bytes = request.bytes(self.target.head(request), headers, dialer);
@@ -112,7 +112,7 @@ impl SessionClient {
     }
 
     /// Waits for the next event of any open exchange.
-    pub async fn next(&mut self) -> (u64, ExchangeEvent) {
+    pub(crate) async fn next(&mut self) -> (u64, ExchangeEvent) {
         loop {
             let (number, event) = self.receiver.recv().await.expect("the client holds a sender itself");
             let Some(exchange) = self.open.get(&number) else { continue };
@@ -126,7 +126,7 @@ impl SessionClient {
     }
 
     /// Takes from a message of an open exchange what the client needs for its next requests.
-    pub fn learn(&mut self, number: u64, message: &[u8]) {
+    pub(crate) fn learn(&mut self, number: u64, message: &[u8]) {
         self.tools.learn(message);
         if self.open.get(&number).is_some_and(|exchange| exchange.is_initialize) {
             let message: Value = serde_json::from_slice(message).unwrap_or_default();
@@ -136,24 +136,24 @@ impl SessionClient {
     }
 
     /// Whether events of this exchange are still wanted.
-    pub fn is_open(&self, number: u64) -> bool {
+    pub(crate) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
 
     /// Whether events of any exchange are still wanted.
-    pub fn has_open(&self) -> bool {
+    pub(crate) fn has_open(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Closes the connection of an exchange, and drops what else comes in it. To be called at its end as well.
-    pub fn close(&mut self, number: u64) {
+    pub(crate) fn close(&mut self, number: u64) {
         if let Some(exchange) = self.open.remove(&number) {
             exchange.task.abort();
         }
     }
 
     /// Closes the connections of all exchanges.
-    pub fn close_all(&mut self) {
+    pub(crate) fn close_all(&mut self) {
         for (_, exchange) in self.open.drain() {
             exchange.task.abort();
         }
@@ -161,7 +161,7 @@ impl SessionClient {
 }
 
 /// The headers in the head of a response, names in lower case.
-pub fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
     lines.filter_map(|line| {
         let line = String::from_utf8_lossy(line);
@@ -171,4 +171,4 @@ pub fn headers(head: &[u8]) -> impl Iterator<Item = (String, String)> {
 }
 
 /// The longest wait for the answer to the end of a session. A server that does not answer is left alone.
-pub const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);

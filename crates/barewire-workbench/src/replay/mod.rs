@@ -2,6 +2,22 @@
 //!
 //! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send what its client sent to a server and
 //! compare the answers. [`serve`] and [`serve_http`] answer clients as its server did.
+//!
+//! In a test of a server, with a capture of a session that was right:
+//!
+//! ```no_run
+//! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//!
+//! use barewire::transport::Child;
+//! use barewire_workbench::replay::{PlayOptions, Script, ScriptOptions, play};
+//!
+//! let script = Script::load(Path::new("good.wire"), ScriptOptions::default(), &|_| {})?;
+//! let played = play(&script, Child::new("my-server").spawn()?, &PlayOptions::default()).await;
+//! assert!(played.differences.is_empty(), "{:#?}", played.differences);
+//! # Ok(())
+//! # }
+//! ```
 
 mod channels;
 mod diff;
