@@ -3,6 +3,7 @@
 
 use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outline, Sse};
 use barewire_proto::json::{Json, Kind};
+use barewire_proto::mcp::{KeptMessage, RequestParams};
 use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, parse, write};
 use barewire_proto::transcript::{
     Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore,
@@ -202,6 +203,21 @@ pub fn content_length(data: &[u8]) {
     assert_eq!(again.bytes, stream);
 }
 
+/// A frame that is kept is what it was parsed as, and so are the members of its params.
+fn kept(data: &[u8], parsed: &Parsed<'_>) {
+    let kept = KeptMessage::read(data, 8);
+    assert_eq!(kept.parsed(), *parsed);
+    let params = match parsed {
+        Parsed::Message(Message::Request(request)) => Some(RequestParams::read(request.params)),
+        Parsed::Message(Message::Notification(told)) => Some(RequestParams::read(told.params)),
+        _ => None,
+    };
+    assert_eq!(format!("{:?}", kept.params()), format!("{params:?}"));
+    let copy = KeptMessage::copy(data, parsed, params.as_ref());
+    assert_eq!(copy.parsed(), *parsed);
+    assert_eq!(format!("{:?}", copy.params()), format!("{params:?}"));
+}
+
 /// The scanner accepts exactly what `serde_json` accepts as a raw value, and the table agrees with a naive one.
 pub fn scanner(data: &[u8]) {
     let text = std::str::from_utf8(data).ok();
@@ -211,7 +227,9 @@ pub fn scanner(data: &[u8]) {
         assert_eq!(ours.as_str(), theirs.get());
     }
     let faults = |invalid: &Invalid<'_>| matches!(invalid.rule, Rule::Syntax(_) | Rule::BadUtf8);
-    match parse(data, 8) {
+    let parsed = parse(data, 8);
+    kept(data, &parsed);
+    match parsed {
         Parsed::Message(message) => {
             assert!(json.is_some());
             same_as_naive(data, &Ok(message));

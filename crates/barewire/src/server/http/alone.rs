@@ -43,7 +43,7 @@ impl Outlet for Alone {
 
     #[inline]
     fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
-        let mut message = Vec::with_capacity(USUAL);
+        let mut message = Vec::with_capacity(USUAL_ANSWER);
         let sent = write(&mut message);
         self.bytes += message.len();
         self.waiting.push_back(Letter { message, sent, _permits: None });
@@ -85,7 +85,7 @@ pub(super) async fn serve(
         let alone = |room| Alone { waiting: VecDeque::new(), bytes: 0, room };
         Box::new(Dispatcher::without_stream(endpoint.alone(), alone))
     });
-    dispatcher.deliver(THE_ONE, caller.as_ref(), message);
+    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), message);
     if dispatcher.outlet().is_answered() {
         let answer = answer(&mut dispatcher);
         endpoint.spare.put(dispatcher);
@@ -121,8 +121,8 @@ fn answer(dispatcher: &mut Dispatcher<Alone>) -> Outcome {
     Outcome::Answer(message.into(), code)
 }
 
-/// What served a request and is done with it, for the next one: most requests are answered at once, and then making it anew
-/// would be a third of what is done for them.
+/// Dispatchers that are done with a request, for the next one: most requests are answered at once, and then making a dispatcher
+/// anew would be a third of the work for them.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
 pub(super) struct Spare(Mutex<Vec<Box<Dispatcher<Alone>>>>);
@@ -132,13 +132,13 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps it, if nothing is left of what it was used for.
+    /// Keeps a dispatcher, if it can be used again.
     fn put(&self, dispatcher: Box<Dispatcher<Alone>>) {
         if !dispatcher.is_reusable() {
             return;
         }
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < MOST_SPARE {
+        if spare.len() < SPARE_DISPATCHERS {
             spare.push(dispatcher);
         }
     }
@@ -184,11 +184,11 @@ impl AloneEvents {
     }
 }
 
-/// There is one exchange only.
-const THE_ONE: Exchange = Exchange(1);
+/// The only exchange there is.
+const ONLY_EXCHANGE: Exchange = Exchange(1);
 
-/// As many as may be at it at the same moment: one for each thread, and some.
-const MOST_SPARE: usize = 64;
+/// The dispatchers that are kept: as many as may be in use at the same moment, one for each thread and some.
+const SPARE_DISPATCHERS: usize = 64;
 
-/// Most answers are shorter.
-const USUAL: usize = 256;
+/// The bytes that are reserved for an answer. Most are shorter.
+const USUAL_ANSWER: usize = 256;
