@@ -1,6 +1,6 @@
 //! `barewire`'s engine on one thread: a typed handler on stdio, nothing else.
 
-use barewire::peer::{Connection, ConnectionEnd, Context, Methods};
+use barewire::peer::{Connection, Context, Methods};
 use barewire::transport::stdio;
 use barewire_benches::{Arguments, ToolResult};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ enum Tool {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), ConnectionEnd> {
+async fn main() -> Result<(), barewire::Error> {
     let methods = Methods::new().on("tools/call", |_: Context, params: Params| async move {
         let Params { name: Tool::Echo, arguments } = params;
         Ok(ToolResult::text(arguments.text))

@@ -1,7 +1,6 @@
 //! The same server as `mcp-server` where somebody else has chosen the runtime: a thread for each processor.
 
 use barewire::Server;
-use barewire::peer::ConnectionEnd;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +10,7 @@ struct Echo {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), ConnectionEnd> {
+async fn main() -> Result<(), barewire::Error> {
     Server::new("echo", "1.0.0")
         .tool("echo", "Say it back", |Echo { text }| async move { text })
         .serve_stdio()

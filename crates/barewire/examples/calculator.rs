@@ -20,7 +20,7 @@ struct Count {
     to: u32,
 }
 
-fn main() -> std::io::Result<()> {
+fn main() -> Result<(), barewire::Error> {
     // What is refused or fails goes to the log, which is on stderr: stdout is the wire.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     serve_stdio(handle)

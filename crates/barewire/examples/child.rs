@@ -18,6 +18,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let peer = Connection::new(child).spawn();
     let answer: Raw = peer.call("hello", [1, 2, 3]).await?;
     eprintln!("it said {answer}");
-    eprintln!("{}", peer.shutdown().await);
-    Ok(())
+    Ok(peer.shutdown().await?)
 }

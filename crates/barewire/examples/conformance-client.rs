@@ -23,8 +23,7 @@ async fn main() -> Outcome {
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let client = builder(&scenario)?.http(url).await?;
     run(&client, &scenario).await?;
-    client.shutdown().await;
-    Ok(())
+    Ok(client.shutdown().await?)
 }
 
 /// A client that can be asked everything, and that speaks what the scenario is about.

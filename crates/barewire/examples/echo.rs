@@ -9,7 +9,7 @@ use barewire::peer::{Connection, Context, Methods, Raw};
 use barewire::transport::stdio;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     let methods = Methods::new().fallback(|_: Context, params: Raw| async move { Ok(params) });
-    Ok(Connection::new(stdio()?).methods(methods).run().await?)
+    Connection::new(stdio()?).methods(methods).run().await
 }

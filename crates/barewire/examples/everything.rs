@@ -9,8 +9,8 @@
 mod fixture;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    Ok(fixture::server(&arguments).serve_stdio().await?)
+    fixture::server(&arguments).serve_stdio().await
 }

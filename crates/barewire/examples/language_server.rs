@@ -32,10 +32,10 @@ async fn did_open(context: Context, DidOpen { text_document }: DidOpen) -> Resul
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), barewire::Error> {
     let methods = Methods::new()
         .on("initialize", initialize)
         .on("textDocument/didOpen", did_open)
         .on("shutdown", |_: Context, (): ()| async move { Ok(Value::Null) });
-    Ok(Connection::new(stdio()?.framing(Framing::ContentLength)).methods(methods).run().await?)
+    Connection::new(stdio()?.framing(Framing::ContentLength)).methods(methods).run().await
 }

@@ -23,6 +23,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let greeting: String = call.await?;
     eprintln!("{greeting}");
 
-    peer.shutdown().await;
+    peer.shutdown().await?;
     Ok(there.await??)
 }

@@ -31,6 +31,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("resource {}: {}", resource.uri, resource.name);
         }
     }
-    eprintln!("{}", client.shutdown().await);
-    Ok(())
+    Ok(client.shutdown().await?)
 }

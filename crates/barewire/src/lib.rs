@@ -53,6 +53,7 @@ pub mod testkit;
 #[cfg(feature = "tokio")]
 pub mod transport;
 
+mod error;
 mod failure;
 #[cfg(feature = "http")]
 mod headers;
@@ -70,6 +71,7 @@ mod until;
 pub use barewire_proto::rpc::{Code, ErrorObject, Id, ReservedCode};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError};
+pub use error::Error;
 pub use failure::Failure;
 #[cfg(feature = "server")]
 pub use server::Server;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use barewire::client::{Builder, ListenEnd, Restart, ServerNotification};
 use barewire::mcp::{Era, LoggingLevel, SubscriptionFilter};
 use barewire::transport::{Child, Stderr};
-use barewire::{Client, ClientError};
+use barewire::{Client, ClientError, Error};
 use tokio::time::timeout;
 
 const GRACE: Duration = Duration::from_millis(300);
@@ -104,8 +104,8 @@ async fn a_server_that_ends_at_the_probe_is_started_again_and_initialized() {
     let lines = seen.lines();
     let begin = ["start", "server/discover", "start", "initialize", "notifications/initialized"];
     assert_eq!(lines[..5], begin, "{lines:?}");
-    let closed = soon("the end", client.shutdown()).await;
-    assert_eq!(closed.exit().and_then(|exit| exit.code), Some(0));
+    soon("the end", client.shutdown()).await.expect("an orderly end");
+    assert_eq!(client.end().and_then(|end| end.exit().and_then(|exit| exit.code)), Some(0));
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn what_cannot_be_started_and_what_is_no_server_says_so() {
     let child = || Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE);
     let error = soon("connecting", quiet().spawn(child())).await.expect_err("it ends");
     assert_eq!(error.to_string(), "sh exited with code 4; its stderr ends with: no config: set TOKEN");
-    assert_eq!(error.closed().and_then(|closed| closed.exit()).and_then(|exit| exit.code), Some(4));
+    assert_eq!(error.connection_end().and_then(|end| end.exit()).and_then(|exit| exit.code), Some(4));
 
     // Prints to both and says nothing that is a message.
     let script = "echo 'Welcome!'; echo 'waiting for HTTP' >&2; cat > /dev/null";
@@ -194,7 +194,7 @@ async fn a_dead_server_is_started_again_at_once_and_listened_to() {
     assert!(listen.end().is_none());
     assert_eq!(seen.starts(), 2);
     soon("a call", client.list_tools().into_future()).await.expect("a new server");
-    soon("the end", client.shutdown()).await;
+    soon("the end", client.shutdown()).await.expect("an orderly end");
     assert!(matches!(listen.ended().await, ListenEnd::Lost(_)));
 }
 
@@ -250,8 +250,8 @@ async fn one_that_cannot_be_started_any_more_is_given_up_at_once_too() {
     let restart = again(Restart::at_once()).give_up_after(3);
     let client = soon("connecting", quiet().era(Era::Legacy).restart(restart).spawn(child)).await;
     let mut told = client.as_ref().expect("connected").notifications();
-    let error = soon("giving up", client.as_ref().expect("connected").closed()).await;
-    assert!(matches!(&error, ClientError::GaveUp { starts: 3, .. }), "{error}");
+    let error = soon("giving up", client.as_ref().expect("connected").closed()).await.expect_err("gave up");
+    assert!(matches!(&error, Error::Client(ClientError::GaveUp { starts: 3, .. })), "{error}");
     while let Some(told) = soon("the end", told.next()).await {
         assert!(matches!(told, ServerNotification::Restarted));
     }

@@ -249,6 +249,6 @@ async fn layers_are_around_what_comes_over_http() {
         let client = Client::builder("t", "1").revision(revision).http(url.clone()).await.expect("connected");
         assert_eq!(text(&client, "add", json!({"a": 19, "b": 23})).await.expect("added"), "42");
         assert_eq!(seen.take().len(), 4);
-        client.shutdown().await;
+        client.shutdown().await.expect("an orderly end");
     }
 }

@@ -380,7 +380,7 @@ async fn main() -> ExitCode {
     report.case("completion", s.completion()).await;
     report.case("logging", s.logging()).await;
     let close = async {
-        s.client.shutdown().await;
+        s.client.shutdown().await.map_err(shown)?;
         Ok(Done::Here)
     };
     report.case("close", close).await;

@@ -1,7 +1,6 @@
 //! The least that a server of one tool is with barewire: what its documentation begins with.
 
 use barewire::Server;
-use barewire::peer::ConnectionEnd;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +10,7 @@ struct Echo {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), ConnectionEnd> {
+async fn main() -> Result<(), barewire::Error> {
     Server::new("echo", "1.0.0")
         .tool("echo", "Say it back", |Echo { text }| async move { text })
         .serve_stdio()

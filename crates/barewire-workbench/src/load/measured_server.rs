@@ -104,7 +104,8 @@ impl MeasuredServer {
         let request = request(target, &client, source).await?;
         let (revision, implementation) = (client.revision(), client.server_info().implementation);
         let pipes = loan.take();
-        client.shutdown().await;
+        // How this client ends is not what is measured.
+        let _ = client.shutdown().await;
         let mut stdio = Stdio::new(pipes).ok_or(ConnectFailure::Closed(None))?;
         let params = request.params_on_wire(revision).map_err(ConnectFailure::Client)?;
         let template = Template::request(&request.method, params.as_deref());
@@ -301,7 +302,8 @@ async fn request<S: RequestSource>(
 ) -> Result<LoadRequest, ConnectFailure> {
     let request = source.request(target, client).await;
     if request.is_err() {
-        client.shutdown().await;
+        // How this client ends is not what is measured.
+        let _ = client.shutdown().await;
     }
     request.map_err(ConnectFailure::Request)
 }

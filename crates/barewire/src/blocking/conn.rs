@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::IncomingCall;
 use super::output::Output;
-use crate::Failure;
 use crate::log::Log;
+use crate::{Error, Failure};
 
 /// A JSON-RPC connection over a reader and a writer, one message a line.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl<R: Read, W: Write> Conn<R, W> {
     pub fn serve<T: Serialize>(
         self,
         mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Error> {
         let Self { mut reader, output, max_frame, limits, log } = self;
         let mut lines = Lines::new(max_frame);
         let mut turn = Turn { output, log, limits, answer: Vec::new(), handler: &mut handler };
@@ -81,7 +81,7 @@ impl<R: Read, W: Write> Conn<R, W> {
             let read = match reader.read(&mut buffer) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
             let mut input = &buffer[..read];
             while let Some(frame) = lines.next_frame(&mut input) {
@@ -91,7 +91,7 @@ impl<R: Read, W: Write> Conn<R, W> {
                 while let Some(frame) = lines.finish() {
                     turn.frame(frame)?;
                 }
-                return turn.output.flush();
+                return Ok(turn.output.flush()?);
             }
             turn.output.flush()?;
         }

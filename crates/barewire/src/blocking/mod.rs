@@ -16,7 +16,7 @@
 //!     _ => Err(Failure::method_not_found()),
 //! })?;
 //! assert_eq!(output, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":42}\n");
-//! # Ok::<(), std::io::Error>(())
+//! # Ok::<(), barewire::Error>(())
 //! ```
 
 mod call;
@@ -28,6 +28,7 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::Error;
 pub use crate::Failure;
 pub use call::IncomingCall;
 pub use conn::Conn;
@@ -38,7 +39,7 @@ pub use memory::{PipeReader, PipeWriter, pipe};
 /// stdout belongs to the wire: print to stderr.
 pub fn serve_stdio<R: Serialize>(
     handler: impl FnMut(&mut IncomingCall<'_>) -> Result<R, Failure>,
-) -> io::Result<()> {
+) -> Result<(), Error> {
     // stdout is locked for each write only: a thread of the handler's that prints must not wait for ever.
     Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }

@@ -154,10 +154,10 @@ impl ClientError {
     }
 
     /// How the connection ended, if that is why there is no result.
-    pub fn closed(&self) -> Option<&ConnectionEnd> {
+    pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Closed(closed) | Self::Handshake { closed, .. } => Some(closed),
-            Self::GaveUp { last, .. } => last.closed(),
+            Self::GaveUp { last, .. } => last.connection_end(),
             _ => None,
         }
     }

@@ -221,7 +221,7 @@ impl Shared {
                     session: raw.carrier.map(|carrier| carrier.gone()),
                 }))
             }
-            Err(error) => Err(error.at_handshake(raw.peer.shutdown().await)),
+            Err(error) => Err(error.at_handshake(raw.peer.shut_down().await)),
         }
     }
 

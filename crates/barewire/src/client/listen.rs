@@ -258,7 +258,7 @@ impl Open {
     async fn once(&mut self, link: &Link) -> Result<Raw, CallError> {
         let closed = |link: &Link| {
             let peer = link.peer.clone();
-            async move { CallError::Closed(peer.closed().await) }
+            async move { CallError::Closed(peer.ended().await) }
         };
         let Some(shared) = self.shared.upgrade() else { return Err(closed(link).await) };
         let meta = shared.meta(link, None, &Members::new());

@@ -65,10 +65,10 @@ pub use progress::ProgressUpdates;
 pub use request::Request;
 pub use restart::Restart;
 
-use crate::Failure;
 use crate::log::Log;
 use crate::peer::ConnectionEnd;
 use crate::transport::{Child, Transport};
+use crate::{Error, Failure};
 use builder::Settings;
 use link::{Link, Source};
 use listen::Listening;
@@ -173,8 +173,8 @@ impl Client {
     }
 
     /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
-    /// ends too. Gives how it ended.
-    pub async fn shutdown(&self) -> ConnectionEnd {
+    /// ends too. `Ok` if the connection ended in order, now or before.
+    pub async fn shutdown(&self) -> Result<(), Error> {
         let link = self.0.last_link();
         // Listens end by this, so that nobody waits for them.
         self.0.state.send_if_modified(|state| match state {
@@ -185,21 +185,27 @@ impl Client {
             _ => false,
         });
         self.0.subscriptions().clear();
-        let closed = link.peer.shutdown().await;
+        let end = link.peer.shut_down().await;
         #[cfg(feature = "http")]
         link.farewell().await;
-        self.0.give_up(ClientError::Closed(closed.clone()));
-        closed
+        self.0.give_up(ClientError::Closed(end.clone()));
+        end.into_result()
     }
 
-    /// Waits for the end of the connection, and gives why it is over. A server that is started again has not ended.
-    pub async fn closed(&self) -> ClientError {
+    /// Waits for the end of the connection. `Ok` if it ended in order. A server that is started again has not ended.
+    pub async fn closed(&self) -> Result<(), Error> {
         let mut state = self.0.state.subscribe();
         let over = state.wait_for(|state| matches!(state, State::Over { .. })).await;
         match over.as_deref() {
-            Ok(State::Over { error, .. }) => error.clone(),
+            Ok(State::Over { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
+            Ok(State::Over { error, .. }) => Err(Error::Client(error.clone())),
             _ => unreachable!("a client that is held has a state"),
         }
+    }
+
+    /// How the last connection ended, whether in order or not; `None` while it stands.
+    pub fn end(&self) -> Option<ConnectionEnd> {
+        self.0.last_link().peer.end()
     }
 }
 

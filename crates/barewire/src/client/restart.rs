@@ -149,7 +149,7 @@ impl Shared {
             starts.count = 0;
         }
         if starts.count >= restart.starts {
-            let last = Box::new(ClientError::Closed(dead.peer.shutdown().await));
+            let last = Box::new(ClientError::Closed(dead.peer.shut_down().await));
             return Err(self.give_up(ClientError::GaveUp { starts: starts.count, last }));
         }
         Ok(Next::Start { after: restart.pause(starts.count), era: dead.server.revision.era() })
@@ -167,7 +167,7 @@ impl Shared {
             Ok(link) => {
                 self.tell_again(&link).await;
                 if !self.install(&link) {
-                    return Err(ClientError::Closed(link.peer.shutdown().await));
+                    return Err(ClientError::Closed(link.peer.shut_down().await));
                 }
                 self.listen_again(&link);
                 self.hub.put(ServerNotification::Restarted, 0);
@@ -225,7 +225,7 @@ impl Shared {
         match restart {
             None => {
                 tokio::spawn(async move {
-                    let closed = link.peer.closed().await;
+                    let closed = link.peer.ended().await;
                     if let Some(shared) = shared.upgrade() {
                         shared.give_up(ClientError::Closed(closed));
                     }

@@ -15,6 +15,7 @@ use super::driver::Driver;
 use super::output::Output;
 use super::queue::Queue;
 use super::{ConnectionEnd, ConnectionLimits, Methods, Peer, Service};
+use crate::Error;
 use crate::log::Log;
 use crate::transport::{Framing, Parts, Transport};
 
@@ -182,11 +183,11 @@ pub struct Running(Driving);
 type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;
 
 impl Future for Running {
-    /// How it ended, if not as connections should.
-    type Output = Result<(), ConnectionEnd>;
+    /// `Ok` if the connection ended in order.
+    type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context).map(|closed| if closed.is_clean() { Ok(()) } else { Err(closed) })
+        self.0.as_mut().poll(context).map(ConnectionEnd::into_result)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Error;
 use crate::transport::Exit;
 
 /// How a connection ended, and all that is known of the other side's part in it. Cheap to clone: everybody who waits for
@@ -77,13 +78,27 @@ impl ConnectionEnd {
         self.0.exit.as_ref()
     }
 
-    /// Whether it ended as connections should: at the end of the stream, or because we wanted it to.
-    pub fn is_clean(&self) -> bool {
+    /// Whether the connection ended in order: this side shut it down, or the other side sent its last byte and, if it was a
+    /// process of ours, exited with code 0 or was ended by us.
+    pub fn is_orderly(&self) -> bool {
         let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
         match self.reason() {
             EndReason::Shutdown => true,
             EndReason::Eof => exit_is_clean,
             _ => false,
+        }
+    }
+
+    /// `Ok` if the connection ended in order.
+    pub(crate) fn into_result(self) -> Result<(), Error> {
+        if self.is_orderly() { Ok(()) } else { Err(Error::Connection(self)) }
+    }
+
+    /// The error of the transport that ended it, if one did.
+    pub(crate) fn cause(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.reason() {
+            EndReason::Read(error) | EndReason::Write(error) => Some(error.as_ref()),
+            _ => None,
         }
     }
 }
@@ -123,11 +138,9 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+/// The same text as [`fmt::Display`] writes.
 impl fmt::Debug for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
-
-impl std::error::Error for ConnectionEnd {}

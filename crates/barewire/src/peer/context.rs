@@ -205,8 +205,8 @@ impl Context {
         self.queue.closing().await;
     }
 
-    /// Why the connection is over, if it is.
-    pub fn closed(&self) -> Option<&ConnectionEnd> {
+    /// How the connection ended; `None` while it stands.
+    pub fn end(&self) -> Option<&ConnectionEnd> {
         self.queue.closed()
     }
 }

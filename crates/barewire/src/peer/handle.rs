@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::context::Incoming;
 use super::queue::{Command, Queue};
+use crate::Error;
+
 use super::{Batch, CallError, ConnectionEnd, OutgoingCall};
 
 /// The other side of a connection. Cheap to clone; when the last clone of what [`Connection`](super::Connection) gave out
@@ -56,15 +58,31 @@ impl Peer {
     }
 
     /// Begins nothing new, waits for what is in flight in both directions as long as the connection's grace allows, writes
-    /// what waits to be written, and ends. Gives how it ended. A handler that awaits this waits for itself, until the grace is
-    /// over: let a task do it.
-    pub async fn shutdown(&self) -> ConnectionEnd {
+    /// what waits to be written, and ends the connection. `Ok` if it ended in order, now or before.
+    ///
+    /// A handler that awaits this waits for itself, until the grace is over: let a task do it.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        self.shut_down().await.into_result()
+    }
+
+    /// Waits for the end of the connection. `Ok` if it ended in order.
+    pub async fn closed(&self) -> Result<(), Error> {
+        self.ended().await.into_result()
+    }
+
+    /// How the connection ended, whether in order or not; `None` while it stands.
+    pub fn end(&self) -> Option<ConnectionEnd> {
+        self.queue.closed().cloned()
+    }
+
+    /// As [`Self::shutdown`], but gives how it ended.
+    pub(crate) async fn shut_down(&self) -> ConnectionEnd {
         let _ = self.queue.push(Command::Shutdown);
         self.queue.ended().await
     }
 
-    /// Waits for the end of the connection.
-    pub async fn closed(&self) -> ConnectionEnd {
+    /// As [`Self::closed`], but gives how it ended.
+    pub(crate) async fn ended(&self) -> ConnectionEnd {
         self.queue.ended().await
     }
 

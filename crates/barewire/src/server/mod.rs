@@ -80,6 +80,7 @@ use connection::{Calling, Connected, Side};
 use registry::{Kind, Registry};
 use settings::{Settings, Shared};
 
+use crate::Error;
 use crate::peer::{Connection, ConnectionEnd, Running};
 use crate::transport::Transport;
 
@@ -227,15 +228,15 @@ impl Server {
         ServerHandle { registry: Arc::clone(&self.registry) }
     }
 
-    /// Serves stdin and stdout until the client closes them.
-    pub async fn serve_stdio(self) -> Result<(), ConnectionEnd> {
+    /// Serves stdin and stdout until the client closes them. `Ok` if the connection ended in order.
+    pub async fn serve_stdio(self) -> Result<(), Error> {
         match crate::transport::stdio() {
             Ok(stdio) => self.serve(stdio).await,
-            Err(error) => Err(ConnectionEnd::unopened(error)),
+            Err(error) => Err(Error::Connection(ConnectionEnd::unopened(error))),
         }
     }
 
-    /// Serves one connection until the client ends it.
+    /// Serves one connection until the client ends it. Awaited, it is `Ok` if the connection ended in order.
     pub fn serve(&self, transport: impl Transport) -> Running {
         self.connection(transport).run()
     }

@@ -33,7 +33,7 @@ async fn everything_after_the_handshake_belongs_to_the_session_and_its_end_is_to
         asked.status("405 Method Not Allowed", "").await;
     };
     let (closed, ()) = soon(async { tokio::join!(client.shutdown(), bye) }).await;
-    assert!(closed.is_clean());
+    closed.expect("an orderly end");
 }
 
 #[tokio::test]

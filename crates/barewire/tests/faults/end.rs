@@ -54,8 +54,9 @@ async fn exchange(bytes: usize) {
     }
     let late = soon("a late call", peer.call::<Raw>("late", ()).into_future()).await;
     assert!(late.expect_err("it is dead").to_string().contains("signal 9"));
-    let closed = soon("the end", peer.closed()).await;
-    assert_eq!(closed.exit().and_then(|exit| exit.signal), Some(9), "{closed}");
+    let error = soon("the end", peer.closed()).await.expect_err("it was killed");
+    let exit = error.connection_end().and_then(|end| end.exit());
+    assert_eq!(exit.and_then(|exit| exit.signal), Some(9), "{error}");
     gone_within(Duration::from_secs(2), || members(pid));
 }
 
@@ -138,7 +139,7 @@ fn nothing_is_left_of_many_connections_however_they_end() {
     runtime.block_on(async {
         let peer = quiet(&echo);
         peer.call::<Raw>("first", ()).await.expect("answered");
-        assert!(peer.shutdown().await.is_clean());
+        peer.shutdown().await.expect("an orderly end");
         gone_within(Duration::from_secs(2), || children(std::process::id()));
         let before = fds();
         for round in 0..8 {
@@ -146,8 +147,9 @@ fn nothing_is_left_of_many_connections_however_they_end() {
             let peer = quiet(&echo);
             let answer: (u8,) = peer.call("echo", [round]).await.expect("answered");
             assert_eq!(answer, (round,));
-            let closed = soon("shutdown", peer.shutdown()).await;
-            assert_eq!(closed.exit().and_then(|exit| exit.code), Some(0), "{closed}");
+            soon("shutdown", peer.shutdown()).await.expect("an orderly end");
+            let end = peer.end().expect("it is over");
+            assert_eq!(end.exit().and_then(|exit| exit.code), Some(0), "{end}");
 
             // The peer is dropped, with a call that was dropped before.
             let peer = quiet(&deaf);

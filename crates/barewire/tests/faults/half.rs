@@ -125,7 +125,8 @@ async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_t
     there.shutdown(Shutdown::Read).expect("connected");
     let running = tokio::spawn(Connection::new(here).methods(echo()).run());
     there.write_all(&request(0, 64)).expect("it reads");
-    let ended = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
+    let error = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
+    let ended = error.connection_end().expect("the reason");
     assert!(
         matches!(ended.reason(), EndReason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe),
         "{ended}"
@@ -149,7 +150,8 @@ async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended()
         "{error}"
     );
     assert!(began.elapsed() < 5 * A_SECOND);
-    let exit = soon("the end", peer.closed()).await.exit().cloned().expect("a child");
+    soon("the end", peer.closed()).await.expect("we have ended it, as it sent its last byte");
+    let exit = peer.end().expect("it is over").exit().cloned().expect("a child");
     assert!(exit.by_us && exit.signal == Some(15), "{exit}");
     gone_within(A_SECOND, || members(pid));
 }
@@ -207,7 +209,8 @@ async fn a_child_can_write_until_it_ends() {
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard());
     let peer = Connection::new(child.spawn().expect("sh")).spawn();
     assert_eq!(soon("the answer", peer.call::<u8>("m", ()).into_future()).await.expect("answered"), 1);
-    let closed = soon("the end", peer.shutdown()).await;
-    let exit = closed.exit().expect("it was ours");
+    soon("the end", peer.shutdown()).await.expect("we have shut it down");
+    let end = peer.end().expect("it is over");
+    let exit = end.exit().expect("it was ours");
     assert_eq!((exit.code, exit.by_us), (Some(4), false), "{exit}");
 }

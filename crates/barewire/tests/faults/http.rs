@@ -53,7 +53,12 @@ fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
 
 async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> ConnectionEnd {
     let connection = Connection::new(transport).methods(counting(ran));
-    soon("the end", connection.run()).await.expect_err("it is no peer")
+    soon("the end", connection.run())
+        .await
+        .expect_err("it is no peer")
+        .connection_end()
+        .cloned()
+        .expect("the reason")
 }
 
 fn socket_file(name: &str) -> PathBuf {

@@ -109,7 +109,7 @@ fn every_call_ends_whatever_the_others_do() {
                     });
                 }
                 if round % 3 == 0 {
-                    soon("shutdown", one.shutdown()).await;
+                    let _ = soon("shutdown", one.shutdown()).await;
                 }
                 soon(&format!("the calls of round {round}"), async {
                     while let Some(done) = tasks.join_next().await {
@@ -120,11 +120,12 @@ fn every_call_ends_whatever_the_others_do() {
                 if round % 3 == 1 {
                     let began = Instant::now();
                     let both = async { tokio::join!(one.shutdown(), other.shutdown()) };
-                    let (a, b) = soon("both shut down", both).await;
+                    let _ = soon("both shut down", both).await;
                     // Nothing is in flight, so nobody needs the grace. One may be gone before the last notification of
                     // the other is written.
                     assert!(began.elapsed() < GRACE, "round {round}");
-                    for closed in [a, b] {
+                    for peer in [&one, &other] {
+                        let closed = peer.end().expect("it is over");
                         let reason = closed.reason();
                         assert!(
                             matches!(reason, EndReason::Shutdown | EndReason::Eof | EndReason::Write(_)),
@@ -146,7 +147,8 @@ async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
     let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(50_000)) });
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     there.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"large"}"#).await.expect("memory");
-    let ended = soon("the write timeout", running).await.expect("no panic").expect_err("nobody reads");
+    let error = soon("the write timeout", running).await.expect("no panic").expect_err("nobody reads");
+    let ended = error.connection_end().expect("the reason");
     assert!(matches!(ended.reason(), EndReason::WriteTimeout(_)), "{ended}");
 }
 

@@ -42,7 +42,8 @@ async fn every_pending_call_ends_with_an_error_that_says_why() {
         let error = call.await.expect("no panic").expect_err("nobody answers");
         assert!(matches!(&error, CallError::Closed(_)), "{error}");
     }
-    let closed = peer.closed().await;
+    let _ = peer.closed().await;
+    let closed = peer.end().expect("it is over");
     assert!(matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)), "{closed}");
     let late = peer.call::<Raw>("m", ()).await.expect_err("it is over");
     assert_eq!(late.to_string(), closed.to_string());
@@ -72,7 +73,8 @@ async fn shutdown_finishes_what_is_in_flight_both_ways_and_begins_nothing_new() 
     assert_eq!(call.await.expect("no panic").expect("in time"), 5);
     assert_eq!(line(&mut raw).await["result"], "done");
     assert_eq!(raw.recv_line().await.expect("memory"), None);
-    assert!(matches!(shutdown.await.expect("no panic").reason(), EndReason::Shutdown));
+    shutdown.await.expect("no panic").expect("an orderly end");
+    assert!(matches!(peer.end().expect("it is over").reason(), EndReason::Shutdown));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +83,7 @@ async fn a_shutdown_that_is_not_answered_ends_with_the_grace() {
     let call = tokio::spawn(peer.call::<i64>("question", ()).no_timeout().into_future());
     line(&mut raw).await;
     let began = Instant::now();
-    peer.shutdown().await;
+    peer.shutdown().await.expect("an orderly end");
     assert_eq!(began.elapsed(), seconds(2));
     assert_eq!(call.await.expect("no panic").expect_err("over").to_string(), "the connection was shut down");
 }
@@ -130,7 +132,8 @@ async fn refused_frames_are_logged_once_and_banners_are_not_answered_by_who_open
     say(&mut raw, json!({"jsonrpc":"2.0","id":7,"method":7})).await;
     assert_eq!(line(&mut raw).await["id"], 7, "the banner is not answered, the request is");
     raw.close_write();
-    let closed = peer.closed().await;
+    peer.closed().await.expect("an orderly end");
+    let closed = peer.end().expect("it is over");
     let stray = closed.stray_output().expect("it sent no message at all");
     assert_eq!((stray.offset, stray.excerpt.as_str()), (0, r"\x1b[31mServer listening"));
     let log = log.text();

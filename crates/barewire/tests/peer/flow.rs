@@ -221,7 +221,7 @@ async fn two_peers_that_have_both_given_up_large_calls_go_on() {
     }
     calls.join_all().await;
     sleep(seconds(100)).await;
-    assert!(!a.is_closed(), "{}", a.closed().await);
+    assert!(!a.is_closed(), "{:?}", a.end());
     assert_eq!(b.call::<String>("large", ()).await.expect("answered").len(), 1 << 20);
 }
 
@@ -243,7 +243,8 @@ async fn a_side_that_never_reads_ends_with_the_write_timeout() {
         }
     };
     let (ended, ()) = tokio::join!(running, flood);
-    let closed = ended.expect("no panic").expect_err("it is no clean end");
+    let error = ended.expect("no panic").expect_err("it is no orderly end");
+    let closed = error.connection_end().expect("the reason");
     assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed}");
     assert_eq!(began.elapsed(), seconds(7));
 }
@@ -262,7 +263,8 @@ async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
     say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"work"})).await;
     line(&mut raw).await;
     assert_eq!(began.elapsed(), seconds(60), "it is not idle while something is in flight");
-    let closed = running.await.expect("no panic").expect_err("no clean end");
+    let error = running.await.expect("no panic").expect_err("no orderly end");
+    let closed = error.connection_end().expect("the reason");
     assert_eq!(began.elapsed(), seconds(65), "the answer was not the end");
     assert!(matches!(closed.reason(), EndReason::IdleTimeout(_)), "{closed}");
 }

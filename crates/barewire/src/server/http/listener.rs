@@ -160,7 +160,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed: Option<Server>, _p
             let (peer, running) = connection.traced(endpoint.trace.clone()).open();
             let shutdown = async {
                 endpoint.closing.told().await;
-                peer.shutdown().await;
+                peer.shut_down().await;
             };
             let (mut running, mut shutdown) = (pin!(running), pin!(shutdown));
             // How it ended is of no interest to anybody but the client.

@@ -57,6 +57,7 @@ pub use metadata::ProtectedResource;
 pub use service::{HttpService, ResponseFuture};
 
 use super::{Server, Shared};
+use crate::Error;
 use crate::log::Log;
 use crate::peer::Trace;
 use alone::Spare;
@@ -87,7 +88,7 @@ pub struct Http {
 
 impl Server {
     /// Serves this over HTTP at `/mcp`, to this machine only, until the process ends. See [`Self::http`] for more.
-    pub async fn serve_http(&self, addr: impl ToSocketAddrs) -> Result<(), HttpError> {
+    pub async fn serve_http(&self, addr: impl ToSocketAddrs) -> Result<(), Error> {
         self.http().bind(addr).await?.run().await;
         Ok(())
     }
