@@ -35,7 +35,7 @@ use crate::{Exit, Failure};
 use mcp::Wishes;
 use target::{Address, Target};
 
-/// PlannedRequest an MCP server one thing, and print the answer.
+/// Ask an MCP server one thing, and print the answer.
 ///
 /// Starts PROGRAM, finds out which revision of MCP it speaks, asks, prints the answer, and ends it: its stdin is closed; if
 /// it stays it gets a SIGTERM after two seconds, and a SIGKILL after two more. What it writes to stderr, its progress,
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     /// The program to start, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// PlannedRequest whoever listens there, instead of a program: unix:PATH or tcp:HOST:PORT
+    /// Ask whoever listens there, instead of a program: unix:PATH or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     connect: Option<Address>,
-    /// PlannedRequest the server at this URL, over HTTP
+    /// Ask the server at this URL, over HTTP
     #[arg(long, value_name = "URL", conflicts_with_all = ["raw", "framing"])]
     url: Option<String>,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// Tell the server that this folder is worked in; can be given several times
     #[arg(long, value_name = "PATH", conflicts_with = "raw")]
     root: Vec<PathBuf>,
-    /// PlannedRequest for the server's log from this level on: debug, info, notice, warning, error, critical, alert or emergency
+    /// Ask for the server's log from this level on: debug, info, notice, warning, error, critical, alert or emergency
     #[arg(long, value_name = "LEVEL", value_parser = level, conflicts_with = "raw")]
     log_level: Option<LoggingLevel>,
     /// Put this into the _meta of the request; can be given several times
