@@ -26,8 +26,8 @@ use barewire::Client;
 use barewire::client::Builder;
 use log::Log;
 
-/// A client to be built, with nothing on stderr.
-fn quiet() -> Builder {
+/// A client to be built.
+fn tester() -> Builder {
     Client::builder("tester", "0.1")
 }
 

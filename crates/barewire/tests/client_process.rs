@@ -71,7 +71,7 @@ impl Drop for Seen {
     }
 }
 
-fn quiet() -> Builder {
+fn tester() -> Builder {
     Client::builder("tester", "0.1")
 }
 
@@ -98,7 +98,7 @@ const MODERN: &str =
 #[tokio::test]
 async fn a_server_that_ends_at_the_probe_is_started_again_and_initialized() {
     let (child, seen) = server("probe", LEGACY);
-    let client = soon("connecting", quiet().spawn(child)).await.expect("connected");
+    let client = soon("connecting", tester().spawn(child)).await.expect("connected");
     assert_eq!(client.era(), Era::Legacy);
     client.list_tools().await.expect("it works");
     let lines = seen.lines();
@@ -111,7 +111,7 @@ async fn a_server_that_ends_at_the_probe_is_started_again_and_initialized() {
 #[tokio::test]
 async fn an_era_that_is_known_saves_the_start() {
     let (child, seen) = server("known", LEGACY);
-    let client = soon("connecting", quiet().era(Era::Legacy).spawn(child)).await.expect("connected");
+    let client = soon("connecting", tester().era(Era::Legacy).spawn(child)).await.expect("connected");
     client.list_tools().await.expect("it works");
     assert_eq!(seen.starts(), 1);
 }
@@ -124,7 +124,7 @@ async fn what_cannot_be_started_and_what_is_no_server_says_so() {
 
     let script = "echo 'no config: set TOKEN' >&2; exit 4";
     let child = || Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE);
-    let error = soon("connecting", quiet().spawn(child())).await.expect_err("it ends");
+    let error = soon("connecting", tester().spawn(child())).await.expect_err("it ends");
     assert_eq!(error.to_string(), "sh exited with code 4; its stderr ends with: no config: set TOKEN");
     assert_eq!(error.connection_end().and_then(|end| end.exit()).and_then(|exit| exit.code), Some(4));
 
@@ -132,7 +132,7 @@ async fn what_cannot_be_started_and_what_is_no_server_says_so() {
     let script = "echo 'Welcome!'; echo 'waiting for HTTP' >&2; cat > /dev/null";
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE);
     let short = Duration::from_millis(200);
-    let error = soon("connecting", quiet().probe_timeout(short).timeout(short).spawn(child)).await;
+    let error = soon("connecting", tester().probe_timeout(short).timeout(short).spawn(child)).await;
     let error = error.expect_err("no answer").to_string();
     assert!(error.contains("no answer to initialize within 200ms"), "{error}");
     assert!(error.contains("no message, at byte 0: Welcome!"), "{error}");
@@ -142,7 +142,7 @@ async fn what_cannot_be_started_and_what_is_no_server_says_so() {
 #[tokio::test]
 async fn a_call_in_flight_ends_with_how_the_server_did() {
     let (child, seen) = server("flight", LEGACY);
-    let client = soon("connecting", quiet().era(Era::Legacy).spawn(child)).await.expect("connected");
+    let client = soon("connecting", tester().era(Era::Legacy).spawn(child)).await.expect("connected");
     let mut told = client.notifications();
     let error = soon("the call", client.call_tool("crash", ()).into_future()).await.expect_err("it died");
     let expected = "sh exited with code 7; its stderr ends with:\n  fatal: no such tool\n    at main";
@@ -157,7 +157,7 @@ async fn a_call_in_flight_ends_with_how_the_server_did() {
 #[tokio::test]
 async fn a_dead_server_is_started_again_with_the_next_call_and_told_what_it_was_told() {
     let (child, seen) = server("next", LEGACY);
-    let builder = quiet().restart(again(Restart::at_next_call()));
+    let builder = tester().restart(again(Restart::at_next_call()));
     let client = soon("connecting", builder.spawn(child)).await.expect("connected");
     client.set_log_level(LoggingLevel::Error).await.expect("set");
     client.subscribe("x:1").await.expect("subscribed");
@@ -182,7 +182,7 @@ async fn a_dead_server_is_started_again_with_the_next_call_and_told_what_it_was_
 #[tokio::test]
 async fn a_dead_server_is_started_again_at_once_and_listened_to() {
     let (child, seen) = server("once", MODERN);
-    let builder = quiet().restart(again(Restart::at_once()));
+    let builder = tester().restart(again(Restart::at_once()));
     let client = soon("connecting", builder.spawn(child)).await.expect("connected");
     let filter = SubscriptionFilter::default().tools_list_changed(true);
     let mut listen = soon("listening", client.listen(filter)).await.expect("acknowledged");
@@ -206,7 +206,7 @@ const EITHER: &str = r#"server/discover) if modern; then discover; else refuse; 
 #[tokio::test]
 async fn subscriptions_are_taken_up_again_in_whatever_era_the_server_is_of_then() {
     let (child, seen) = server("either", EITHER);
-    let builder = quiet().era(Era::Legacy).restart(again(Restart::at_once()));
+    let builder = tester().era(Era::Legacy).restart(again(Restart::at_once()));
     let client = soon("connecting", builder.spawn(child)).await.expect("connected");
     let mut told = client.notifications();
     soon("subscribing", client.subscribe("x:1")).await.expect("subscribed");
@@ -231,7 +231,7 @@ async fn subscriptions_are_taken_up_again_in_whatever_era_the_server_is_of_then(
 async fn a_server_that_dies_again_and_again_is_given_up() {
     let (child, seen) = server("gave-up", LEGACY);
     let restart = again(Restart::at_next_call()).give_up_after(2);
-    let client = soon("connecting", quiet().era(Era::Legacy).restart(restart).spawn(child)).await;
+    let client = soon("connecting", tester().era(Era::Legacy).restart(restart).spawn(child)).await;
     let client = client.expect("connected");
     for _ in 0..3 {
         let error = soon("a call", client.call_tool("crash", ()).into_future()).await.expect_err("it died");
@@ -248,7 +248,7 @@ async fn a_server_that_dies_again_and_again_is_given_up() {
 async fn one_that_cannot_be_started_any_more_is_given_up_at_once_too() {
     let (child, seen) = server("at-once", "initialize) initialize;; notifications/initialized) exit 5;;");
     let restart = again(Restart::at_once()).give_up_after(3);
-    let client = soon("connecting", quiet().era(Era::Legacy).restart(restart).spawn(child)).await;
+    let client = soon("connecting", tester().era(Era::Legacy).restart(restart).spawn(child)).await;
     let mut told = client.as_ref().expect("connected").notifications();
     let error = soon("giving up", client.as_ref().expect("connected").closed()).await.expect_err("gave up");
     assert!(matches!(&error, Error::Client(ClientError::GaveUp { starts: 3, .. })), "{error}");
@@ -262,7 +262,7 @@ async fn one_that_cannot_be_started_any_more_is_given_up_at_once_too() {
 async fn dropping_the_client_ends_the_server_also_while_it_waits_to_start_it() {
     let (child, seen) = server("drop", MODERN);
     let restart = Restart::at_once().pauses(Duration::from_secs(1), Duration::from_secs(1));
-    let client = soon("connecting", quiet().restart(restart).spawn(child)).await.expect("connected");
+    let client = soon("connecting", tester().restart(restart).spawn(child)).await.expect("connected");
     for _ in 0..2 {
         let _ = soon("the call", client.call_tool("crash", ()).into_future()).await;
         if seen.starts() == 1 {

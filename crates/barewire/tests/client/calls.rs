@@ -8,14 +8,14 @@ use barewire::{ClientError, TraceContext};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::script::{legacy, modern, quiet};
+use super::script::{legacy, modern, tester};
 use super::{Log, seconds};
 
 const TOOLS: fn() -> Value = || json!({"tools": {}, "logging": {}});
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_called_with_an_object_or_nothing() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let call = tokio::spawn(client.call_tool("add", json!({"a": 1, "b": 2})).into_future());
     let asked = script.expect("tools/call").await;
     assert_eq!(asked["params"], json!({"name": "add", "arguments": {"a": 1, "b": 2}}));
@@ -38,8 +38,8 @@ async fn each_method_has_its_params_in_both_eras() {
     let capabilities = json!({"resources": {}, "prompts": {}, "completions": {}});
     for is_modern in [false, true] {
         let (client, mut script) = match is_modern {
-            true => modern(quiet(), capabilities.clone()).await,
-            false => legacy(quiet(), Revision::V2025_06_18, capabilities.clone()).await,
+            true => modern(tester(), capabilities.clone()).await,
+            false => legacy(tester(), Revision::V2025_06_18, capabilities.clone()).await,
         };
         let server = tokio::spawn(async move {
             let contents = json!({"contents": [{"uri": "x:1", "text": "hello"}]});
@@ -76,7 +76,7 @@ async fn each_method_has_its_params_in_both_eras() {
 
 #[tokio::test(start_paused = true)]
 async fn meta_is_added_and_what_the_caller_says_wins() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let trace =
         TraceContext::default().traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let call = client
@@ -109,7 +109,7 @@ async fn meta_is_added_and_what_the_caller_says_wins() {
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_cancelled_and_so_is_what_is_dropped() {
-    let (client, mut script) = modern(quiet().timeout(seconds(9)), TOOLS()).await;
+    let (client, mut script) = modern(tester().timeout(seconds(9)), TOOLS()).await;
     let began = Instant::now();
     let call = tokio::spawn(client.call_tool("slow", ()).into_future());
     let asked = script.expect("tools/call").await;
@@ -131,7 +131,7 @@ async fn what_takes_too_long_is_cancelled_and_so_is_what_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_a_stream_that_ends_with_the_call() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let (call, mut progress) = client.call_tool("slow", ()).with_progress();
     let call = tokio::spawn(call.into_future());
     let asked = script.expect("tools/call").await;
@@ -158,7 +158,7 @@ async fn progress_is_a_stream_that_ends_with_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_of_progress_that_is_slow_gets_the_newest() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let (call, mut progress) = client.call_tool("slow", ()).with_progress();
     let call = tokio::spawn(call.into_future());
     let asked = script.expect("tools/call").await;
@@ -177,7 +177,7 @@ async fn a_reader_of_progress_that_is_slow_gets_the_newest() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_resets_the_time_up_to_a_maximum() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, TOOLS()).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&seen);
     let began = Instant::now();
@@ -203,7 +203,7 @@ async fn progress_resets_the_time_up_to_a_maximum() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_is_told_by_whose_fault_it_is() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
     let asked = script.expect("tools/call").await;
     script.refuse(&asked, -32602, json!({"reason": "unknown tool"})).await;
@@ -235,7 +235,7 @@ async fn an_error_is_told_by_whose_fault_it_is() {
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
     let log = Log::default();
-    let (_client, mut script) = modern(quiet(), TOOLS()).await;
+    let (_client, mut script) = modern(tester(), TOOLS()).await;
     script.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     script.say(json!({"jsonrpc": "2.0", "id": 2, "method": "elicitation/create", "params": {}})).await;
     // Neither is what cannot be read, an array, or what is no valid request.
@@ -250,7 +250,7 @@ async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_server_writes_is_safe_to_look_at_and_not_long() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let odd = format!("\u{1b}]0;owned\u{7}\u{202e}{}", "x".repeat(1 << 20));
     let error = json!({"code": -32000, "message": odd, "data": odd});
     let required = |request: Value| json!({"resultType": "input_required", "inputRequests": {"a": request}});
@@ -284,7 +284,7 @@ async fn what_a_server_writes_is_safe_to_look_at_and_not_long() {
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_ends_everything_and_nothing_can_be_asked_after_it() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let mut notifications = client.notifications();
     let began = Instant::now();
     client.shutdown().await.expect("an orderly end");
@@ -297,7 +297,7 @@ async fn shutdown_ends_everything_and_nothing_can_be_asked_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_connection_ends_with_the_last_client() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let other = client.clone();
     drop(client);
     script.expect_silence().await;
@@ -307,7 +307,7 @@ async fn the_connection_ends_with_the_last_client() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_that_nobody_waits_for_ends_everything_too() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let mut told = client.notifications();
     let call = tokio::spawn(client.call_tool("slow", ()).into_future());
     script.expect("tools/call").await;

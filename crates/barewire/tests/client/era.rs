@@ -5,7 +5,7 @@ use barewire::mcp::{Era, Revision};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::script::{apart, discovered, initialized, legacy, modern, quiet, refused};
+use super::script::{apart, discovered, initialized, legacy, modern, refused, tester};
 use super::{Log, seconds};
 
 const LATEST: &str = "2026-07-28";
@@ -13,7 +13,7 @@ const LATEST: &str = "2026-07-28";
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_discovered_and_described() {
     let (here, mut script) = apart();
-    let (client, asked) = tokio::join!(quiet().over(here), script.modern(json!({"tools": {}})));
+    let (client, asked) = tokio::join!(tester().over(here), script.modern(json!({"tools": {}})));
     let client = client.expect("connected");
     assert_eq!(
         asked["params"],
@@ -33,7 +33,7 @@ async fn a_modern_server_is_discovered_and_described() {
 async fn each_legacy_revision_is_agreed_on() {
     for revision in Revision::ALL.into_iter().filter(|revision| !revision.is_modern()) {
         let (here, mut script) = apart();
-        let (client, asked) = tokio::join!(quiet().over(here), script.legacy(revision, json!({})));
+        let (client, asked) = tokio::join!(tester().over(here), script.legacy(revision, json!({})));
         assert_eq!(client.expect("connected").revision(), revision);
         let params = &asked["params"];
         assert_eq!(params["protocolVersion"], "2025-11-25");
@@ -62,7 +62,7 @@ async fn whatever_is_no_modern_answer_is_followed_by_initialize() {
             script.say(answer(&probe["id"])).await;
             script.shake_hands("2025-06-18", json!({})).await;
         };
-        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let (client, ()) = tokio::join!(tester().over(here), server);
         assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
     }
 }
@@ -81,7 +81,7 @@ async fn silence_is_waited_for_two_seconds_and_a_late_answer_changes_nothing() {
         script.answer(&asked, initialized("2025-11-25", json!({"tools": {}}))).await;
         script.expect("notifications/initialized").await;
     };
-    let (client, ()) = tokio::join!(quiet().over(here), server);
+    let (client, ()) = tokio::join!(tester().over(here), server);
     let client = client.expect("connected");
     assert_eq!(client.era(), Era::Legacy);
     assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
@@ -103,7 +103,7 @@ async fn a_modern_server_that_was_slow_is_asked_again_when_it_refuses_to_initial
         tokio::time::sleep(seconds(5)).await;
         script.answer(&probe, discovered(json!({"tools": {}}))).await;
     };
-    let (client, ()) = tokio::join!(quiet().over(here), server);
+    let (client, ()) = tokio::join!(tester().over(here), server);
     let client = client.expect("connected");
     assert_eq!(client.era(), Era::Modern);
     // It was never initialized.
@@ -118,7 +118,7 @@ async fn the_time_for_the_probe_can_be_set() {
         script.expect("server/discover").await;
         script.shake_hands("2025-11-25", json!({})).await;
     };
-    let (client, ()) = tokio::join!(quiet().probe_timeout(seconds(7)).over(here), server);
+    let (client, ()) = tokio::join!(tester().probe_timeout(seconds(7)).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
     assert_eq!(began.elapsed(), seconds(7));
 }
@@ -134,7 +134,7 @@ async fn a_version_that_the_server_lists_is_tried_again() {
         assert_ne!(again["id"], probe["id"]);
         assert_eq!(again["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], LATEST);
     };
-    let (client, ()) = tokio::join!(quiet().over(here), server);
+    let (client, ()) = tokio::join!(tester().over(here), server);
     assert_eq!(client.expect("connected").revision(), Revision::V2026_07_28);
 }
 
@@ -157,7 +157,7 @@ async fn a_server_that_lists_only_legacy_versions_is_initialized() {
             script.say(answer(&probe["id"])).await;
             script.shake_hands("2025-06-18", json!({})).await;
         };
-        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let (client, ()) = tokio::join!(tester().over(here), server);
         assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
     }
 }
@@ -171,7 +171,7 @@ async fn without_a_version_in_common_there_is_no_connection_and_no_initialize() 
             script.refuse(&probe, -32022, json!({"supported": supported})).await;
             assert_eq!(script.0.recv_line().await.expect("memory"), None, "the client has gone");
         };
-        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let (client, ()) = tokio::join!(tester().over(here), server);
         let error = client.expect_err("nothing in common");
         assert!(matches!(&error, ClientError::Version { .. }), "{error}");
         assert!(error.to_string().contains("this client 2024-11-05, 2025-03-26"), "{error}");
@@ -189,7 +189,7 @@ async fn a_modern_server_that_refuses_is_not_initialized() {
             }
             assert_eq!(script.0.recv_line().await.expect("memory"), None, "the client has gone");
         };
-        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let (client, ()) = tokio::join!(tester().over(here), server);
         assert_eq!(client.expect_err("refused").code().map(|code| code.get()), Some(code));
     }
 }
@@ -205,7 +205,7 @@ async fn a_legacy_answer_that_is_not_known_ends_it() {
             script.answer(&asked, initialized(version, json!({}))).await;
             assert_eq!(script.0.recv_line().await.expect("memory"), None, "no notifications/initialized");
         };
-        let (client, ()) = tokio::join!(quiet().over(here), server);
+        let (client, ()) = tokio::join!(tester().over(here), server);
         let error = client.expect_err("not known");
         assert!(matches!(&error, ClientError::Version { theirs, .. } if theirs == &[version]), "{error}");
     }
@@ -222,7 +222,7 @@ async fn an_initialize_without_an_answer_is_not_cancelled() {
         assert_eq!(script.0.recv_line().await.expect("memory"), None, "nothing but the end");
     };
     let log = Log::default();
-    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).over(here), server);
+    let (client, ()) = tokio::join!(tester().timeout(seconds(5)).over(here), server);
     let error = client.expect_err("no answer");
     assert!(error.to_string().contains("no answer to initialize within 5s"), "{error}");
     // The banner was reported, and not answered.
@@ -238,7 +238,7 @@ async fn what_a_server_prints_instead_of_messages_is_in_the_error() {
         script.expect("initialize").await;
         assert_eq!(script.0.recv_line().await.expect("memory"), None);
     };
-    let (client, ()) = tokio::join!(quiet().timeout(seconds(5)).over(here), server);
+    let (client, ()) = tokio::join!(tester().timeout(seconds(5)).over(here), server);
     let error = refused(client);
     assert!(error.contains("no message, at byte 0: Usage: server [--stdio]"), "{error}");
     assert!(error.contains("belongs on stderr"), "{error}");
@@ -251,7 +251,7 @@ async fn a_stream_that_ends_says_so() {
         script.expect("server/discover").await;
         script.0.close_write();
     };
-    let (client, ()) = tokio::join!(quiet().over(here), server);
+    let (client, ()) = tokio::join!(tester().over(here), server);
     assert!(matches!(client, Err(ClientError::Closed(_))));
 }
 
@@ -259,7 +259,7 @@ async fn a_stream_that_ends_says_so() {
 async fn an_era_that_is_known_saves_the_probe() {
     let (here, mut script) = apart();
     let server = script.shake_hands("2025-11-25", json!({}));
-    let (client, _) = tokio::join!(quiet().era(Era::Legacy).over(here), server);
+    let (client, _) = tokio::join!(tester().era(Era::Legacy).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
 
     // A modern one is asked what it can do, and has the usual time for it.
@@ -269,7 +269,7 @@ async fn an_era_that_is_known_saves_the_probe() {
         tokio::time::sleep(seconds(30)).await;
         script.answer(&probe, discovered(json!({}))).await;
     };
-    let (client, ()) = tokio::join!(quiet().era(Era::Modern).over(here), server);
+    let (client, ()) = tokio::join!(tester().era(Era::Modern).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Modern);
 }
 
@@ -281,12 +281,12 @@ async fn an_era_that_is_no_longer_true_is_found_out() {
         script.refuse(&asked, -32601, json!({"supported": [LATEST]})).await;
         script.modern(json!({})).await;
     };
-    let (client, ()) = tokio::join!(quiet().era(Era::Legacy).over(here), server);
+    let (client, ()) = tokio::join!(tester().era(Era::Legacy).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Modern);
 
     let (here, mut script) = apart();
     let server = script.legacy(Revision::V2025_11_25, json!({}));
-    let (client, _) = tokio::join!(quiet().era(Era::Modern).over(here), server);
+    let (client, _) = tokio::join!(tester().era(Era::Modern).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
 }
 
@@ -298,7 +298,7 @@ async fn a_revision_that_was_asked_for_is_the_only_one() {
         assert_eq!(asked["params"]["protocolVersion"], "2025-03-26");
         script.answer(&asked, initialized("2025-11-25", json!({}))).await;
     };
-    let (client, ()) = tokio::join!(quiet().revision(Revision::V2025_03_26).over(here), server);
+    let (client, ()) = tokio::join!(tester().revision(Revision::V2025_03_26).over(here), server);
     let error = refused(client);
     assert!(error.contains("the server speaks 2025-11-25, this client 2025-03-26"), "{error}");
 
@@ -308,14 +308,14 @@ async fn a_revision_that_was_asked_for_is_the_only_one() {
         script.refuse(&probe, -32601, Value::Null).await;
         assert_eq!(script.0.recv_line().await.expect("memory"), None, "no initialize");
     };
-    let (client, ()) = tokio::join!(quiet().revision(Revision::V2026_07_28).over(here), server);
+    let (client, ()) = tokio::join!(tester().revision(Revision::V2026_07_28).over(here), server);
     let error = refused(client);
     assert!(error.contains("does not answer as a server of 2026-07-28 does"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_declared_is_not_asked_unless_told_to() {
-    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let error = client.list_prompts().await.expect_err("not declared").to_string();
     assert!(error.contains("prompts/list was not sent: the server does not declare prompts"), "{error}");
     let error = client.subscribe("file:///a").await.expect_err("not declared").to_string();
@@ -324,14 +324,14 @@ async fn what_is_not_declared_is_not_asked_unless_told_to() {
     assert!(error.contains("revision 2026-07-28") && error.contains("instead: any request"), "{error}");
     script.expect_silence().await;
 
-    let (client, mut script) = legacy(quiet(), Revision::V2025_03_26, json!({})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_03_26, json!({})).await;
     let error = client.discover().await.expect_err("later").to_string();
     assert!(error.contains("it came with 2026-07-28"), "{error}");
     let error = client.call_tool("a", ()).await.expect_err("not declared");
     assert!(matches!(error, ClientError::NotOffered { capability: "tools", .. }));
     script.expect_silence().await;
 
-    let (client, mut script) = modern(quiet().lenient(), json!({})).await;
+    let (client, mut script) = modern(tester().lenient(), json!({})).await;
     let asked = tokio::spawn(client.call_tool("a", ()).into_future());
     let request = script.expect("tools/call").await;
     script.refuse(&request, -32601, Value::Null).await;

@@ -9,11 +9,11 @@ use barewire::mcp::{CreateMessageResult, ElicitResult, LoggingLevel, Revision, R
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::script::{legacy, modern, quiet};
+use super::script::{legacy, modern, tester};
 use super::seconds;
 
 fn everything() -> Builder {
-    quiet()
+    tester()
         .on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) })
         .on_elicit_url(|page| async move {
             assert_eq!(page.url, "https://example.com/");
@@ -46,13 +46,13 @@ async fn a_server_is_answered_by_the_closures() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused() {
-    let (_client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (_client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     for (id, method) in
         [(1, "roots/list"), (2, "sampling/createMessage"), (3, "elicitation/create"), (4, "x/y")]
     {
         assert_eq!(script.ask(id, method, form()).await["error"]["code"], -32601, "{method}");
     }
-    let builder = quiet()
+    let builder = tester()
         .on_elicit(|_| async { Ok(ElicitResult::cancel()) })
         .on_sample(|_| async { Ok(CreateMessageResult::new("m", "hi")) });
     let (_client, mut script) = legacy(builder, Revision::V2025_11_25, json!({})).await;
@@ -88,7 +88,7 @@ async fn arrays_are_taken_only_where_the_revision_has_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_cancelled_is_dropped() {
-    let builder = quiet().on_elicit(|_| std::future::pending());
+    let builder = tester().on_elicit(|_| std::future::pending());
     let (_client, mut script) = legacy(builder, Revision::V2025_11_25, json!({})).await;
     script.say(json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": form()})).await;
     script.tell("notifications/cancelled", json!({"requestId": 7})).await;
@@ -98,7 +98,7 @@ async fn a_question_that_is_cancelled_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn while_a_question_waits_for_its_answer_other_things_go_on() {
-    let builder = quiet().on_elicit(|_| async {
+    let builder = tester().on_elicit(|_| async {
         tokio::time::sleep(seconds(600)).await;
         Ok(ElicitResult::cancel())
     });
@@ -117,7 +117,7 @@ async fn while_a_question_waits_for_its_answer_other_things_go_on() {
 async fn roots_may_change_and_a_legacy_server_is_told() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let builder = quiet().on_roots(move || {
+    let builder = tester().on_roots(move || {
         let n = count.fetch_add(1, Ordering::Relaxed);
         async move { Ok(vec![Root::new(format!("file:///{n}"))]) }
     });
@@ -127,23 +127,23 @@ async fn roots_may_change_and_a_legacy_server_is_told() {
     assert_eq!(script.ask(1, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///0");
     assert_eq!(script.ask(2, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///1");
 
-    let (client, mut script) = modern(quiet().roots([]), json!({})).await;
+    let (client, mut script) = modern(tester().roots([]), json!({})).await;
     client.roots_changed().await.expect("nothing to do");
     script.expect_silence().await;
-    let (client, _script) = modern(quiet(), json!({})).await;
+    let (client, _script) = modern(tester(), json!({})).await;
     assert!(client.roots_changed().await.expect_err("none").to_string().contains(".roots(..)"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_log_level_is_set_once_or_with_each_request() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({"logging": {}})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({"logging": {}})).await;
     let set = tokio::spawn(async move { client.set_log_level(LoggingLevel::Warning).await });
     let asked = script.expect("logging/setLevel").await;
     assert_eq!(asked["params"], json!({"level": "warning"}));
     script.answer(&asked, json!({})).await;
     set.await.expect("no panic").expect("set");
 
-    let (client, mut script) = modern(quiet(), json!({"logging": {}, "tools": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"logging": {}, "tools": {}})).await;
     client.set_log_level(LoggingLevel::Debug).await.expect("kept");
     script.expect_silence().await;
     let list = tokio::spawn(client.list_tools().into_future());
@@ -152,14 +152,14 @@ async fn the_log_level_is_set_once_or_with_each_request() {
     script.answer(&asked, json!({"resultType": "complete", "tools": []})).await;
     list.await.expect("no panic").expect("listed");
 
-    let (client, _script) = modern(quiet(), json!({})).await;
+    let (client, _script) = modern(tester(), json!({})).await;
     assert!(client.set_log_level(LoggingLevel::Debug).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn resources_are_subscribed_to_by_request() {
     let (client, mut script) =
-        legacy(quiet(), Revision::V2025_11_25, json!({"resources": {"subscribe": true}})).await;
+        legacy(tester(), Revision::V2025_11_25, json!({"resources": {"subscribe": true}})).await;
     let server = async {
         for method in ["resources/subscribe", "resources/unsubscribe"] {
             let asked = script.expect(method).await;
@@ -192,7 +192,7 @@ async fn nothing_but_ping_is_answered_before_the_handshake() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_that_the_user_takes_is_not_the_servers() {
-    let builder = quiet().on_elicit(|_| async {
+    let builder = tester().on_elicit(|_| async {
         sleep(seconds(70)).await;
         Ok(accept(json!({"name": "Ada"}))?)
     });

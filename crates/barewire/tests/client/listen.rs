@@ -6,7 +6,7 @@ use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::script::{Script, modern, quiet};
+use super::script::{Script, modern, tester};
 use super::seconds;
 
 const ALL: fn() -> Value = || json!({"tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}});
@@ -40,7 +40,7 @@ async fn open(client: &Client, script: &mut Script) -> (Listen, Value) {
 
 #[tokio::test(start_paused = true)]
 async fn a_listen_is_acknowledged_and_told_what_belongs_to_it() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let mut all = client.notifications();
     let (mut listen, id) = open(&client, &mut script).await;
     let acknowledged = listen.acknowledged();
@@ -67,7 +67,7 @@ async fn a_listen_is_acknowledged_and_told_what_belongs_to_it() {
 
 #[tokio::test(start_paused = true)]
 async fn two_listens_are_told_apart() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let (mut one, first) = open(&client, &mut script).await;
     let (mut two, second) = open(&client, &mut script).await;
     assert_ne!(first, second);
@@ -80,7 +80,7 @@ async fn two_listens_are_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_graceful_end_is_told_from_others() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let (mut listen, id) = open(&client, &mut script).await;
     script.tell("notifications/tools/list_changed", json!({"_meta": about(&id)})).await;
     let result = json!({"resultType": "complete", "_meta": about(&id)});
@@ -111,7 +111,7 @@ async fn a_graceful_end_is_told_from_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_cannot_end_other_calls() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
     let asked = script.expect("tools/call").await;
     script.tell("notifications/cancelled", json!({"requestId": asked["id"]})).await;
@@ -121,7 +121,7 @@ async fn a_server_cannot_end_other_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_it_cancels_it() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let mut all = client.notifications();
     let (listen, id) = open(&client, &mut script).await;
     drop(listen);
@@ -133,7 +133,7 @@ async fn dropping_it_cancels_it() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_refused_or_never_acknowledged_is_an_error() {
-    let (client, mut script) = modern(quiet().timeout(seconds(7)), ALL()).await;
+    let (client, mut script) = modern(tester().timeout(seconds(7)), ALL()).await;
     let server = async {
         let asked = script.expect("subscriptions/listen").await;
         script.refuse(&asked, -32603, Value::Null).await;
@@ -158,7 +158,7 @@ async fn one_that_is_refused_or_never_acknowledged_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_is_subscribed_to_by_a_listen() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let mut all = client.notifications();
     let acknowledged = acknowledge(&mut script, json!({"resourceSubscriptions": ["x:1"]}));
     let (subscribed, id) = tokio::join!(client.subscribe("x:1"), acknowledged);
@@ -177,7 +177,7 @@ async fn a_resource_is_subscribed_to_by_a_listen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_does_not_wait_for_listens() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let (mut listen, id) = open(&client, &mut script).await;
     let acknowledged = acknowledge(&mut script, json!({"resourceSubscriptions": ["x:9"]}));
     let (subscribed, _) = tokio::join!(client.subscribe("x:9"), acknowledged);
@@ -195,7 +195,7 @@ async fn a_shutdown_does_not_wait_for_listens() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listen_keeps_the_connection_and_a_subscription_does_not() {
-    let (client, mut script) = modern(quiet(), ALL()).await;
+    let (client, mut script) = modern(tester(), ALL()).await;
     let acknowledged = acknowledge(&mut script, json!({"resourceSubscriptions": ["x:1"]}));
     let (subscribed, _) = tokio::join!(client.subscribe("x:1"), acknowledged);
     subscribed.expect("subscribed");

@@ -4,7 +4,7 @@ use barewire::mcp::Revision;
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 
-use super::script::{Script, legacy, modern, quiet};
+use super::script::{Script, legacy, modern, tester};
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
@@ -31,7 +31,7 @@ async fn names(client: &Client) -> Result<Vec<String>, ClientError> {
 
 #[tokio::test(start_paused = true)]
 async fn all_pages_are_read_and_an_empty_cursor_is_one() {
-    let (client, mut script) = legacy(quiet(), Revision::V2024_11_05, json!({"tools": {}})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2024_11_05, json!({"tools": {}})).await;
     let (names, asked) = tokio::join!(names(&client), serve(&mut script, &[Some("b"), Some(""), None]));
     assert_eq!(names.expect("listed"), ["t0", "t1", "t2"]);
     assert_eq!(asked, [Value::Null, json!("b"), json!("")]);
@@ -45,7 +45,7 @@ async fn all_pages_are_read_and_an_empty_cursor_is_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cursor_that_comes_again_is_an_error() {
-    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let (names, _) = tokio::join!(names(&client), serve(&mut script, &[Some("a"), Some("b"), Some("a")]));
     let error = names.expect_err("a circle").to_string();
     assert!(error.contains(r#"its pages go in a circle, at cursor "a""#), "{error}");
@@ -54,7 +54,7 @@ async fn a_cursor_that_comes_again_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_without_an_end_is_given_up() {
-    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let cursors: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
     let pages: Vec<Option<&str>> = cursors.iter().map(|cursor| Some(cursor.as_str())).collect();
     let (names, _) = tokio::join!(names(&client), serve(&mut script, &pages));
@@ -64,7 +64,7 @@ async fn a_list_without_an_end_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_would_fill_the_memory_is_given_up() {
-    let (client, mut script) = modern(quiet(), json!({"tools": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let padding = "x".repeat(8 << 20);
     let server = async {
         // With what is around the padding, the last is too much, and no other is asked for.
@@ -83,7 +83,7 @@ async fn a_list_that_would_fill_the_memory_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn the_other_lists_are_read_too() {
-    let (client, mut script) = modern(quiet(), json!({"resources": {}, "prompts": {}})).await;
+    let (client, mut script) = modern(tester(), json!({"resources": {}, "prompts": {}})).await;
     let server = async {
         for (method, items) in [
             ("resources/list", json!({"resources": [{"uri": "x:1", "name": "one"}]})),

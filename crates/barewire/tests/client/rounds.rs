@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use tokio::time::Instant;
 
-use super::script::{modern, quiet};
+use super::script::{modern, tester};
 use super::{Log, seconds};
 
 const TOOLS: fn() -> Value = || json!({"tools": {}, "prompts": {}, "resources": {}});
@@ -31,7 +31,7 @@ fn done() -> Value {
 
 /// A client whose user is called Ada.
 fn ada() -> Builder {
-    quiet().on_elicit(|form| async move {
+    tester().on_elicit(|form| async move {
         assert_eq!(form.message, "Who?");
         Ok(accept(json!({"name": "Ada"}))?)
     })
@@ -118,7 +118,7 @@ async fn questions_of_one_round_are_answered_at_the_same_time() {
     // Each waits for the other.
     let both = Arc::new(Barrier::new(2));
     let other = Arc::clone(&both);
-    let builder = quiet()
+    let builder = tester()
         .on_elicit(move |_| {
             let both = Arc::clone(&both);
             async move {
@@ -174,7 +174,7 @@ async fn rounds_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_only_wants_to_be_asked_again_is_not_flooded() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let began = Instant::now();
     let call = tokio::spawn(client.call_tool("wait", ()).into_future());
     for n in 0..10 {
@@ -196,7 +196,7 @@ async fn a_server_that_only_wants_to_be_asked_again_is_not_flooded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_for_nothing_in_so_many_words_is_not_flooded_either() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let began = Instant::now();
     let call = tokio::spawn(client.call_tool("wait", ()).into_future());
     for _ in 0..10 {
@@ -214,7 +214,7 @@ async fn a_server_that_asks_for_nothing_in_so_many_words_is_not_flooded_either()
 async fn questions_of_one_round_are_bounded() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let builder = quiet().on_elicit(move |_| {
+    let builder = tester().on_elicit(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         async { Ok(ElicitResult::decline()) }
     });
@@ -247,7 +247,7 @@ async fn what_breaks_the_rules_is_the_servers_fault() {
         (required(json!({"a": {"method": "ping"}})), "was not declared"),
         (required(json!({"a": 5})), "cannot be read"),
     ];
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     for (result, expected) in odd {
         let call = tokio::spawn(client.call_tool("odd", ()).into_future());
         let asked = script.expect("tools/call").await;
@@ -267,7 +267,7 @@ async fn what_breaks_the_rules_is_the_servers_fault() {
 #[tokio::test(start_paused = true)]
 async fn a_closure_that_fails_is_a_user_who_went_away_or_the_end_of_the_call() {
     let log = Log::default();
-    let builder = quiet()
+    let builder = tester()
         .on_elicit(|form| async move {
             assert_ne!(form.message, "panic", "a panic");
             Err(Failure::internal("Terminal", "the screen is gone"))
@@ -297,7 +297,7 @@ async fn a_closure_that_fails_is_a_user_who_went_away_or_the_end_of_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_user_may_decline() {
-    let builder = quiet().on_elicit(|_| async { Ok(ElicitResult::decline()) });
+    let builder = tester().on_elicit(|_| async { Ok(ElicitResult::decline()) });
     let (client, mut script) = modern(builder, TOOLS()).await;
     let call = tokio::spawn(client.call_tool("ask", ()).into_future());
     let asked = script.expect("tools/call").await;
@@ -318,7 +318,7 @@ async fn dropping_a_call_ends_the_closures_that_answer_for_it() {
     }
     let gone = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&gone);
-    let builder = quiet().on_elicit(move |_| {
+    let builder = tester().on_elicit(move |_| {
         let guard = Gone(Arc::clone(&told));
         async move {
             let _guard = guard;
@@ -340,7 +340,7 @@ async fn dropping_a_call_ends_the_closures_that_answer_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn who_wants_a_result_as_it_comes_gets_it() {
-    let (client, mut script) = modern(quiet(), TOOLS()).await;
+    let (client, mut script) = modern(tester(), TOOLS()).await;
     let call = tokio::spawn(client.request("tools/call", json!({"name": "a"})).as_it_comes().into_future());
     let asked = script.expect("tools/call").await;
     script.answer(&asked, json!({"resultType": "input_required", "requestState": "s"})).await;

@@ -19,8 +19,8 @@ pub(super) fn apart() -> (Memory, Script) {
     (here, Script(there, Emitted::of("client")))
 }
 
-/// A client to be built, with nothing on stderr.
-pub(super) fn quiet() -> Builder {
+/// A client to be built.
+pub(super) fn tester() -> Builder {
     Client::builder("tester", "0.1")
 }
 

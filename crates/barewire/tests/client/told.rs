@@ -5,12 +5,12 @@ use barewire::mcp::{LoggingLevel, Revision};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::script::{legacy, quiet};
+use super::script::{legacy, tester};
 use super::{Log, seconds};
 
 #[tokio::test(start_paused = true)]
 async fn each_notification_is_told_from_the_others() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     // What comes before anybody asks for it is not lost.
     script.tell("notifications/tools/list_changed", json!({})).await;
     script.say(json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})).await;
@@ -46,7 +46,7 @@ async fn each_notification_is_told_from_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_falls_behind_is_told_by_how_much() {
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     let (mut slow, mut quick) = (client.notifications(), client.notifications());
     for n in 0..1000 {
         script.tell("x/count", json!({"n": n})).await;
@@ -65,7 +65,7 @@ async fn a_reader_that_falls_behind_is_told_by_how_much() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_handed_on_and_reported() {
     let log = Log::default();
-    let (client, mut script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     let mut told = client.notifications();
     script.tell("notifications/message", json!({"level": "loud", "data": 1})).await;
     match told.next().await {
@@ -78,13 +78,13 @@ async fn what_cannot_be_read_is_handed_on_and_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn the_stream_ends_with_the_connection() {
-    let (client, script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (client, script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     let mut told = client.notifications();
     assert!(timeout(seconds(1), told.next()).await.is_err());
     drop(script);
     assert!(told.next().await.is_none());
 
-    let (client, _script) = legacy(quiet(), Revision::V2025_11_25, json!({})).await;
+    let (client, _script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     let mut told = client.notifications();
     drop(client);
     assert!(told.next().await.is_none());

@@ -9,7 +9,7 @@ use barewire::client::http::{Challenge, ChallengeResponse, Endpoint, OnChallenge
 use serde_json::json;
 
 use super::script::{Script, discovered};
-use super::{Log, quiet, soon};
+use super::{Log, soon, tester};
 
 /// Gets a token when it is asked to.
 struct Login(Arc<AtomicUsize>, ChallengeResponse);
@@ -47,7 +47,7 @@ async fn a_challenge_is_answered_once_for_each_request() {
         assert_eq!(asked.header("authorization"), Some("Bearer hunter2"));
         asked.result(discovered()).await;
     };
-    let builder = quiet();
+    let builder = tester();
     let (client, ()) = soon(async { tokio::join!(builder.http(endpoint), server) }).await;
     let client = client.expect("connected");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
@@ -72,7 +72,7 @@ async fn what_was_said_stands_if_the_challenge_is_given_up() {
         Endpoint::new(script.url()).on_challenge(Login(Arc::clone(&asked), ChallengeResponse::GiveUp));
     let server =
         async { script.post("server/discover").await.answer("401 Unauthorized", &[CHALLENGE], "").await };
-    let (client, ()) = soon(async { tokio::join!(quiet().http(endpoint), server) }).await;
+    let (client, ()) = soon(async { tokio::join!(tester().http(endpoint), server) }).await;
     let error = client.expect_err("unauthorized");
     assert!(error.to_string().contains("Bearer scope=\"read\""), "{error}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
@@ -103,7 +103,7 @@ async fn tokens_are_asked_for_before_each_request_and_may_be_missing() {
         asked.result(json!({"resultType": "complete", "contents": []})).await;
     };
     let calls = async {
-        let client = quiet().http(endpoint).await.expect("connected");
+        let client = tester().http(endpoint).await.expect("connected");
         client.read_resource("a:b").await.expect("read");
         let error = client.read_resource("a:b").await.expect_err("no token");
         assert!(error.to_string().contains("the keyring is locked"), "{error}");
@@ -124,6 +124,6 @@ async fn nothing_that_says_who_asks_goes_to_another_origin() {
         assert_eq!((asked.header("authorization"), asked.header("x-key")), (None, None));
         asked.result(discovered()).await;
     };
-    let (client, ()) = soon(async { tokio::join!(quiet().http(endpoint), server) }).await;
+    let (client, ()) = soon(async { tokio::join!(tester().http(endpoint), server) }).await;
     client.expect("connected");
 }

@@ -10,7 +10,7 @@ use barewire::peer::ConnectionLimits;
 use serde_json::json;
 
 use super::script::{JSON, Script, answer};
-use super::{quiet, soon};
+use super::{soon, tester};
 
 fn contents() -> serde_json::Value {
     json!({"resultType": "complete", "contents": []})
@@ -19,7 +19,7 @@ fn contents() -> serde_json::Value {
 #[tokio::test]
 async fn json_and_events_are_both_read() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         script.post("resources/read").await.result(contents()).await;
         let asked = script.post("resources/read").await;
@@ -40,7 +40,7 @@ async fn json_and_events_are_both_read() {
 #[tokio::test]
 async fn an_error_status_with_an_error_is_an_answer() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         for (status, message) in [
             ("404 Not Found", json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, "message": "no"}})),
@@ -69,7 +69,7 @@ async fn an_error_status_with_an_error_is_an_answer() {
 #[tokio::test]
 async fn what_is_no_answer_fails_the_call_and_nothing_else() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let wrong_id = json!({"jsonrpc": "2.0", "id": 77, "result": {}}).to_string();
     let other = json!({"jsonrpc": "2.0", "id": 77, "error": {"code": -32601, "message": "no"}}).to_string();
     // Also with all ids that there may be: the revision has no arrays.
@@ -109,7 +109,7 @@ async fn what_is_no_answer_fails_the_call_and_nothing_else() {
 #[tokio::test]
 async fn a_response_that_breaks_the_rules_is_the_callers_to_know() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         let asked = script.post("resources/read").await;
         let id = asked.json()["id"].clone();
@@ -122,7 +122,7 @@ async fn a_response_that_breaks_the_rules_is_the_callers_to_know() {
 #[tokio::test]
 async fn connections_that_break_are_not_taken_for_answers() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let answers = [
         "",
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"jsonrpc\"",
@@ -154,7 +154,7 @@ async fn what_is_longer_than_the_limit_is_not_kept() {
     let mut limits = ConnectionLimits::default();
     limits.frame = 4096;
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet().limits(limits)).await;
+    let client = script.modern_client(tester().limits(limits)).await;
     let long = "x".repeat(10_000);
     let server = async {
         script.post("resources/read").await.result(json!({"contents": [], "long": long})).await;
@@ -180,7 +180,7 @@ async fn what_is_longer_than_the_limit_is_not_kept() {
 #[tokio::test]
 async fn answers_that_come_byte_by_byte_are_read_and_waited_for_no_longer_than_allowed() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         let asked = script.post("resources/read").await;
         let text = format!("id: 1\nevent: message\ndata: {}\n\n", answer(&asked.json(), contents()));
@@ -211,7 +211,7 @@ async fn answers_that_come_byte_by_byte_are_read_and_waited_for_no_longer_than_a
 #[tokio::test]
 async fn dropping_a_call_closes_its_stream_and_says_nothing() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     // Before there is a head, and in the middle of a stream.
     let call = tokio::spawn(client.read_resource("a:b").into_future());
     let asked = script.post("resources/read").await;
@@ -228,7 +228,7 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
 #[tokio::test]
 async fn everything_ends_with_the_client() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let call = tokio::spawn(client.read_resource("a:b").into_future());
     let asked = script.post("resources/read").await;
     drop(client);
@@ -242,7 +242,7 @@ async fn a_redirect_is_followed_as_it_was_sent() {
     let mut script = Script::new().await;
     let url = format!("{}/old", script.origin);
     let origin = script.origin.clone();
-    let client = super::script::connecting(quiet(), url, async {
+    let client = super::script::connecting(tester(), url, async {
         let asked = script.post("server/discover").await;
         assert_eq!(asked.path, "/old");
         asked.answer("308 Permanent Redirect", &[&format!("Location: {origin}/new")], "").await;
@@ -253,14 +253,14 @@ async fn a_redirect_is_followed_as_it_was_sent() {
     });
     client.await.expect("connected");
     let error =
-        soon(quiet().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
+        soon(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
     assert!(matches!(error, ClientError::Http { .. }));
 }
 
 #[tokio::test]
 async fn a_listen_whose_stream_breaks_is_opened_again() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let acknowledged = |asked: &serde_json::Value| {
         let meta = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
         let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});

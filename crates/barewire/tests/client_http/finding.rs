@@ -6,13 +6,13 @@ use barewire::mcp::Revision;
 use serde_json::{Value, json};
 
 use super::script::{Script, connecting, discovered};
-use super::{quiet, soon};
+use super::{soon, tester};
 
 #[tokio::test]
 async fn a_modern_server_is_told_everything_in_headers() {
     let mut script = Script::new().await;
     let url = script.url();
-    let client = connecting(quiet(), url, async {
+    let client = connecting(tester(), url, async {
         let asked = script.post("server/discover").await;
         assert_eq!(asked.path, "/mcp");
         assert_eq!(asked.header("accept"), Some("application/json, text/event-stream"));
@@ -45,7 +45,7 @@ async fn a_modern_server_is_told_everything_in_headers() {
 async fn a_version_that_is_not_spoken_is_replaced_by_one_that_is() {
     let mut script = Script::new().await;
     let url = script.url();
-    let client = connecting(quiet(), url, async {
+    let client = connecting(tester(), url, async {
         let asked = script.post("server/discover").await;
         asked.error("400 Bad Request", -32022, json!({"supported": ["2026-07-28"], "requested": "x"})).await;
         script.post("server/discover").await.result(discovered()).await;
@@ -75,7 +75,7 @@ async fn what_is_no_modern_answer_leads_to_initialize() {
     ] {
         let mut script = Script::new().await;
         let url = script.url();
-        let client = connecting(quiet(), url, async {
+        let client = connecting(tester(), url, async {
             script.post("server/discover").await.answer(status, &[header], &body).await;
             script.handshake(None).await;
             script.bare("GET").await.status("405 Method Not Allowed", "").await;
@@ -111,7 +111,7 @@ async fn what_is_no_answer_at_all_is_an_error_that_says_what_to_do() {
         let mut script = Script::new().await;
         let url = script.url();
         let origin = script.origin.clone();
-        let connected = connecting(quiet(), url, async {
+        let connected = connecting(tester(), url, async {
             script.post("server/discover").await.answer(status, &[header], body).await;
         });
         let error = connected.await.expect_err(status);
@@ -128,7 +128,7 @@ async fn what_is_no_answer_at_all_is_an_error_that_says_what_to_do() {
 async fn where_nothing_is_to_be_found_the_path_is_asked_for() {
     let mut script = Script::new().await;
     let url = script.url();
-    let connected = connecting(quiet(), url, async {
+    let connected = connecting(tester(), url, async {
         for method in ["server/discover", "initialize"] {
             script.post(method).await.status("404 Not Found", "404 page not found").await;
         }
@@ -146,10 +146,10 @@ async fn nobody_there_is_said_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("bound");
     drop(listener);
-    let error = soon(quiet().http(format!("http://{addr}/mcp"))).await.expect_err("nobody there");
+    let error = soon(tester().http(format!("http://{addr}/mcp"))).await.expect_err("nobody there");
     let ClientError::Http { failure: HttpFailure::Fetch(_), .. } = &error else { panic!("{error}") };
     assert!(error.to_string().contains("is the server running there?"), "{error}");
-    let error = soon(quiet().http("ftp://example.com/")).await.expect_err("no such URL");
+    let error = soon(tester().http("ftp://example.com/")).await.expect_err("no such URL");
     assert!(error.to_string().contains("neither http nor https"), "{error}");
 }
 
@@ -158,7 +158,7 @@ async fn a_modern_server_that_says_no_is_not_asked_to_initialize() {
     for code in [-32020, -32021] {
         let mut script = Script::new().await;
         let url = script.url();
-        let connected = connecting(quiet(), url, async {
+        let connected = connecting(tester(), url, async {
             script.post("server/discover").await.error("400 Bad Request", code, Value::Null).await;
         });
         let error = connected.await.expect_err("refused");
@@ -172,7 +172,8 @@ async fn silence_is_no_sign_of_a_legacy_server() {
     let mut script = Script::new().await;
     let url = script.url();
     let timeout = std::time::Duration::from_millis(300);
-    let (connected, asked) = tokio::join!(quiet().timeout(timeout).http(url), script.post("server/discover"));
+    let (connected, asked) =
+        tokio::join!(tester().timeout(timeout).http(url), script.post("server/discover"));
     let error = connected.expect_err("no answer");
     assert!(error.to_string().contains("no answer to server/discover"), "{error}");
     asked.closed().await;

@@ -7,7 +7,7 @@ use barewire::mcp::Revision;
 use serde_json::{Value, json};
 
 use super::script::{Asked, Events, Script, answer, connecting};
-use super::{quiet, soon};
+use super::{soon, tester};
 
 fn initialized(asked: &Value) -> Value {
     let result = json!({
@@ -38,7 +38,7 @@ async fn messages_go_where_the_stream_says_and_come_on_it() {
         let mut script = Script::new().await;
         let (url, endpoint) = (script.url(), endpoint.replace("ORIGIN", &script.origin));
         let mut stream_of = None;
-        let client = connecting(quiet(), url, async {
+        let client = connecting(tester(), url, async {
             let mut events = stream(&mut script, &endpoint).await;
             let asked = posted(&mut script, "initialize").await;
             let message = asked.json();
@@ -83,7 +83,7 @@ async fn an_endpoint_elsewhere_is_refused() {
     ] {
         let mut script = Script::new().await;
         let url = script.url();
-        let connected = connecting(quiet(), url, async {
+        let connected = connecting(tester(), url, async {
             stream(&mut script, &endpoint).await.closed().await;
         });
         let error = connected.await.expect_err(&endpoint);
@@ -98,7 +98,7 @@ async fn an_endpoint_elsewhere_is_refused() {
 async fn a_stream_that_begins_with_something_else_is_refused() {
     let mut script = Script::new().await;
     let url = script.url();
-    let connected = connecting(quiet(), url, async {
+    let connected = connecting(tester(), url, async {
         for method in ["server/discover", "initialize"] {
             script.post(method).await.status("404 Not Found", "").await;
         }
@@ -123,7 +123,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection_and_the_next_call_op
         events
     };
     let mut first = None;
-    let client = connecting(quiet().revision(Revision::V2024_11_05), url, async {
+    let client = connecting(tester().revision(Revision::V2024_11_05), url, async {
         script.post("initialize").await.status("404 Not Found", "").await;
         first = Some(open(&mut script).await);
     });

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{quiet, soon};
+use super::{soon, tester};
 
 #[derive(Deserialize, JsonSchema)]
 struct Pair {
@@ -77,7 +77,7 @@ async fn in_every_revision_what_one_says_the_other_understands() {
     let server = server();
     let up = up(&server).await;
     for revision in Revision::ALL {
-        let mut builder = quiet().revision(revision);
+        let mut builder = tester().revision(revision);
         if revision.has_elicitation() {
             builder = builder.on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) });
         }
@@ -117,26 +117,26 @@ async fn the_era_is_found_out_and_need_not_be() {
     let both = up(&server).await;
     let client = soon(Client::http(&*both.url)).await.expect("connected");
     assert_eq!((client.revision(), client.era()), (Revision::LATEST, Era::Modern));
-    let client = soon(quiet().era(Era::Legacy).http(&*both.url)).await.expect("connected");
+    let client = soon(tester().era(Era::Legacy).http(&*both.url)).await.expect("connected");
     assert_eq!(client.revision(), Revision::LATEST_LEGACY);
     both.down().await;
 
     let legacy = up(&server.clone().revisions([Revision::V2025_06_18, Revision::V2025_11_25])).await;
-    for builder in [quiet(), quiet().era(Era::Modern), quiet().era(Era::Legacy)] {
+    for builder in [tester(), tester().era(Era::Modern), tester().era(Era::Legacy)] {
         let client = soon(builder.http(&*legacy.url)).await.expect("connected");
         assert_eq!(client.revision(), Revision::V2025_11_25);
     }
-    let error = soon(quiet().revision(Revision::LATEST).http(&*legacy.url)).await.expect_err("not modern");
+    let error = soon(tester().revision(Revision::LATEST).http(&*legacy.url)).await.expect_err("not modern");
     assert!(error.to_string().contains("2026-07-28"), "{error}");
     legacy.down().await;
 
     let modern = up(&server.revisions([Revision::V2026_07_28])).await;
-    for builder in [quiet(), quiet().era(Era::Modern), quiet().era(Era::Legacy)] {
+    for builder in [tester(), tester().era(Era::Modern), tester().era(Era::Legacy)] {
         let client = soon(builder.http(&*modern.url)).await.expect("connected");
         assert_eq!(client.revision(), Revision::V2026_07_28);
     }
     let error =
-        soon(quiet().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
+        soon(tester().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
     assert!(!error.to_string().is_empty());
     modern.down().await;
 }
@@ -146,7 +146,7 @@ async fn many_calls_at_once_are_each_answered() {
     let server = server();
     let up = up(&server).await;
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let client = soon(quiet().revision(revision).http(&*up.url)).await.expect("connected");
+        let client = soon(tester().revision(revision).http(&*up.url)).await.expect("connected");
         let calls: Vec<_> = (0..200)
             .map(|n| {
                 let client = client.clone();
@@ -167,7 +167,7 @@ async fn many_calls_at_once_are_each_answered() {
 async fn changes_are_told_of_in_both_eras() {
     let server = server();
     let (up, handle) = (up(&server).await, server.handle());
-    let legacy = soon(quiet().era(Era::Legacy).http(&*up.url)).await.expect("connected");
+    let legacy = soon(tester().era(Era::Legacy).http(&*up.url)).await.expect("connected");
     let mut told = legacy.notifications();
     soon(legacy.subscribe("note://readme")).await.expect("subscribed");
     handle.updated("note://readme");
@@ -177,7 +177,7 @@ async fn changes_are_told_of_in_both_eras() {
         "{updated:?}"
     );
 
-    let modern = soon(quiet().http(&*up.url)).await.expect("connected");
+    let modern = soon(tester().http(&*up.url)).await.expect("connected");
     let filter = SubscriptionFilter::default()
         .tools_list_changed(true)
         .resource_subscriptions(["note://readme".to_owned()]);
@@ -215,7 +215,7 @@ async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
             }
         });
         let up = up(&server).await;
-        let client = soon(quiet().revision(revision).http(&*up.url)).await.expect("connected");
+        let client = soon(tester().revision(revision).http(&*up.url)).await.expect("connected");
         let until = |count: usize| {
             let cancelled = Arc::clone(&cancelled);
             soon(async move {
@@ -253,7 +253,7 @@ async fn nothing_goes_on_when_the_client_is_dropped() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = alive();
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let client = soon(quiet().revision(revision).http(&*url)).await.expect("connected");
+        let client = soon(tester().revision(revision).http(&*url)).await.expect("connected");
         soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect("a sum");
         let filter = SubscriptionFilter::default().tools_list_changed(true);
         let listen = client.listen(filter).await.ok();
@@ -277,7 +277,7 @@ async fn a_server_that_was_started_again_gets_a_new_session() {
     let handle = server.handle();
     let first = up(&server).await;
     let addr = first.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-    let client = soon(quiet().revision(Revision::V2025_11_25).http(&*first.url)).await.expect("connected");
+    let client = soon(tester().revision(Revision::V2025_11_25).http(&*first.url)).await.expect("connected");
     let mut told = client.notifications();
     soon(client.subscribe("note://readme")).await.expect("subscribed");
     first.down().await;

@@ -8,7 +8,7 @@ use barewire::client::{ServerNotification, accept};
 use serde_json::{Value, json};
 
 use super::script::{Script, answer, connecting};
-use super::{quiet, soon};
+use super::{soon, tester};
 
 fn contents() -> Value {
     json!({"contents": []})
@@ -17,7 +17,7 @@ fn contents() -> Value {
 #[tokio::test]
 async fn everything_after_the_handshake_belongs_to_the_session_and_its_end_is_told() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("a-session")).await;
+    let client = script.legacy_client(tester(), Some("a-session")).await;
     let server = async {
         let asked = script.post("resources/read").await;
         assert_eq!(asked.header("mcp-session-id"), Some("a-session"));
@@ -39,10 +39,10 @@ async fn everything_after_the_handshake_belongs_to_the_session_and_its_end_is_to
 #[tokio::test]
 async fn the_end_is_told_when_the_client_is_dropped_and_nobody_waits_for_a_server_that_does_not_answer_it() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("a")).await;
+    let client = script.legacy_client(tester(), Some("a")).await;
     drop(client);
     script.bare("DELETE").await.status("200 OK", "").await;
-    let client = script.legacy_client(quiet(), Some("b")).await;
+    let client = script.legacy_client(tester(), Some("b")).await;
     let began = Instant::now();
     let (_, asked) = soon(async { tokio::join!(client.shutdown(), script.bare("DELETE")) }).await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -53,7 +53,7 @@ async fn the_end_is_told_when_the_client_is_dropped_and_nobody_waits_for_a_serve
 async fn a_session_id_that_cannot_be_sent_back_is_ignored() {
     let mut script = Script::new().await;
     let url = script.url();
-    let client = connecting(quiet(), url, async {
+    let client = connecting(tester(), url, async {
         script.post("server/discover").await.status("400 Bad Request", "").await;
         script.post("initialize").await.initialized(Some("caf\u{e9}")).await;
         let told = script.post("notifications/initialized").await;
@@ -67,7 +67,7 @@ async fn a_session_id_that_cannot_be_sent_back_is_ignored() {
 #[tokio::test]
 async fn a_session_that_is_over_is_opened_again_and_the_call_is_sent_once_more() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("first")).await;
+    let client = script.legacy_client(tester(), Some("first")).await;
     let server = async {
         let asked = script.post("resources/read").await;
         assert_eq!(asked.header("mcp-session-id"), Some("first"));
@@ -90,7 +90,7 @@ async fn a_session_that_is_over_is_opened_again_and_the_call_is_sent_once_more()
 #[tokio::test]
 async fn a_call_is_never_sent_a_third_time() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("first")).await;
+    let client = script.legacy_client(tester(), Some("first")).await;
     let server = tokio::spawn(async move {
         let mut calls = 0;
         loop {
@@ -120,7 +120,7 @@ async fn a_call_is_never_sent_a_third_time() {
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_taken_up_where_it_did_after_the_time_that_the_server_said() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("s")).await;
+    let client = script.legacy_client(tester(), Some("s")).await;
     let server = async {
         let asked = script.post("resources/read").await;
         let message = asked.json();
@@ -148,7 +148,7 @@ async fn a_stream_that_breaks_off_is_taken_up_where_it_did_after_the_time_that_t
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_fails_its_call() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("s")).await;
+    let client = script.legacy_client(tester(), Some("s")).await;
     let server = async {
         // Without an id there is nothing to go on from.
         script.post("resources/read").await.events("retry: 10\ndata: {}\n\n").await.end().await;
@@ -172,7 +172,7 @@ async fn a_stream_that_cannot_be_taken_up_fails_its_call() {
 #[tokio::test]
 async fn a_call_whose_session_ends_while_it_waits_is_not_sent_again() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("s")).await;
+    let client = script.legacy_client(tester(), Some("s")).await;
     let server = async {
         script.post("resources/read").await.events("id: 1\nretry: 10\ndata:\n\n").await.end().await;
         script.bare("GET").await.status("404 Not Found", "").await;
@@ -190,7 +190,7 @@ async fn a_call_whose_session_ends_while_it_waits_is_not_sent_again() {
 async fn what_is_told_and_asked_unasked_is_heard_and_answered_and_the_stream_is_opened_again() {
     let mut script = Script::new().await;
     let url = script.url();
-    let builder = quiet().on_elicit(|_| async { Ok(accept(json!({}))?) });
+    let builder = tester().on_elicit(|_| async { Ok(accept(json!({}))?) });
     let mut asked = None;
     let client = connecting(builder, url, async {
         script.post("server/discover").await.status("400 Bad Request", "").await;
@@ -229,7 +229,7 @@ async fn calls_wait_for_what_was_told_before_them() {
     let mut script = Script::new().await;
     let url = script.url();
     let mut told = None;
-    let client = connecting(quiet(), url, async {
+    let client = connecting(tester(), url, async {
         script.post("server/discover").await.status("400 Bad Request", "").await;
         script.post("initialize").await.initialized(None).await;
         told = Some(script.post("notifications/initialized").await);
@@ -249,7 +249,7 @@ async fn calls_wait_for_what_was_told_before_them() {
 #[tokio::test]
 async fn cancelling_is_told_and_the_stream_closed() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("s")).await;
+    let client = script.legacy_client(tester(), Some("s")).await;
     let call = tokio::spawn(client.read_resource("a:b").into_future());
     let asked = script.post("resources/read").await;
     let id = asked.json()["id"].clone();
@@ -263,7 +263,7 @@ async fn cancelling_is_told_and_the_stream_closed() {
 #[tokio::test]
 async fn a_server_that_asks_without_end_is_read_no_faster_than_it_takes_answers() {
     let mut script = Script::new().await;
-    let client = script.legacy_client(quiet(), Some("s")).await;
+    let client = script.legacy_client(tester(), Some("s")).await;
     let call = tokio::spawn(client.read_resource("a:b").into_future());
     let mut events = script.post("resources/read").await.events("").await;
     let flood = tokio::spawn(async move {

@@ -4,7 +4,7 @@ use barewire::ClientError;
 use serde_json::{Value, json};
 
 use super::script::{Asked, Script, answer};
-use super::{Log, quiet, soon};
+use super::{Log, soon, tester};
 
 fn tool(name: &str, header: Value) -> Value {
     json!({
@@ -42,7 +42,7 @@ async fn called(script: &mut Script, region: Option<&str>) -> Asked {
 #[tokio::test]
 async fn a_tool_that_is_not_known_is_looked_up_first() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         let asked = script.post("tools/list").await;
         let (message, list) = (asked.json(), listed(&[tool("other", json!("Region"))], Some("p2")));
@@ -80,7 +80,7 @@ async fn a_tool_that_is_not_known_is_looked_up_first() {
 async fn a_list_that_passes_by_is_learned_from_and_bad_tools_are_taken_out_of_it() {
     let log = Log::default();
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let bad = [
         tool("empty", json!("")),
         tool("number", json!(7)),
@@ -108,7 +108,7 @@ async fn a_list_that_passes_by_is_learned_from_and_bad_tools_are_taken_out_of_it
 #[tokio::test]
 async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         script
             .post("tools/list")
@@ -135,7 +135,7 @@ async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
 async fn a_tool_that_is_not_listed_is_called_all_the_same_and_not_looked_for_twice() {
     let log = Log::default();
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         script.post("tools/list").await.error("400 Bad Request", -32603, Value::Null).await;
         for _ in 0..2 {
@@ -154,7 +154,7 @@ async fn a_tool_that_is_not_listed_is_called_all_the_same_and_not_looked_for_twi
 #[tokio::test]
 async fn an_argument_that_no_header_can_repeat_is_not_sent() {
     let mut script = Script::new().await;
-    let client = script.modern_client(quiet()).await;
+    let client = script.modern_client(tester()).await;
     let server = async {
         script.post("tools/list").await.result(listed(&[tool("query", json!("Region"))], None)).await;
     };
