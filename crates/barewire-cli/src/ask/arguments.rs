@@ -168,7 +168,7 @@ mod tests {
 
     fn read(schema: &str, words: &[&str]) -> Result<String, BadArguments> {
         let pairs: Vec<Pair> =
-            words.iter().map(|word| Pair::read(OsStr::new(word)).ok().expect("a pair")).collect();
+            words.iter().map(|word| Pair::read(OsStr::new(word)).expect("a pair")).collect();
         let fields = Fields::of(&RawValue::from_string(schema.to_owned()).expect("JSON"));
         object("tool", &pairs, &fields).map(|(object, _)| object.get().to_owned())
     }
@@ -234,7 +234,7 @@ mod tests {
     fn others_are_odd_where_they_are_allowed() {
         let odd = |schema: &str, word: &str| {
             let fields = Fields::of(&RawValue::from_string(schema.to_owned()).expect("JSON"));
-            let pair = Pair::read(OsStr::new(word)).ok().expect("a pair");
+            let pair = Pair::read(OsStr::new(word)).expect("a pair");
             object("tool", &[pair], &fields).expect("allowed")
         };
         let (object, notes) = odd(r#"{"properties":{"text":{}}}"#, "tex=1");

@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_server_to_compare_with_is_a_program_or_a_url() {
-        let target = against("other=node 'my server.js'").ok().expect("a program");
+        let target = against("other=node 'my server.js'").expect("a program");
         assert_eq!((target.name(), target.is_url()), ("other", false));
-        let target = against("far=https://example.com/mcp?a=b").ok().expect("a URL");
+        let target = against("far=https://example.com/mcp?a=b").expect("a URL");
         assert_eq!((target.name(), target.is_url()), ("far", true));
         for text in ["program", "=program", "name=", "name='a"] {
             assert!(against(text).is_err(), "{text}");

@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn nothing_is_written_over() {
         let folder = std::env::temp_dir().join(format!("barewire-save-{}", std::process::id()));
-        let one = save(&folder, "a.txt", None, b"1").ok().expect("written");
-        let two = save(&folder, "a.txt", None, b"2").ok().expect("written");
+        let one = save(&folder, "a.txt", None, b"1").expect("written");
+        let two = save(&folder, "a.txt", None, b"2").expect("written");
         assert!(one.ends_with("a.txt") && two.ends_with("a-2.txt"));
         assert_eq!(fs::read(&one).expect("there"), b"1");
         fs::remove_dir_all(&folder).expect("removed");
