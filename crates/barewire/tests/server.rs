@@ -2,6 +2,8 @@
 
 #[path = "server/asking.rs"]
 mod asking;
+#[path = "server/clones.rs"]
+mod clones;
 mod emitted;
 #[path = "server/telling.rs"]
 mod telling;

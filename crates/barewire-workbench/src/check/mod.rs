@@ -62,7 +62,7 @@ enum Kind {
 }
 
 impl Target {
-    /// A server of this process, over memory. What only a process shows (its end, its children, its stderr) is skipped.
+    /// A copy of a server of this process, over memory. What only a process shows (its end, its children, its stderr) is skipped.
     pub fn server(server: &Server) -> Self {
         Self(Kind::Server(server.clone()))
     }

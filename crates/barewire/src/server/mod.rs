@@ -84,14 +84,38 @@ use crate::Error;
 use crate::peer::{Connection, ConnectionEnd, Running};
 use crate::transport::Transport;
 
-/// An MCP server: what it offers, to be served over any number of connections. Clones are the same server.
-#[derive(Clone)]
+/// An MCP server: what it offers, to be served over any number of connections.
+///
+/// A clone is a copy, and a server of its own: what is added to one of them, by a method or by a [`ServerHandle`], is not added to
+/// the other. No clone is needed to serve many connections at once: [`Self::serve`], [`Self::connection`] and `http` take `&self`,
+/// and all that they serve is the one server, which its handles change.
+///
+/// ```
+/// use barewire::Server;
+///
+/// let base = Server::new("base", "1.0").tool("ping", "Answers", || async { "pong" });
+/// let more = base.clone().title("More").tool("time", "Tells the time", || async { "noon" });
+/// // `base` still has one tool and no title.
+/// # drop((base, more));
+/// ```
 pub struct Server {
     settings: Settings,
     registry: Arc<Registry>,
 }
 
+impl Clone for Server {
+    fn clone(&self) -> Self {
+        Self { settings: self.settings.clone(), registry: Arc::new(self.registry.copy()) }
+    }
+}
+
 impl Server {
+    /// The same server once more, for what serves it: handles change both.
+    #[cfg(feature = "http")]
+    fn same(&self) -> Self {
+        Self { settings: self.settings.clone(), registry: Arc::clone(&self.registry) }
+    }
+
     /// A server that offers nothing yet.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { settings: Settings::new(name.into(), version.into()), registry: Arc::default() }

@@ -53,6 +53,11 @@ pub(super) struct List<T> {
 }
 
 impl Registry {
+    /// The same offer, to be changed by itself, and watched by no connection yet.
+    pub(super) fn copy(&self) -> Self {
+        Self { offer: RwLock::new(self.offer()), is_open: self.is_open().into(), ..Self::default() }
+    }
+
     /// What is offered now.
     pub(super) fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))

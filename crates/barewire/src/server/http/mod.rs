@@ -96,7 +96,7 @@ impl Server {
     /// This, over HTTP: to be told how, and then mounted or bound.
     pub fn http(&self) -> Http {
         Http {
-            server: self.clone(),
+            server: self.same(),
             path: "/mcp".to_owned(),
             access: Access::loopback(),
             hosts: false,
@@ -219,7 +219,7 @@ impl Http {
             let allowed = this.access.allow_host(host);
             this.bad = this.bad.or(allowed.err());
         }
-        let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.clone());
+        let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.same());
         let service = this.service()?;
         HttpListener::bind(&addrs, service, path, every_framing.then_some(server)).await
     }
