@@ -3,7 +3,9 @@
 
 pub mod capture;
 pub mod check;
+pub mod duration;
 mod error;
+pub mod fault;
 pub mod frames;
 pub mod http;
 pub mod load;
@@ -11,6 +13,7 @@ mod nearest;
 pub mod operations;
 pub mod pipeline;
 pub mod platform;
+pub mod relay;
 pub mod replay;
 pub mod secrets;
 pub mod text;

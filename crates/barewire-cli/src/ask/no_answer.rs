@@ -13,6 +13,7 @@ use barewire_proto::mcp::Revision;
 
 use crate::Failure;
 use crate::output::shown;
+use crate::platform::Signals;
 
 /// The options of the command line that matter to the hint when there is no answer.
 pub(crate) struct RequestContext {
@@ -246,3 +247,15 @@ impl From<NoAnswer> for Failure {
 
 /// The number of characters of a peer's text in a sentence.
 const EXCERPT_LENGTH: usize = 200;
+
+/// Waits for `work`, or drops it when a signal comes.
+pub(crate) async fn unless_signalled<T>(
+    signals: &mut Signals,
+    work: impl Future<Output = Result<T, NoAnswer>>,
+) -> Result<T, NoAnswer> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        signal = signals.next() => Err(NoAnswer::cancelled(signal)),
+    }
+}

@@ -4,8 +4,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use barewire_proto::json::{Json, Kind};
 use serde_json::value::RawValue;
@@ -13,14 +11,15 @@ use serde_json::value::RawValue;
 use crate::Failure;
 use crate::excerpt::Excerpt;
 use crate::output::shown;
+use crate::platform;
 
 /// Reads the params themselves, `@FILE` or `-`.
 pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
-    match argument.as_bytes() {
+    match argument.as_encoded_bytes() {
         b"-" => check("stdin", &stdin()?),
         [b'@', path @ ..] => {
             let name = shown(path, MAX_PATH_LENGTH);
-            let text = fs::read(Path::new(OsStr::from_bytes(path))).map_err(|error| {
+            let text = fs::read(platform::path(path)).map_err(|error| {
                 Failure::new(format!("cannot read {name}: {error}"))
                     .with_hint("@ is followed by the path of a file")
             })?;

@@ -1,13 +1,13 @@
 //! A configuration file -> its text, and back: all of the new text or none of it, and only over the text that was read.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
 use crate::excerpt::Excerpt;
 use crate::output::shown;
+use crate::platform;
 
 use super::jsonc::{Bad, Document};
 
@@ -56,7 +56,7 @@ impl Config {
 
     /// How many other names the file has, which keep the old text.
     pub(super) fn other_names(&self) -> u64 {
-        self.metadata.nlink().saturating_sub(1)
+        platform::other_names(&self.metadata)
     }
 
     /// Replaces the file's text. A reader sees the old one or the new one, also if we or the machine stop in between.
@@ -88,8 +88,8 @@ impl Config {
             Err(Stuck::Writing(error)) => Err(Failure::new(format!("cannot write {known}: {error}"))
                 .with_hint("the file is as it was; a new one is made beside it first, so its folder must be writable and have room")),
             Err(Stuck::Owner(error)) => {
-                let (uid, gid) = (self.metadata.uid(), self.metadata.gid());
-                let why = format!("a new file cannot be given to its owner and group, {uid}:{gid}: {error}");
+                let owner = platform::owner(&self.metadata);
+                let why = format!("a new file cannot be given to its owner and group, {owner}: {error}");
                 Err(Failure::new(format!("cannot write {known}: {why}"))
                     .with_hint("the file is as it was; root can do it, and its owner if they are in that group"))
             }
@@ -97,14 +97,10 @@ impl Config {
     }
 
     fn write_beside(&self, beside: &Path, text: &str) -> Result<(), Stuck> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(beside)?;
+        let mut file = platform::private_options().write(true).create_new(true).open(beside)?;
         file.write_all(text.as_bytes())?;
-        let made = file.metadata()?;
-        if (made.uid(), made.gid()) != (self.metadata.uid(), self.metadata.gid()) {
-            fchown(&file, Some(self.metadata.uid()), Some(self.metadata.gid())).map_err(Stuck::Owner)?;
-        }
-        // After the owner: changing that takes some of the bits away.
-        file.set_permissions(fs::Permissions::from_mode(self.metadata.mode() & 0o7777))?;
+        platform::copy_owner(&file, &self.metadata).map_err(Stuck::Owner)?;
+        platform::copy_permissions(&file, &self.metadata)?;
         Ok(file.sync_all()?)
     }
 }

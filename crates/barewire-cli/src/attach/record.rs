@@ -1,10 +1,9 @@
 //! A server's name and what the user says -> the file that its captures go to, as `barewire tap --record` takes it.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
+use crate::platform;
 
 use super::file::name;
 use super::hosts;
@@ -68,7 +67,7 @@ impl Record {
     /// What was said between a host and a server is nobody else's business.
     pub(super) fn make_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
+        platform::private_folder().create(folder).map_err(|error| {
             Failure::new(format!("cannot make the folder for captures, {}: {error}", name(folder)))
                 .with_hint("--record FILE says where else they go")
         })

@@ -21,11 +21,11 @@ use tokio::sync::watch;
 use crate::along::Along;
 use crate::ask::no_answer::{NoAnswer, RequestContext};
 use crate::ask::request::{Naming, PlannedRequest};
-use crate::duration;
 use crate::failure::cannot_begin;
 use crate::output::Output;
-use crate::signals::Signals;
+use crate::platform::Signals;
 use crate::{Exit, Failure};
+use barewire_workbench::duration;
 use live::Live;
 use request_plan::{Payload, RequestPlan, no_answer};
 

@@ -19,11 +19,11 @@ use super::target::Target;
 use super::{Args, pages, progress, show, talk};
 use crate::ask::arguments;
 use crate::ask::given::{Pair, Text};
-use crate::ask::no_answer::NoAnswer;
+use crate::ask::no_answer::{NoAnswer, unless_signalled};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
 use crate::failure::cannot_begin;
 use crate::output::Output;
-use crate::signals::Signals;
+use crate::platform::Signals;
 use crate::{Exit, Failure, log};
 
 /// What came of it.
@@ -96,7 +96,7 @@ pub(super) async fn call(
     let Wishes { ask, answers, roots, meta } = wishes;
     let elicitor = Elicitor::new(Arc::clone(&console), answers);
     let builder = client(args, &elicitor, roots);
-    let client = match signals.or(target.connect(args, builder, &console)).await {
+    let client = match unless_signalled(&mut signals, target.connect(args, builder, &console)).await {
         Ok(client) => client,
         Err(missed) => return show::print(output, args, Err(missed), began.elapsed(), None),
     };

@@ -28,10 +28,10 @@ use crate::along::Along;
 use crate::ask::no_answer::RequestContext;
 use crate::ask::params;
 use crate::ask::request::Naming;
-use crate::duration;
 use crate::failure::cannot_begin;
 use crate::output::Output;
 use crate::{Exit, Failure};
+use barewire_workbench::duration;
 use mcp::Wishes;
 use target::{Address, Target};
 

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use super::answer::{self, Answer, Form};
 use super::target::Target;
 use super::{Args, Framing};
-use crate::ask::no_answer::{NoAnswer, Reason};
+use crate::ask::no_answer::{NoAnswer, Reason, unless_signalled};
 use crate::failure::cannot_begin;
 use crate::output::Output;
-use crate::signals::Signals;
+use crate::platform::Signals;
 use crate::{Exit, Failure};
 
 pub(super) async fn call(
@@ -25,7 +25,7 @@ pub(super) async fn call(
     let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
     let form = Form::of(args);
     let began = Instant::now();
-    let peer = match signals.or(target.open(args)).await {
+    let peer = match unless_signalled(&mut signals, target.open(args)).await {
         Ok(peer) => peer,
         Err(missed) => return answer::print(output, form, Err(missed), began.elapsed()),
     };
@@ -41,7 +41,7 @@ pub(super) async fn call(
             Err(error) => Err(unanswered(&error, args)),
         }
     };
-    let answer = signals.or(asked).await;
+    let answer = unless_signalled(&mut signals, asked).await;
     // Whoever waits for the answer does not wait for the end of the program.
     let done = answer::print(output, form, answer, began.elapsed());
     tokio::select! {

@@ -13,11 +13,11 @@ use barewire_workbench::check::catalogue::{self, Severity};
 use barewire_workbench::check::{Baseline, Checks, Report, Target, Verdict};
 
 use crate::along::Along;
-use crate::duration;
 use crate::failure::{option, report};
 use crate::input;
 use crate::output::Output;
 use crate::{Exit, Failure};
+use barewire_workbench::duration;
 use progress::Progress;
 
 /// Check an MCP server, or a capture of one: what is wrong, where, how bad, and how to fix it.

@@ -7,7 +7,7 @@ use barewire_proto::json::Text;
 use barewire_proto::rpc::{Id, Message};
 use barewire_proto::transcript::Stream;
 
-use crate::duration;
+use barewire_workbench::duration;
 use barewire_workbench::frames::Facts;
 use barewire_workbench::operations::{Operation, Outcome, Tie, Watched};
 

@@ -17,10 +17,10 @@ use barewire_workbench::replay::{
 use tokio::runtime::Builder;
 
 use crate::along::Along;
-use crate::duration;
 use crate::failure;
 use crate::output::Output;
 use crate::{Exit, Failure};
+use barewire_workbench::duration;
 
 /// Send what the client said in a capture to a server again, and show where the answers differ; or be the server.
 ///

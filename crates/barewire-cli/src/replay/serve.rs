@@ -6,8 +6,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use barewire::transport::{Transport, stdio};
 use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, Served};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
+use crate::platform::Signals;
 use crate::{Exit, Failure};
 
 /// Serves at `addr`, or else on stdin and stdout, and says on stderr what matches.
@@ -43,17 +43,13 @@ async fn at(
     log: impl FnMut(&str),
 ) -> Result<Served, Failure> {
     let listener = bind(addr).await?;
-    let signals = signal(SignalKind::interrupt()).and_then(|it| Ok((it, signal(SignalKind::terminate())?)));
-    let (mut interrupt, mut terminate) =
-        signals.map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
+    let mut signals =
+        Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
     let local =
         listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
     say(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; Ctrl-C ends it"));
     let stop = async {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
+        signals.next().await;
     };
     Ok(replay::serve_http(script, listener, options, stop, log).await)
 }

@@ -6,10 +6,10 @@ use std::pin::pin;
 use barewire::Server;
 use barewire::server::http::{BearerTokens, Http, HttpError, HttpListener, Principal};
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::server;
 use crate::bearer::bearer;
+use crate::platform::Signals;
 use crate::{Exit, Failure};
 
 /// What there is to say about HTTP.
@@ -49,27 +49,20 @@ pub(super) fn run(offered: &Server, addr: &str, args: &HttpArgs) -> Result<Exit,
 
 async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
     let listener = http.bind(addr).await.map_err(|error| unbound(addr, &error))?;
-    let signals = signal(SignalKind::interrupt()).and_then(|it| Ok((it, signal(SignalKind::terminate())?)));
-    let (mut interrupt, mut terminate) =
-        signals.map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
+    let mut signals =
+        Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
     tokio::spawn(server::tick(offered.handle()));
     // If stderr is closed there is nobody to tell.
     let _ = say(&listener, args);
-    let mut signalled = async || {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
     let (stop, mut run) = (listener.stop_handle(), pin!(listener.run()));
     tokio::select! {
         () = &mut run => {}
-        () = signalled() => {
+        _ = signals.next() => {
             stop.stop();
             // A second one does not wait for what is under way.
             tokio::select! {
                 () = run => {}
-                () = signalled() => {}
+                _ = signals.next() => {}
             }
         }
     }

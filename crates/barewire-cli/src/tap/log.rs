@@ -8,12 +8,12 @@ use barewire_proto::rpc::{Message, Params};
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Marks, Note, Stream};
 
 use super::findings::Findings;
-use super::observer::Onlooker;
 use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::frames::{Facts, Sight};
 use barewire_workbench::operations::{Operation, Outcome, Tie, Watch, Watched, member};
+use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT;
 
 /// Writes the log.
@@ -25,7 +25,7 @@ pub(super) struct Log {
     findings: Findings,
 }
 
-impl Onlooker for Log {
+impl Observer for Log {
     fn message(&mut self, watched: &Watched<'_>) {
         let line = line(watched, &mut self.redactor);
         self.put(&line);
@@ -33,13 +33,13 @@ impl Onlooker for Log {
         told.iter().for_each(|line| self.put(line));
     }
 
-    fn sight(&mut self, sight: &Sight<'_>, watch: &Watch) {
+    fn item(&mut self, sight: &Sight<'_>, watch: &Watch) {
         self.happened(sight);
         let told = self.findings.sight(sight, watch, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
     }
 
-    fn rest(&mut self) {
+    fn caught_up(&mut self) {
         self.outlet.flush();
     }
 

@@ -3,48 +3,28 @@
 //! One thread forwards all streams ([`pump`]), and puts a copy of what it forwards on the [`tape`]. The [`observer`] takes it from
 //! there on another, and writes the capture and the log. So nobody who waits for a message waits for it to be understood.
 
-mod child;
-mod fault;
 mod findings;
-pub(crate) mod http;
-mod leaving;
+mod http;
 mod log;
-mod observer;
 mod outlet;
-mod outward;
-mod pump;
-mod signals;
-mod tape;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::process::ExitStatusExt;
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use barewire_proto::transcript::{Channel, Fault, Note, Stream};
-use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+use barewire_proto::transcript::{Channel, Note};
+use barewire_workbench::capture::{Capture, Clock, Redactor, event};
+use barewire_workbench::fault::{Faults, Spec};
+use barewire_workbench::pipeline::Observer;
+use barewire_workbench::platform::Signals;
+use barewire_workbench::relay::{self, Observation, Program, STILL_RELAYED};
 
 use crate::failure::report;
+use crate::platform::{self, is_same_file};
 use crate::{Exit, Failure};
-use barewire_workbench::capture::{Capture, Clock, Redactor, event};
-use child::Running;
-use fault::{Faults, Spec};
 use log::Log;
-use observer::{Observer, Onlooker, STILL};
 use outlet::{Outlet, Target};
-use outward::Outward;
-use pump::{Lane, Pump};
-use signals::Signals;
-use tape::{ONLY, Tape};
 
 /// Stand between a host and its server, and write down what goes over the wire.
 ///
@@ -129,43 +109,6 @@ rest. Ctrl-C or SIGTERM end it.
 Exit codes: that of the program, or the signal that ended it. 127 if there is no such program,
 126 if it cannot be run, 2 if the tap could not begin. Over HTTP 0, when a signal has ended it.";
 
-/// What the threads share.
-struct Control {
-    clock: Clock,
-    /// `None` if nobody looks on.
-    tape: Option<Arc<Tape>>,
-    child: Running,
-    /// To the pump: something below has changed.
-    bell: PipeWriter,
-    ended: AtomicBool,
-    told_to_end: AtomicBool,
-}
-
-impl Control {
-    fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
-    }
-
-    fn is_told_to_end(&self) -> bool {
-        self.told_to_end.load(Ordering::Acquire)
-    }
-
-    fn change(&self, what: &AtomicBool) {
-        what.store(true, Ordering::Release);
-        let _ = (&self.bell).write(b"!");
-    }
-
-    fn note(&self, note: Note) {
-        if let Some(tape) = &self.tape {
-            tape.note(ONLY, note, self.clock.now());
-        }
-    }
-
-    fn kill(&self) {
-        self.child.signal(rustix::process::Signal::KILL);
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     http::check(args)?;
     let clock = Clock::start();
@@ -191,17 +134,14 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
 /// Whether nothing else goes to this file: stdout is for messages alone, and a capture is no log.
 fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
     // Where there is no file yet, nothing goes to it; and a device is there for everybody.
-    let Some(there) = fs::metadata(path).ok().filter(|it| !it.file_type().is_char_device()) else {
+    let Some(there) = fs::metadata(path).ok().filter(|it| !platform::is_device(it)) else {
         return Ok(());
     };
-    let is_it = |other: io::Result<fs::Metadata>| {
-        other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
-    };
-    let stdout =
-        || rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
+    let is_capture =
+        |capture: &Path| fs::metadata(capture).is_ok_and(|capture| is_same_file(&capture, &there));
     let why = match capture {
-        _ if is_it(stdout()) => "that is stdout, where only messages go",
-        Some(capture) if is_it(fs::metadata(capture)) => "the capture is written there",
+        _ if platform::is_stdout(&there) => "that is stdout, where only messages go",
+        Some(capture) if is_capture(capture) => "the capture is written there",
         _ => return Ok(()),
     };
     Err(Failure::new(format!("cannot write to {}: {why}", path.display())))
@@ -209,7 +149,7 @@ fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
 
 /// What cannot be written down is still passed on: a host that gets no server is worse off than one that is not looked at.
 fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
-    opened.map_err(|failure| report(&failure.and(STILL))).ok()
+    opened.map_err(|failure| report(&failure.and(STILL_RELAYED))).ok()
 }
 
 fn tap(
@@ -223,8 +163,8 @@ fn tap(
     let argv = || args.program.iter().map(OsString::as_os_str);
     if let Some(capture) = &mut capture {
         capture.open(Channel::default(), argv(), clock.now());
-        // Whoever is killed before anything is said has at least been started.
-        observer::flush(capture);
+        // A tap that is killed before anything is said has at least been started.
+        relay::flush(capture, report);
         if capture.path() != args.record.as_deref().unwrap_or(capture.path()) {
             talk(&format!("recording to {}", capture.path().display()));
         }
@@ -235,128 +175,58 @@ fn tap(
         outlet.line(&outlet::first_line(&clock.started(), &line));
         outlet.flush();
     }
-    let child = match child::start(&args.program) {
-        Ok(child) => child,
+    let (name, words) = args.program.split_first().expect("clap asks for a program");
+    let program = match Program::start(name, words) {
+        Ok(program) => program,
         Err(error) => {
-            let (what, code) = child::not_started(&args.program[0], &error);
+            let what = error.to_string();
             if let Some(capture) = &mut capture {
-                let note = Note::Failed(what.clone().into_bytes());
-                capture.write(event(Channel::default(), note, Some(clock.now())));
-                observer::flush(capture);
+                capture.write(event(
+                    Channel::default(),
+                    Note::Failed(what.clone().into_bytes()),
+                    Some(clock.now()),
+                ));
+                relay::flush(capture, report);
             }
             if let Some(outlet) = &outlet {
                 outlet.line(&format!("# {what}"));
                 outlet.finish();
             }
             report(&Failure::new(what));
-            std::process::exit(code);
+            // As a shell does.
+            std::process::exit(if error.is_missing { 127 } else { 126 });
         }
     };
-    let mut onlookers: Vec<Box<dyn Onlooker>> = Vec::new();
-    if let Some(outlet) = outlet {
-        let with_stderr = !matches!(args.log, Some(Target::Stderr));
-        onlookers.push(Box::new(Log::new(outlet, redactor, with_stderr)));
-    }
-    let observed = capture.is_some() || !onlookers.is_empty();
-    let cannot = |error| Failure::new(format!("cannot pass on what comes: {error}"));
-    let (rung, bell) = io::pipe().map_err(cannot)?;
-    let control = Arc::new(Control {
-        clock,
-        tape: observed.then(Arc::default),
-        child: Running::new(&child),
-        bell,
-        ended: AtomicBool::new(false),
-        told_to_end: AtomicBool::new(false),
-    });
-    signals.pass_on(Arc::clone(&control));
-    let observer = control.tape.as_ref().map(|tape| observe(tape, Observer::new(capture, onlookers)));
-    let status = forward(args, child, rung, &control).map_err(cannot)?;
-    control.note(match (status.code(), status.signal()) {
-        (Some(code), _) => Note::ExitCode(code),
-        (None, signal) => Note::ExitSignal(signal.unwrap_or(0)),
-    });
-    finish(control.tape.as_deref(), observer);
-    child::end_like(status)
-}
-
-/// Has what is put on the tape observed, until it ends; then there is word of it.
-fn observe(tape: &Arc<Tape>, observer: Observer) -> mpsc::Receiver<()> {
-    let (finished, word) = mpsc::channel();
-    let tape = Arc::clone(tape);
-    thread::spawn(move || {
-        observer.run(&tape);
-        let _ = finished.send(());
-    });
-    word
-}
-
-/// Nothing more comes: waits for the observer as long as it gets on. A disk that hangs must not keep the host waiting.
-fn finish(tape: Option<&Tape>, observer: Option<mpsc::Receiver<()>>) {
-    let (Some(tape), Some(observer)) = (tape, observer) else { return };
-    tape.end();
-    let until = Instant::now() + AT_THE_END;
-    let mut seen = tape.seen();
-    while let Err(RecvTimeoutError::Timeout) = observer.recv_timeout(STUCK) {
-        let before = std::mem::replace(&mut seen, tape.seen());
-        if before == seen || Instant::now() >= until {
-            report(&Failure::new(
-                "what was seen last cannot be written down in time: the end of it is missing",
-            ));
-            return;
-        }
-    }
-}
-
-/// Forwards in all directions until the program has ended and what it has said is passed on.
-fn forward(
-    args: &Args,
-    mut child: std::process::Child,
-    bell: PipeReader,
-    control: &Arc<Control>,
-) -> io::Result<ExitStatus> {
-    let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(io::ErrorKind::NotConnected.into());
-    };
+    let with_stderr = !matches!(args.log, Some(Target::Stderr));
+    let observation = observe(clock, capture, outlet, redactor, with_stderr);
     let faults = Faults::ordered(&args.fault, args.seed);
-    if let Some(seed) = faults.seed {
-        control.note(Note::Fault(Fault::Seed(seed)));
-        if args.seed.is_none() {
-            talk(&format!("the seed of the faults is {seed}: --seed {seed} does the same again"));
-        }
+    if let (Some(seed), None) = (faults.seed, args.seed) {
+        talk(&format!("the seed of the faults is {seed}: --seed {seed} does the same again"));
     }
-    let file = |fd: OwnedFd| File::from(fd);
-    let up = (file(rustix::io::dup(stdin())?), Outward::own(to.into())?);
-    let down = (file(from.into()), Outward::shared(rustix::io::dup(stdout())?)?);
-    let err = (file(errors.into()), Outward::shared(rustix::io::dup(stderr())?)?);
-    // From here on the pump has the only ends, so that closing its own closes them.
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&null)?;
-    dup2_stdout(&null)?;
+    let status = platform::take_stdio()
+        .and_then(|host| program.relay(host, faults, signals, observation.as_ref(), talk))
+        .map_err(|error| Failure::new(format!("cannot pass on what comes: {error}")))?;
+    if let Some(observation) = observation {
+        observation.finish();
+    }
+    platform::end_like(status)
+}
 
-    let (told, status) = mpsc::channel();
-    let waiting = Arc::clone(control);
-    thread::spawn(move || {
-        let _ = told.send(waiting.child.wait(&mut child));
-        waiting.change(&waiting.ended);
-    });
-    let lanes = [
-        Lane::new(Stream::ToServer, up.0, up.1, faults.to_server),
-        Lane::new(Stream::ToClient, down.0, down.1, faults.to_client),
-        Lane::new(Stream::Stderr, err.0, err.1, None),
-    ];
-    let bell = File::from(OwnedFd::from(bell));
-    Pump { lanes, bell, control: Arc::clone(control) }.run();
-    status.recv().map_err(io::Error::other)?
+/// Starts to look on, if there is a capture or a log.
+fn observe(
+    clock: Clock,
+    capture: Option<Capture>,
+    outlet: Option<Outlet>,
+    redactor: Redactor,
+    with_stderr: bool,
+) -> Option<Observation> {
+    let log =
+        outlet.map(|outlet| Box::new(Log::new(outlet, redactor, with_stderr)) as Box<dyn Observer + Send>);
+    let is_observed = capture.is_some() || log.is_some();
+    is_observed.then(|| Observation::start(clock, capture, log.into_iter().collect(), report))
 }
 
 /// To whoever reads stderr.
 fn talk(what: &str) {
     let _ = writeln!(io::stderr(), "barewire: {what}");
 }
-
-/// As long as a disk takes that is only slow.
-const AT_THE_END: Duration = Duration::from_secs(5);
-
-/// Less than hosts wait before they kill.
-const STUCK: Duration = Duration::from_secs(1);

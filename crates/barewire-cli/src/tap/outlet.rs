@@ -1,9 +1,7 @@
 //! Lines of the log -> stderr, a file or a socket, on a thread of its own: who does not read them holds up nobody.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -11,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::failure::report;
+use crate::platform::{self, LogSocket};
 
 /// Where the log goes.
 #[derive(Clone, Debug)]
@@ -107,8 +106,8 @@ fn open(path: &Path) -> Result<File, Failure> {
         Failure::new(format!("cannot write the log to {}: {why}", path.display()))
             .with_hint("--log takes stderr, a file, or unix:PATH")
     };
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
+    let mut options = platform::private_options();
+    options.append(true).create(true);
     let opened = options.clone().read(true).open(path).or_else(|error| match error.kind() {
         // A terminal that can only be written to.
         io::ErrorKind::PermissionDenied => options.open(path),
@@ -179,7 +178,7 @@ impl Writer {
                 if Instant::now() < next_try {
                     return Self::Socket { path, next_try };
                 }
-                match UnixStream::connect(&path) {
+                match LogSocket::connect(&path) {
                     Ok(socket) => Box::new(Reconnecting { socket, path }),
                     // Somebody may listen there later.
                     Err(_) => return Self::Socket { path, next_try: Instant::now() + RETRY },
@@ -199,7 +198,7 @@ impl Writer {
 
 /// A socket to which somebody listens, and perhaps somebody else later.
 struct Reconnecting {
-    socket: UnixStream,
+    socket: LogSocket,
     path: PathBuf,
 }
 
@@ -208,7 +207,7 @@ impl Write for Reconnecting {
         match self.socket.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 // Whoever listened has gone. If nobody listens now, nobody misses the line.
-                if let Ok(socket) = UnixStream::connect(&self.path) {
+                if let Ok(socket) = LogSocket::connect(&self.path) {
                     self.socket = socket;
                     return self.socket.write(bytes);
                 }

@@ -1,15 +1,12 @@
 //! A path -> the file of a capture: nobody else can read it, nobody else writes to it, and nothing but a capture is overwritten.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::Clock;
-use crate::Error;
+use crate::{Error, platform};
 
 /// Opens the file, and says where it is.
 ///
@@ -32,8 +29,8 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
     let cannot =
         |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
     // Not truncated before it is known what it is.
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut options = platform::private_options();
+    options.read(true).write(true).create(true).truncate(false);
     let opened = options.open(path).or_else(|error| match error.kind() {
         // A pipe or a terminal that can only be written to.
         io::ErrorKind::PermissionDenied => OpenOptions::new().write(true).open(path).map_err(|_| error),
@@ -46,14 +43,13 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
     })?;
     let metadata = file.metadata().map_err(|error| cannot(&error))?;
     let kind = metadata.file_type();
-    if kind.is_char_device() || kind.is_fifo() {
+    if platform::is_pipe_or_device(kind) {
         return Ok(Some(file));
     }
     if !kind.is_file() {
         return Err(cannot(&"it is no file"));
     }
-    // A file system without locks has no others on it that we could know of.
-    if let Err(rustix::io::Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    if !platform::lock(&file) {
         return Ok(None);
     }
     let mut begin = Vec::new();
@@ -65,13 +61,10 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
             .with_hint("give another name, or remove the file; only captures are overwritten"));
     }
     file.set_len(0).and_then(|()| io::Seek::rewind(&mut file)).map_err(|error| cannot(&error))?;
-    if metadata.permissions().mode() & 0o177 != 0 {
-        let private = file.set_permissions(Permissions::from_mode(0o600));
-        private.map_err(|error| {
-            cannot(&format_args!("others can read it, and that cannot be changed: {error}"))
-                .with_hint("give another name, or remove the file")
-        })?;
-    }
+    platform::make_private(&file, &metadata).map_err(|error| {
+        cannot(&format_args!("others can read it, and that cannot be changed: {error}"))
+            .with_hint("give another name, or remove the file")
+    })?;
     Ok(Some(file))
 }
 

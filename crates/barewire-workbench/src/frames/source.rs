@@ -1,6 +1,6 @@
 //! A file or stdin -> what is in it, in one buffer, whatever its size.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,7 +11,7 @@ use barewire_proto::transcript::{Entry, WireError, WireFault, read_line};
 
 use super::streams::Frames;
 use super::{Limits, Sink, capture};
-use crate::{Advice, Error};
+use crate::{Advice, Error, platform};
 
 /// A file or stdin to read, and how.
 pub struct Reading<'a> {
@@ -243,7 +243,7 @@ impl Followed {
     /// The file that has the name now, if that is another one: ours was removed or renamed, and one was made anew.
     fn successor(&self) -> Option<(File, File)> {
         let (named, ours) = (fs::metadata(&self.path).ok()?, self.file.metadata().ok()?);
-        if !named.is_file() || is_same(&named, &ours) {
+        if !named.is_file() || platform::is_same_file(&named, &ours) {
             return None;
         }
         let file = File::open(&self.path).ok()?;
@@ -269,19 +269,6 @@ impl Followed {
         self.file.seek(SeekFrom::Start(self.read))?;
         Ok(read.is_ok() && begin != self.begin)
     }
-}
-
-/// No two files have both numbers in common as long as they are open.
-#[cfg(unix)]
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-/// Elsewhere a file that is open keeps its name.
-#[cfg(not(unix))]
-fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
-    true
 }
 
 /// With the time that a header has in it.

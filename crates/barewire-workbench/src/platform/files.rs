@@ -1,15 +1,53 @@
-//! Files that only their owner can read.
+//! Files: those that only their owner can read, those that are in use, and ends of pipes.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
 
 /// Writes a file that only its owner can read, like a capture: not all that is secret can be known as such.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = private_options().write(true).create(true).truncate(true).open(path)?;
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
     file.write_all(bytes)
+}
+
+/// Options for a file that only its owner can read, if it is made.
+pub(crate) fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Takes it from others, if they can read it.
+pub(crate) fn make_private(file: &File, metadata: &Metadata) -> io::Result<()> {
+    match metadata.permissions().mode() & 0o177 {
+        0 => Ok(()),
+        _ => file.set_permissions(Permissions::from_mode(0o600)),
+    }
+}
+
+/// Whether it is a device or a pipe, which can only be written to.
+pub(crate) fn is_pipe_or_device(kind: FileType) -> bool {
+    kind.is_char_device() || kind.is_fifo()
+}
+
+/// Locks a file for this process; `false` if another has it. A file system without locks has no others on it that we could know of.
+pub(crate) fn lock(file: &File) -> bool {
+    !matches!(flock(file, FlockOperation::NonBlockingLockExclusive), Err(rustix::io::Errno::WOULDBLOCK))
+}
+
+/// Whether both are of one file. No two files have both numbers in common as long as they are open.
+pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The end of a pipe as a file.
+pub(crate) fn file(end: impl Into<OwnedFd>) -> File {
+    File::from(end.into())
 }

@@ -1,11 +1,20 @@
-//! What differs between operating systems.
+//! What differs between operating systems. Nothing else in this crate asks which one it runs on.
 
 mod files;
+pub(crate) mod outward;
+pub(crate) mod poll;
 pub(crate) mod processes;
+pub(crate) mod program;
+pub(crate) mod signals;
 mod timer;
 mod usage;
 
 pub use files::write_private;
+pub(crate) use files::{file, is_pipe_or_device, is_same_file, lock, make_private, private_options};
+pub(crate) use processes::exited;
+pub use program::StartError;
+pub(crate) use program::exit_of;
+pub use signals::Signals;
 pub(crate) use timer::PreciseTimer;
 pub(crate) use usage::own_cpu;
 pub use usage::{Usage, usage};

@@ -1,5 +1,7 @@
 //! The processes of the system, from /proc or ps(1).
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
 /// A process that runs, or has ended and was not waited for.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Process {
@@ -58,6 +60,25 @@ pub(crate) fn all() -> Vec<Process> {
         Some(Process { pid, parent, group, name, is_dead, ticks: 0 })
     };
     text.lines().filter_map(process).collect()
+}
+
+/// How a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Exited {
+    Code(i32),
+    Signal(i32),
+}
+
+/// How a child of ours has exited, if it has. It is not reaped: others wait for it too.
+pub(crate) fn exited(pid: u32) -> Option<Exited> {
+    let pid = Pid::from_raw(pid.cast_signed())?;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let status = waitid(WaitId::Pid(pid), options).ok().flatten()?;
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Some(Exited::Code(code)),
+        (None, Some(signal)) => Some(Exited::Signal(signal)),
+        (None, None) => None,
+    }
 }
 
 #[cfg(test)]

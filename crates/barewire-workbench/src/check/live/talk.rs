@@ -21,12 +21,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout_at;
 
 use super::answer::{Answer, Failed, answer, is_answer};
-use super::group;
 use super::tape::{Line, Shared};
 use super::web::RecordingClient;
 use crate::check::finding::Spot;
+use crate::platform;
 
-pub(super) use end::{Ended, Exited};
+pub(super) use crate::platform::processes::Exited;
+pub(super) use end::Ended;
 
 /// A server, and the conversation with it.
 pub(super) struct Talk {
@@ -444,7 +445,7 @@ impl Talk {
     /// How it has exited, if it has.
     pub(super) fn exited(&self) -> Option<Exited> {
         match &self.link {
-            Link::Pipe(Pipe { server: Process::Child(pid), .. }) => group::exited(*pid),
+            Link::Pipe(Pipe { server: Process::Child(pid), .. }) => platform::exited(*pid),
             Link::Pipe(Pipe { server: Process::Task(task), .. }) => {
                 task.0.is_finished().then_some(Exited::Code(0))
             }

@@ -7,7 +7,7 @@ use barewire_proto::transcript::{Note, Stream};
 use tokio::io::AsyncReadExt;
 use tokio::time::sleep;
 
-use super::{CHUNK, Link, Pipe, Process, Talk};
+use super::{CHUNK, Exited, Link, Pipe, Process, Talk};
 use crate::check::live::group;
 
 /// How a process ended.
@@ -19,12 +19,6 @@ pub(in crate::check::live) struct Ended {
     /// What was left of its group.
     pub(in crate::check::live) left: Vec<String>,
     pub(in crate::check::live) exit: Option<Exit>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(in crate::check::live) enum Exited {
-    Code(i32),
-    Signal(i32),
 }
 
 impl Talk {

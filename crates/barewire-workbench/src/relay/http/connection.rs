@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::exchanges::{Exchanges, Eyes, Numbers};
-use barewire_workbench::http::head::{Asks, Passage, Refusal, response};
-use barewire_workbench::http::messages::{Messages, Part};
+use crate::http::head::{Asks, Passage, Refusal, response};
+use crate::http::messages::{Messages, Part};
 
 /// What all connections share.
 pub(super) struct Shared {

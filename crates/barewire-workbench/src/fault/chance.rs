@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
     /// Of the same seed, but independent for each `part`.
-    pub(super) fn new(seed: u64, part: u64) -> Self {
+    pub fn new(seed: u64, part: u64) -> Self {
         let mut chance = Self(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
         chance.next();
         chance
@@ -22,12 +22,12 @@ impl Chance {
     }
 
     /// A number in the range, which is not empty.
-    pub(super) fn within(&mut self, range: Range<usize>) -> usize {
+    pub fn within(&mut self, range: Range<usize>) -> usize {
         let width = (range.end - range.start) as u64;
         range.start + usize::try_from(self.next() % width).expect("it is less than a usize")
     }
 
-    pub(super) fn percent(&mut self, percent: u8) -> bool {
+    pub fn percent(&mut self, percent: u8) -> bool {
         self.next() % 100 < u64::from(percent)
     }
 }

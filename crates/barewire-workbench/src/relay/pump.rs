@@ -11,14 +11,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use barewire_proto::transcript::{Closed, CutReason, Note, Stream};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
-use super::fault::{Act, Faults};
 use super::leaving::{Leaving, Scene, Side, Verdict};
-use super::outward::Outward;
-use super::tape::ONLY;
-use super::{Control, talk};
+use super::stdio::Control;
+use crate::fault::{Act, Faults};
+use crate::platform::outward::Outward;
+use crate::platform::poll::{self, Interest, Ready};
 
 /// All directions.
 pub(super) struct Pump {
@@ -26,6 +24,8 @@ pub(super) struct Pump {
     /// There is something to read when the program has ended, and when a signal says that we should.
     pub(super) bell: File,
     pub(super) control: Arc<Control>,
+    /// Told what people should hear of.
+    pub(super) say: fn(&str),
 }
 
 /// One direction.
@@ -124,7 +124,7 @@ impl Pump {
             }
         }
         if !cut.is_empty() {
-            talk(&format!(
+            (self.say)(&format!(
                 "the program has ended; what others still write to its {} is not passed on",
                 cut.join(" and ")
             ));
@@ -145,23 +145,23 @@ impl Pump {
 
     /// Waits for something to do. That nobody wants what is forwarded is seen while there is nothing to forward as well: without a
     /// tap it would be seen at once. Of stderr nobody waits for that, and each one that is asked takes its time.
-    fn wait(&self, wake: Wake) -> Result<Seen, Errno> {
-        let mut fds: [PollFd<'_>; 7] = std::array::from_fn(|_| PollFd::new(&self.bell, PollFlags::IN));
+    fn wait(&self, wake: Wake) -> io::Result<Seen> {
         // The bell is the first.
-        let (mut asked, mut count) = ([Asked::Bell; 7], 1);
-        let mut ask = |fd, what| {
-            (fds[count], asked[count]) = (fd, what);
+        let (mut files, mut slots, mut count) =
+            ([(&self.bell, Interest::Read); POLLED], [PollSlot::Bell; POLLED], 1);
+        let mut ask = |file, slot| {
+            (files[count], slots[count]) = (file, slot);
             count += 1;
         };
         for (index, lane) in self.lanes.iter().enumerate() {
             let Some(Ends { from, to }) = &lane.ends else { continue };
             if lane.reads() {
-                ask(PollFd::new(from, PollFlags::IN), Asked::From(index));
+                ask((from, Interest::Read), PollSlot::From(index));
             }
             match lane.unsent.is_empty() {
-                false => ask(PollFd::new(&to.file, PollFlags::OUT), Asked::To(index)),
+                false => ask((&to.file, Interest::Write), PollSlot::To(index)),
                 true if lane.stream == Stream::Stderr => {}
-                true => ask(PollFd::new(&to.file, PollFlags::empty()), Asked::To(index)),
+                true => ask((&to.file, Interest::Gone), PollSlot::To(index)),
             }
         }
         let due = self.lanes.iter().filter_map(Lane::due).min();
@@ -170,28 +170,23 @@ impl Pump {
             (Wake::At(time), due) => Some(due.map_or(time, |due| due.min(time))),
             (Wake::Now, _) => Some(Instant::now()),
         };
-        let wait = due.map(|due| due.saturating_duration_since(Instant::now()));
-        let wait = wait.map(|wait| Timespec::try_from(wait).unwrap_or_default());
-        while let Err(error) = poll(&mut fds[..count], wait.as_ref()) {
-            if error != Errno::INTR {
-                return Err(error);
-            }
-        }
-        let mut seen = Seen { lanes: [(PollFlags::empty(), PollFlags::empty()); 3], bell: false };
-        for (fd, asked) in fds[..count].iter().zip(asked) {
-            match asked {
-                Asked::From(index) => seen.lanes[index].0 = fd.revents(),
-                Asked::To(index) => seen.lanes[index].1 = fd.revents(),
-                Asked::Bell => seen.bell = !fd.revents().is_empty(),
+        let time = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let ready: [Ready; POLLED] = poll::wait(&files[..count], time)?;
+        let mut seen = Seen::default();
+        for (ready, slot) in ready.into_iter().zip(slots).take(count) {
+            match slot {
+                PollSlot::From(index) => seen.lanes[index].0 = ready,
+                PollSlot::To(index) => seen.lanes[index].1 = ready,
+                PollSlot::Bell => seen.bell = ready.is_ready,
             }
         }
         Ok(seen)
     }
 }
 
-/// What is waited for.
+/// The file that is waited for: one end of a lane, or the bell.
 #[derive(Clone, Copy)]
-enum Asked {
+enum PollSlot {
     From(usize),
     To(usize),
     Bell,
@@ -208,9 +203,10 @@ enum Wake {
 }
 
 /// What there is to do.
+#[derive(Default)]
 struct Seen {
     /// Of each lane, where it comes from and where it goes to.
-    lanes: [(PollFlags, PollFlags); 3],
+    lanes: [(Ready, Ready); 3],
     bell: bool,
 }
 
@@ -234,7 +230,7 @@ impl Lane {
     /// How much is there to be read.
     fn unread(&self) -> u64 {
         // Of what cannot be asked nobody knows; then what comes at once is what there was.
-        self.ends.as_ref().and_then(|ends| rustix::io::ioctl_fionread(&ends.from).ok()).unwrap_or(0)
+        self.ends.as_ref().map_or(0, |ends| poll::unread(&ends.from))
     }
 
     /// Closes it, and writes down what was seen of that: an end, or that nobody wants it.
@@ -260,18 +256,12 @@ impl Lane {
     }
 
     /// Does what can be done now.
-    fn step(
-        &mut self,
-        from: PollFlags,
-        to: PollFlags,
-        buffer: &mut [u8],
-        control: &Control,
-    ) -> Result<(), Closing> {
+    fn step(&mut self, from: Ready, to: Ready, buffer: &mut [u8], control: &Control) -> Result<(), Closing> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
-        if to.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
+        if to.is_gone {
             return Err(Closing::Unwanted(io::ErrorKind::BrokenPipe.into()));
         }
-        if !from.is_empty() {
+        if from.is_ready {
             let count = match ends.from.read(buffer) {
                 Ok(count) => count,
                 Err(error) if is_passing(&error) => return Ok(()),
@@ -294,11 +284,9 @@ impl Lane {
 
     /// Passes it on first, and then makes the copy. An answer cannot be on the tape before its question: it is read by the same thread.
     fn send(&mut self, bytes: &[u8], control: &Control) -> Result<(), Closing> {
-        let time = control.clock.now();
+        let time = control.now();
         let rest = self.put(bytes);
-        if let Some(tape) = &control.tape {
-            tape.bytes(ONLY, self.stream, bytes, time);
-        }
+        control.bytes(self.stream, bytes, time);
         self.unsent.extend_from_slice(rest?);
         Ok(())
     }
@@ -363,6 +351,9 @@ fn is_passing(error: &io::Error) -> bool {
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
+
+/// The bell, and both ends of three lanes.
+const POLLED: usize = 7;
 
 /// What a pipe holds.
 const BUFFER: usize = 64 * 1024;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::{Note, Stream};
 
-use barewire_workbench::frames::ended;
+use crate::frames::ended;
 
 /// What waits for the observer.
 #[derive(Default)]
-pub(super) struct Tape {
+pub(super) struct ObservationQueue {
     inner: Mutex<Inner>,
     changed: Condvar,
     /// How much of it the observer is done with.
@@ -26,22 +26,22 @@ pub(super) struct Tape {
 struct Inner {
     batch: Batch,
     /// What did not fit, by stream.
-    missed: HashMap<(Line, Stream), u64>,
+    missed: HashMap<(Exchange, Stream), u64>,
     waiting: Waiting,
     ended: bool,
 }
 
 /// Which connection, where there are several: over HTTP the number of the exchange, otherwise [`ONLY`].
-pub(super) type Line = u64;
+pub(super) type Exchange = u64;
 
 /// The connection where there is one.
-pub(super) const ONLY: Line = 0;
+pub(super) const ONLY: Exchange = 0;
 
 /// What was forwarded, in order.
 #[derive(Default)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
-    marks: Vec<(Duration, Line, Mark)>,
+    marks: Vec<(Duration, Exchange, Mark)>,
 }
 
 /// One thing that happened.
@@ -71,32 +71,32 @@ enum Waiting {
     Much,
 }
 
-impl Tape {
+impl ObservationQueue {
     /// Bytes that were forwarded, and when they were read.
-    pub(super) fn bytes(&self, line: Line, stream: Stream, bytes: &[u8], time: Duration) {
+    pub(super) fn bytes(&self, exchange: Exchange, stream: Stream, bytes: &[u8], time: Duration) {
         let mut inner = self.lock();
         // One piece may reach beyond it: a fault makes pieces that would never fit.
         if inner.batch.bytes.len() >= MOST_BYTES || inner.batch.marks.len() >= MOST_MARKS {
             // Exchanges come and go over HTTP; of so many at once the rest is not told apart.
-            if inner.missed.len() < MOST_MISSED || inner.missed.contains_key(&(line, stream)) {
-                *inner.missed.entry((line, stream)).or_default() += bytes.len() as u64;
+            if inner.missed.len() < MOST_MISSED || inner.missed.contains_key(&(exchange, stream)) {
+                *inner.missed.entry((exchange, stream)).or_default() += bytes.len() as u64;
             }
             return;
         }
-        inner.fill_gap(line, stream, time);
+        inner.fill_gap(exchange, stream, time);
         inner.batch.bytes.extend_from_slice(bytes);
-        inner.batch.marks.push((time, line, Mark::Bytes(stream, bytes.len())));
+        inner.batch.marks.push((time, exchange, Mark::Bytes(stream, bytes.len())));
         self.wake(&inner);
     }
 
     /// Something that happened. There are few of them, so there is always room.
-    pub(super) fn note(&self, line: Line, note: Note, time: Duration) {
+    pub(super) fn note(&self, exchange: Exchange, note: Note, time: Duration) {
         let mut inner = self.lock();
         if let Some(stream) = ended(&note) {
-            inner.fill_gap(line, stream, time);
+            inner.fill_gap(exchange, stream, time);
         }
         if inner.batch.marks.len() < 2 * MOST_MARKS {
-            inner.batch.marks.push((time, line, Mark::Note(note)));
+            inner.batch.marks.push((time, exchange, Mark::Note(note)));
         }
         self.wake(&inner);
     }
@@ -129,9 +129,9 @@ impl Tape {
             // Nobody forwards any more: what did not fit is known for good.
             let time = batch.marks.last().map_or(Duration::ZERO, |(time, ..)| *time);
             let mut missed: Vec<_> = inner.missed.keys().copied().collect();
-            missed.sort_by_key(|(line, stream)| (*line, *stream as u8));
-            for (line, stream) in missed {
-                inner.fill_gap(line, stream, time);
+            missed.sort_by_key(|(exchange, stream)| (*exchange, *stream as u8));
+            for (exchange, stream) in missed {
+                inner.fill_gap(exchange, stream, time);
             }
             batch.marks.append(&mut inner.batch.marks);
         }
@@ -165,20 +165,20 @@ impl Tape {
 }
 
 impl Inner {
-    fn fill_gap(&mut self, line: Line, stream: Stream, time: Duration) {
+    fn fill_gap(&mut self, exchange: Exchange, stream: Stream, time: Duration) {
         if !self.missed.is_empty()
-            && let Some(missed) = self.missed.remove(&(line, stream))
+            && let Some(missed) = self.missed.remove(&(exchange, stream))
         {
-            self.batch.marks.push((time, line, Mark::Missed(stream, missed)));
+            self.batch.marks.push((time, exchange, Mark::Missed(stream, missed)));
         }
     }
 }
 
 impl Batch {
     /// All of it, in order.
-    pub(super) fn moments(&self) -> impl Iterator<Item = (Duration, Line, Moment<'_>)> {
+    pub(super) fn moments(&self) -> impl Iterator<Item = (Duration, Exchange, Moment<'_>)> {
         let mut at = 0;
-        self.marks.iter().map(move |(time, line, mark)| {
+        self.marks.iter().map(move |(time, exchange, mark)| {
             let moment = match mark {
                 Mark::Note(note) => Moment::Note(note),
                 Mark::Missed(stream, bytes) => Moment::Missed(*stream, *bytes),
@@ -188,7 +188,7 @@ impl Batch {
                     Moment::Bytes(*stream, bytes)
                 }
             };
-            (*time, *line, moment)
+            (*time, *exchange, moment)
         })
     }
 }
@@ -211,9 +211,9 @@ const MOST_KEPT: usize = 1024 * 1024;
 mod tests {
     use super::*;
 
-    fn all(tape: &Tape) -> Vec<String> {
+    fn all(queue: &ObservationQueue) -> Vec<String> {
         let (mut batch, mut all) = (Batch::default(), Vec::new());
-        while tape.take(&mut batch) {
+        while queue.take(&mut batch) {
             all.extend(batch.moments().map(|(_, _, moment)| match moment {
                 Moment::Bytes(stream, bytes) => format!("{}{}", stream.sigil(), bytes.len()),
                 Moment::Missed(stream, bytes) => format!("missed {}{bytes}", stream.sigil()),
@@ -225,26 +225,26 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_a_gap() {
-        let tape = Tape::default();
+        let queue = ObservationQueue::default();
         let half = vec![0; MOST_BYTES / 2];
         for stream in [Stream::ToServer, Stream::ToServer, Stream::ToClient, Stream::ToServer] {
-            tape.bytes(ONLY, stream, &half, Duration::ZERO);
+            queue.bytes(ONLY, stream, &half, Duration::ZERO);
         }
         let mut batch = Batch::default();
-        assert!(tape.take(&mut batch));
-        tape.bytes(ONLY, Stream::ToServer, b"more", Duration::ZERO);
-        tape.end();
+        assert!(queue.take(&mut batch));
+        queue.bytes(ONLY, Stream::ToServer, b"more", Duration::ZERO);
+        queue.end();
         let missed = |sigil: char| format!("missed {sigil}{}", MOST_BYTES / 2);
-        assert_eq!(all(&tape), [&missed('>'), ">4", &missed('<')]);
+        assert_eq!(all(&queue), [&missed('>'), ">4", &missed('<')]);
     }
 
     #[test]
     fn the_observer_takes_everything_in_order() {
-        let tape = Tape::default();
-        tape.bytes(ONLY, Stream::ToServer, b"12", Duration::ZERO);
-        tape.note(ONLY, Note::Eof(Stream::ToServer), Duration::ZERO);
-        tape.bytes(ONLY, Stream::ToClient, b"3", Duration::ZERO);
-        tape.end();
-        assert_eq!(all(&tape), [">2", "Eof(ToServer)", "<1"]);
+        let queue = ObservationQueue::default();
+        queue.bytes(ONLY, Stream::ToServer, b"12", Duration::ZERO);
+        queue.note(ONLY, Note::Eof(Stream::ToServer), Duration::ZERO);
+        queue.bytes(ONLY, Stream::ToClient, b"3", Duration::ZERO);
+        queue.end();
+        assert_eq!(all(&queue), [">2", "Eof(ToServer)", "<1"]);
     }
 }

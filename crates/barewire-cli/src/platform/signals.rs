@@ -1,11 +1,8 @@
 //! Ctrl-C and SIGTERM -> the end of what is being waited for.
 
-use std::future::Future;
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::ask::no_answer::NoAnswer;
 
 /// The signals that ask us to stop. Caught, they end nothing by themselves.
 pub(crate) struct Signals {
@@ -23,18 +20,6 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
-        }
-    }
-
-    /// Waits for `work`, or drops it when a signal comes.
-    pub(crate) async fn or<T>(
-        &mut self,
-        work: impl Future<Output = Result<T, NoAnswer>>,
-    ) -> Result<T, NoAnswer> {
-        tokio::select! {
-            biased;
-            done = work => done,
-            signal = self.next() => Err(NoAnswer::cancelled(signal)),
         }
     }
 }

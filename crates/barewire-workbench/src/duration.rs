@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A time: a number and its unit, or a number of seconds.
-pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
+pub fn parse(text: &str) -> Result<Duration, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let unit = match unit {
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
 }
 
 /// The same, and more than none.
-pub(crate) fn some(text: &str) -> Result<Duration, &'static str> {
+pub fn some(text: &str) -> Result<Duration, &'static str> {
     match parse(text) {
         Ok(time) if time.is_zero() => Err("a time of more than 0 is expected, as 100ms, 2s or 1.5"),
         time => time,

@@ -8,18 +8,18 @@ use crate::duration;
 
 /// One `--fault`.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::tap) struct Spec {
+pub struct Spec {
     /// `None` for both directions.
-    pub(super) stream: Option<Stream>,
-    pub(super) kind: Kind,
-    pub(super) which: Which,
+    pub stream: Option<Stream>,
+    pub kind: Kind,
+    pub which: Which,
     /// Of those that fit, so many of a hundred.
-    pub(super) percent: Option<u8>,
+    pub percent: Option<u8>,
 }
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub enum Kind {
     Split { pieces: usize },
     Coalesce { frames: usize },
     Dribble { pause: Duration },
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 
 /// To which messages of a direction.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Which {
+pub enum Which {
     All,
     /// From the first to the last, both with them.
     Range(u64, u64),
@@ -47,7 +47,7 @@ pub(super) enum Which {
 }
 
 impl Spec {
-    pub(in crate::tap) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (stream, rest) = match text.split_once(':') {
             Some((">", rest)) => (Some(Stream::ToServer), rest),
             Some(("<", rest)) => (Some(Stream::ToClient), rest),
@@ -74,7 +74,7 @@ impl Spec {
     }
 
     /// How it is called in the capture.
-    pub(super) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self.kind {
             Kind::Split { .. } => "split",
             Kind::Coalesce { .. } => "coalesce",
@@ -167,7 +167,7 @@ impl Which {
         Ok(Self::Method(text.to_owned()))
     }
 
-    pub(super) fn fits(&self, number: u64, method: Option<&str>) -> bool {
+    pub fn fits(&self, number: u64, method: Option<&str>) -> bool {
         match self {
             Self::All => true,
             Self::Range(first, last) => (first..=last).contains(&&number),

@@ -16,17 +16,17 @@ use barewire_proto::transcript::{CutReason, Fault, Note, Stream, Word};
 
 use chance::Chance;
 use spec::Kind;
-pub(super) use spec::Spec;
+pub use spec::Spec;
 
 /// The faults of both directions.
-pub(super) struct Ordered {
-    pub(super) seed: Option<u64>,
-    pub(super) to_server: Option<Faults>,
-    pub(super) to_client: Option<Faults>,
+pub struct Ordered {
+    pub seed: Option<u64>,
+    pub to_server: Option<Faults>,
+    pub to_client: Option<Faults>,
 }
 
 /// The faults of one direction.
-pub(super) struct Faults {
+pub struct Faults {
     stream: Stream,
     specs: Vec<(Spec, Chance)>,
     asked: Option<Arc<Mutex<Asked>>>,
@@ -42,7 +42,7 @@ pub(super) struct Faults {
 
 /// What one direction has to do.
 #[derive(Debug, PartialEq)]
-pub(super) enum Act {
+pub enum Act {
     /// Write this down.
     Note(Note),
     Write(Vec<u8>),
@@ -73,7 +73,7 @@ struct Asked {
 
 impl Faults {
     /// What was ordered. Without a seed there is one by chance.
-    pub(super) fn ordered(specs: &[Spec], seed: Option<u64>) -> Ordered {
+    pub fn ordered(specs: &[Spec], seed: Option<u64>) -> Ordered {
         if specs.is_empty() {
             return Ordered { seed: None, to_server: None, to_client: None };
         }
@@ -101,7 +101,7 @@ impl Faults {
     }
 
     /// Takes what was read.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Vec<Act> {
+    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Act> {
         let mut acts = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(newline + 1);
@@ -133,12 +133,12 @@ impl Faults {
     }
 
     /// When what is held back is passed on in any case: who waits for an answer asks nothing more.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<Instant> {
         self.held.since.map(|since| since + PATIENCE)
     }
 
     /// Passes on what is held back, although what it was held back for has not come.
-    pub(super) fn release(&mut self) -> Vec<Act> {
+    pub fn release(&mut self) -> Vec<Act> {
         let mut acts = Vec::new();
         if let Some((message, _)) = self.held.late {
             acts.push(Act::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
@@ -148,7 +148,7 @@ impl Faults {
     }
 
     /// The stream has ended.
-    pub(super) fn finish(&mut self) -> Vec<Act> {
+    pub fn finish(&mut self) -> Vec<Act> {
         let mut acts = self.release();
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {

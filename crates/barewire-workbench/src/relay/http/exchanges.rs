@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barewire_proto::transcript::{Closed, CutReason, Framing, Note, Stream, UnreadReason};
 
-use barewire_workbench::http::head::{Answers, Asks, Body, Kind, Refusal};
+use crate::http::head::{Answers, Asks, Body, Kind, Refusal};
 
 /// Whoever looks on. It never waits.
 pub(super) trait Eyes: Send + Sync {

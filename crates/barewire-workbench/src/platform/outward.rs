@@ -6,14 +6,15 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::process::ChildStdin;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::net::{SendFlags, send};
 
 /// Something to write to.
-pub(super) struct Outward {
-    pub(super) file: File,
+pub(crate) struct Outward {
+    pub(crate) file: File,
     how: How,
 }
 
@@ -30,13 +31,15 @@ enum How {
 
 impl Outward {
     /// An end of a pipe that is ours alone.
-    pub(super) fn own(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn own(end: ChildStdin) -> io::Result<Self> {
+        let fd = OwnedFd::from(end);
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self { file: fd.into(), how: How::Freely })
     }
 
     /// A copy of one that others may have as well.
-    pub(super) fn shared(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn shared(file: File) -> io::Result<Self> {
+        let fd = OwnedFd::from(file);
         let how = match FileType::from_raw_mode(fstat(&fd)?.st_mode) {
             FileType::Socket => How::Send,
             FileType::Fifo => {
@@ -51,7 +54,7 @@ impl Outward {
     }
 
     /// Writes as much as can be written without waiting.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let done = match self.how {
                 How::Freely | How::Plainly => self.file.write(bytes),

@@ -11,22 +11,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barewire_proto::transcript::Note;
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::Control;
+use super::program::Running;
 
 /// The signals that are caught, from before the program is started.
-pub(super) struct Signals {
+pub struct Signals {
     runtime: Runtime,
     caught: Vec<(Signal, Stream)>,
 }
 
 impl Signals {
-    pub(super) fn catch() -> io::Result<Self> {
+    /// Catches them from now on.
+    pub fn catch() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut caught = Vec::new();
         let context = runtime.enter();
@@ -42,7 +42,7 @@ impl Signals {
     }
 
     /// Passes them on, until the process ends.
-    pub(super) fn pass_on(self, control: Arc<Control>) {
+    pub(crate) fn pass_on(self, target: Arc<impl SignalTarget>) {
         let Self { runtime, caught } = self;
         std::thread::spawn(move || {
             runtime.block_on(async {
@@ -55,30 +55,42 @@ impl Signals {
                 }
                 drop(sender);
                 while let Some(signal) = next.recv().await {
-                    pass(signal, &control);
+                    pass(signal, &target);
                 }
             });
         });
     }
 }
 
-fn pass(signal: Signal, control: &Arc<Control>) {
+/// The program that signals are passed on to, and the relay that hears of them.
+pub(crate) trait SignalTarget: Send + Sync + 'static {
+    /// The program.
+    fn program(&self) -> &Running;
+
+    /// A signal has come that says that we should end.
+    fn told_to_end(&self);
+
+    /// A signal was passed on.
+    fn passed_on(&self, signal: i32);
+}
+
+fn pass<T: SignalTarget>(signal: Signal, target: &Arc<T>) {
     let ends = matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT);
     if ends {
-        control.change(&control.told_to_end);
+        target.told_to_end();
     }
     match () {
         () if of_the_terminal(signal) && in_the_foreground() => {}
         () if ends && getpgrp() == getpid() => {
-            let control = Arc::clone(control);
+            let target = Arc::clone(target);
             tokio::spawn(async move {
-                tokio::time::sleep(WHILE).await;
-                if control.child.is_there() {
-                    send(signal, &control);
+                tokio::time::sleep(GROUP_END).await;
+                if target.program().is_there() {
+                    send(signal, &*target);
                 }
             });
         }
-        () => send(signal, control),
+        () => send(signal, &**target),
     }
     if signal == Signal::TSTP {
         // Caught, it does not stop us by itself.
@@ -86,9 +98,9 @@ fn pass(signal: Signal, control: &Arc<Control>) {
     }
 }
 
-fn send(signal: Signal, control: &Control) {
-    if control.child.signal(signal) {
-        control.note(Note::Signal(signal.as_raw()));
+fn send(signal: Signal, target: &impl SignalTarget) {
+    if target.program().signal(signal) {
+        target.passed_on(signal.as_raw());
     }
 }
 
@@ -123,4 +135,4 @@ const PASSED_ON: [Signal; 10] = [
 ];
 
 /// Long enough for a program to end, and not so long that a host loses patience.
-const WHILE: Duration = Duration::from_millis(500);
+const GROUP_END: Duration = Duration::from_millis(500);

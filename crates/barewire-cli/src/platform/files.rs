@@ -1,0 +1,64 @@
+//! Owners and permissions of files, and which of them are the same.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+/// A stream to a local socket that takes the lines of a log.
+pub(crate) type LogSocket = std::os::unix::net::UnixStream;
+
+/// A path from the bytes of an argument.
+pub(crate) fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Options for a file that only its owner can read, if it is made.
+pub(crate) fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes folders that only their owner can look into.
+pub(crate) fn private_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+}
+
+/// Whether it is a device, which is there for everybody.
+pub(crate) fn is_device(metadata: &Metadata) -> bool {
+    metadata.file_type().is_char_device()
+}
+
+/// Whether both are of one file.
+pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The owner and group of a file, as text.
+pub(crate) fn owner(metadata: &Metadata) -> String {
+    format!("{}:{}", metadata.uid(), metadata.gid())
+}
+
+/// Gives a file the owner and group of another.
+pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
+    let made = file.metadata()?;
+    match (made.uid(), made.gid()) == (like.uid(), like.gid()) {
+        true => Ok(()),
+        false => fchown(file, Some(like.uid()), Some(like.gid())),
+    }
+}
+
+/// Gives a file the permissions of another. After the owner: changing that takes some of the bits away.
+pub(crate) fn copy_permissions(file: &File, like: &Metadata) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))
+}
+
+/// How many other names a file has.
+pub(crate) fn other_names(metadata: &Metadata) -> u64 {
+    metadata.nlink().saturating_sub(1)
+}

@@ -1,0 +1,45 @@
+//! The three standard files of this process, and its end.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+use barewire_workbench::relay::HostFiles;
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+use super::is_same_file;
+
+/// Takes stdin, stdout and stderr of this process for a relay. Its own stdin and stdout are /dev/null from here on, so that the
+/// relay has the only ends, and closing them closes them.
+pub(crate) fn take_stdio() -> io::Result<HostFiles> {
+    let copy = |fd| Ok::<File, io::Error>(rustix::io::dup(fd)?.into());
+    let files = HostFiles { stdin: copy(stdin())?, stdout: copy(stdout())?, stderr: copy(stderr())? };
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    Ok(files)
+}
+
+/// Whether this is the file that our stdout is.
+pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
+    let ours = rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
+    ours.is_ok_and(|ours| is_same_file(&ours, metadata))
+}
+
+/// Ends this process as the program has ended: by the same code, or by the same signal.
+pub(crate) fn end_like(status: ExitStatus) -> ! {
+    if let Some(code) = status.code() {
+        std::process::exit(code);
+    }
+    let number = status.signal().unwrap_or(0);
+    if number == Signal::KILL.as_raw() {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+    // Signals that are caught here, or that Rust ignores, do not end this process; but they do end one that takes its place. It
+    // leaves no core: that of the program says more.
+    let script = "ulimit -c 0; kill -\"$1\" $$; exit $((128 + $1))";
+    let _ = Command::new("/bin/sh").args(["-c", script, "sh", &number.to_string()]).exec();
+    std::process::exit(128 + number)
+}
