@@ -72,7 +72,7 @@ fn the_log_tells_who_asked_whom() {
     has("> request 1 #1 initialize", " B");
     has("< result 1 #1 initialize", "T ms");
     has("> notification notifications/initialized", " B");
-    has("< notification notifications/progress of #3 tools/call sleep", "progress 10.0 of 10.0");
+    has("< notification notifications/progress of #3 tools/call sleep", "progress 10 of 10");
     has("< result 3 #3 tools/call sleep", "T ms");
     has("@ exit code 0", "");
 }
