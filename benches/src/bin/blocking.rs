@@ -1,11 +1,9 @@
 //! `barewire` without a runtime: one thread that reads, handles and writes.
 
-use std::io;
-
 use barewire::blocking::{Failure, IncomingCall, serve_stdio};
 use barewire_benches::{Params, ToolResult};
 
-fn main() -> io::Result<()> {
+fn main() -> Result<(), barewire::Error> {
     serve_stdio(answer)
 }
 

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::io;
 
-#[cfg(feature = "tokio")]
+#[cfg(feature = "client")]
 use crate::client::ClientError;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 use crate::client::http::FetchError;
 #[cfg(feature = "tokio")]
 use crate::peer::{CallError, ConnectionEnd};
-#[cfg(feature = "tokio")]
+#[cfg(feature = "server")]
 use crate::server::BadEntry;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "server", feature = "http"))]
 use crate::server::http::HttpError;
 #[cfg(feature = "tokio")]
 use crate::transport::SpawnError;
@@ -30,19 +30,19 @@ pub enum Error {
     #[cfg(feature = "tokio")]
     Call(CallError),
     /// A client could not connect, a request of it has no result, or its server is gone for good.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "client")]
     Client(ClientError),
     /// A program could not be started.
     #[cfg(feature = "tokio")]
     Spawn(SpawnError),
     /// A tool, a resource or a prompt cannot be offered.
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "server")]
     Entry(BadEntry),
     /// A server cannot be served over HTTP.
-    #[cfg(feature = "http")]
+    #[cfg(all(feature = "server", feature = "http"))]
     Http(HttpError),
     /// A server at a URL cannot be reached.
-    #[cfg(feature = "http")]
+    #[cfg(all(feature = "client", feature = "http"))]
     Fetch(FetchError),
     /// A value cannot be written as JSON, or JSON cannot be read as a type.
     Json(serde_json::Error),
@@ -56,6 +56,7 @@ impl Error {
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Connection(end) | Self::Call(CallError::Closed(end)) => Some(end),
+            #[cfg(feature = "client")]
             Self::Client(error) => error.connection_end(),
             _ => None,
         }
@@ -73,15 +74,15 @@ impl Error {
             Self::Connection(end) => (end, end.cause()),
             #[cfg(feature = "tokio")]
             Self::Call(error) => of(error),
-            #[cfg(feature = "tokio")]
+            #[cfg(feature = "client")]
             Self::Client(error) => of(error),
             #[cfg(feature = "tokio")]
             Self::Spawn(error) => of(error),
-            #[cfg(feature = "tokio")]
+            #[cfg(feature = "server")]
             Self::Entry(error) => of(error),
-            #[cfg(feature = "http")]
+            #[cfg(all(feature = "server", feature = "http"))]
             Self::Http(error) => of(error),
-            #[cfg(feature = "http")]
+            #[cfg(all(feature = "client", feature = "http"))]
             Self::Fetch(error) => of(error),
             Self::Json(error) => of(error),
             Self::Io(error) => of(error),
@@ -123,15 +124,15 @@ macro_rules! from {
 from! {
     #[cfg(feature = "tokio")]
     CallError => Call;
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "client")]
     ClientError => Client;
     #[cfg(feature = "tokio")]
     SpawnError => Spawn;
-    #[cfg(feature = "tokio")]
+    #[cfg(feature = "server")]
     BadEntry => Entry;
-    #[cfg(feature = "http")]
+    #[cfg(all(feature = "server", feature = "http"))]
     HttpError => Http;
-    #[cfg(feature = "http")]
+    #[cfg(all(feature = "client", feature = "http"))]
     FetchError => Fetch;
     serde_json::Error => Json;
     io::Error => Io;

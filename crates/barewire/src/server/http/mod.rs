@@ -1,7 +1,7 @@
 //! Streamable HTTP: a server that is reached by URL, in both eras at one endpoint.
 //!
 //! ```no_run
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), barewire::server::http::HttpError> {
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), barewire::Error> {
 //! use barewire::Server;
 //!
 //! let server = Server::new("clock", "1.0").tool("now", "The time", || async { "late" });
