@@ -10,23 +10,23 @@ use std::time::Duration;
 use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream};
 
 use crate::Error;
-use crate::capture::{Capture, PIECE, Redactor, event};
-use crate::frames::{Limits, Sight, Sink, Streams, ended};
-use crate::operations::{Watch, Watched};
+use crate::capture::{CaptureWriter, PIECE, Redactor, event};
+use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended};
+use crate::operations::{OperationTracker, TrackedMessage};
 
 /// Something that looks at what goes over the wire, as it happens.
 pub trait Observer {
     /// Called with each message, and what it has to do with those before it.
-    fn message(&mut self, message: &Watched<'_>);
+    fn message(&mut self, message: &TrackedMessage<'_>);
 
     /// Called with everything that happened: with frames as well, after the messages in them.
-    fn item(&mut self, item: &Sight<'_>, operations: &Watch);
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker);
 
     /// Called when everything that has come so far was handed over.
     fn caught_up(&mut self) {}
 
     /// Called at the end. The operations that were not finished are in `operations`.
-    fn end(&mut self, operations: &Watch);
+    fn end(&mut self, operations: &OperationTracker);
 
     /// Whether anything looks on at all. If not, no frame is cut and nothing is parsed.
     fn is_looking(&self) -> bool {
@@ -36,11 +36,11 @@ pub trait Observer {
 
 /// Several observers, each told the same, in their order.
 impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
-    fn message(&mut self, message: &Watched<'_>) {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
         self.iter_mut().for_each(|observer| observer.message(message));
     }
 
-    fn item(&mut self, item: &Sight<'_>, operations: &Watch) {
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
         self.iter_mut().for_each(|observer| observer.item(item, operations));
     }
 
@@ -48,7 +48,7 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
         self.iter_mut().for_each(|observer| observer.caught_up());
     }
 
-    fn end(&mut self, operations: &Watch) {
+    fn end(&mut self, operations: &OperationTracker) {
         self.iter_mut().for_each(|observer| observer.end(operations));
     }
 
@@ -59,7 +59,7 @@ impl<O: Observer + ?Sized> Observer for Vec<Box<O>> {
 
 /// Frames -> operations -> an observer: the end of the pipeline, for what is read from a file as well.
 pub struct Observed<O> {
-    operations: Watch,
+    operations: OperationTracker,
     /// The observer.
     pub observer: O,
 }
@@ -67,7 +67,7 @@ pub struct Observed<O> {
 impl<O: Observer> Observed<O> {
     /// Puts an observer behind frames.
     pub fn new(observer: O) -> Self {
-        Self { operations: Watch::new(), observer }
+        Self { operations: OperationTracker::new(), observer }
     }
 
     /// Tells the observer that nothing more comes, and gives it back.
@@ -78,7 +78,7 @@ impl<O: Observer> Observed<O> {
 }
 
 impl<O: Observer> Sink for Observed<O> {
-    fn take(&mut self, item: &Sight<'_>) -> Result<bool, Error> {
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error> {
         let Self { operations, observer } = self;
         operations.take(item, &mut |message| observer.message(message));
         observer.item(item, operations);
@@ -99,13 +99,13 @@ pub struct Pipeline<O> {
     observed: Observed<O>,
     /// Why the observer is told nothing more: a limit that no peer reaches which means well.
     blind: Option<Error>,
-    capture: Option<Capture>,
+    capture: Option<CaptureWriter>,
     entries: Vec<Entry>,
 }
 
 impl<O: Observer> Pipeline<O> {
     /// Makes one that cuts frames within these limits, and records if there is a capture to record to.
-    pub fn new(limits: Limits, capture: Option<Capture>, observer: O) -> Self {
+    pub fn new(limits: FrameLimits, capture: Option<CaptureWriter>, observer: O) -> Self {
         Self {
             recorders: HashMap::new(),
             streams: Streams::new(limits),
@@ -195,8 +195,8 @@ impl<O: Observer> Pipeline<O> {
         &mut self.observed.observer
     }
 
-    /// The capture, if there is one. What is in it is in its file after [`Capture::flush`].
-    pub fn capture(&mut self) -> Option<&mut Capture> {
+    /// The capture, if there is one. What is in it is in its file after [`CaptureWriter::flush`].
+    pub fn capture(&mut self) -> Option<&mut CaptureWriter> {
         self.capture.as_mut()
     }
 
@@ -206,7 +206,7 @@ impl<O: Observer> Pipeline<O> {
     }
 
     /// Ends all streams, tells the observer, and gives back both ends.
-    pub fn finish(mut self) -> (O, Option<Capture>) {
+    pub fn finish(mut self) -> (O, Option<CaptureWriter>) {
         if self.blind.is_none() && self.observed.observer.is_looking() {
             // A sink that refuses nothing leaves only limits, and what is unfinished is within them.
             let _ = self.streams.finish(&mut self.observed);

@@ -9,9 +9,9 @@ use super::link::Link;
 use super::text;
 use crate::explain;
 use crate::output::{Output, Tone, shown, size};
-use barewire_workbench::frames::{Facts, Seen};
+use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-pub(super) fn show(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+pub(super) fn show(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();
     let title = output.paint(Tone::Strong, format_args!("frame {}: {}", seen.number, facts.kind));
     writeln!(output, "{title}, {} at byte {}", size(seen.length), seen.offset)?;
@@ -31,7 +31,7 @@ pub(super) fn show(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::
         members(output, &Part { kind: facts.kind, text: bytes, at: 0 })?;
     }
     for (index, (element, text)) in (1..).zip(seen.elements()).take(MOST_ELEMENTS) {
-        let part = Part::element(seen, Facts::element(&element, text).kind, text);
+        let part = Part::element(seen, FrameFacts::element(&element, text).kind, text);
         let title = output.paint(Tone::Strong, format_args!("[{index}] {}", part.kind));
         writeln!(output, "\n{title}")?;
         members(output, &part)?;
@@ -52,11 +52,11 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn frame(seen: &Seen<'a>) -> Option<Self> {
+    pub(super) fn frame(seen: &WireFrame<'a>) -> Option<Self> {
         Some(Self { kind: seen.facts().kind, text: seen.bytes?, at: 0 })
     }
 
-    pub(super) fn element(seen: &Seen<'a>, kind: &'static str, text: &'a [u8]) -> Self {
+    pub(super) fn element(seen: &WireFrame<'a>, kind: &'static str, text: &'a [u8]) -> Self {
         let frame = seen.bytes.unwrap_or(text);
         Self { kind, text, at: text.as_ptr().addr() - frame.as_ptr().addr() }
     }
@@ -143,7 +143,7 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
 }
 
 /// What the other side does with the frame.
-fn consequence(seen: &Seen<'_>) -> Vec<String> {
+fn consequence(seen: &WireFrame<'_>) -> Vec<String> {
     let invalid = match &seen.parsed {
         Parsed::Message(Message::Request(request)) => {
             let id = shown(request.id.as_str().as_bytes(), 40);
@@ -183,7 +183,7 @@ fn consequence(seen: &Seen<'_>) -> Vec<String> {
 }
 
 /// What a server answers to a bad frame.
-pub(super) fn answer(seen: &Seen<'_>) -> Option<String> {
+pub(super) fn answer(seen: &WireFrame<'_>) -> Option<String> {
     let Parsed::Invalid(invalid) = &seen.parsed else { return None };
     if invalid.rule == Rule::Truncated {
         return None;

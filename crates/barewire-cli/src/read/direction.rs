@@ -7,7 +7,7 @@ use barewire_proto::mcp::{Method, Side};
 use barewire_proto::rpc::{Id, Message, Parsed};
 use barewire_proto::transcript::Stream;
 
-use barewire_workbench::frames::{Seen, Where};
+use barewire_workbench::frames::{FramePosition, WireFrame};
 
 /// Takes what only servers send as sent by the server, and answers as sent by whoever was asked.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Directions {
 
 impl Directions {
     /// The frame with a place.
-    pub(super) fn guess<'a>(&mut self, seen: &Seen<'a>) -> Seen<'a> {
+    pub(super) fn guess<'a>(&mut self, seen: &WireFrame<'a>) -> WireFrame<'a> {
         let first = match &seen.parsed {
             Parsed::Message(message) => Some(message.clone()),
             Parsed::Batch(_) => seen.elements().find_map(|(element, _)| element.ok()),
@@ -26,8 +26,8 @@ impl Directions {
         };
         let sender = first.map_or(Side::Client, |message| self.sender(&message));
         let stream = if sender == Side::Client { Stream::ToServer } else { Stream::ToClient };
-        let place = Where { stream, channel: "", time: None, before: 0, redacted: false };
-        Seen {
+        let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
+        WireFrame {
             number: seen.number,
             offset: seen.offset,
             length: seen.length,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::filter::Filter;
 use super::text::Ways;
 use crate::output::{Output, Tone, safe_json, shown};
-use barewire_workbench::frames::Sight;
+use barewire_workbench::frames::WireItem;
 
 /// Something that is no frame.
 pub(super) struct Happening<'a> {
@@ -28,16 +28,16 @@ enum What<'a> {
 
 impl<'a> Happening<'a> {
     /// `None` for frames, and for what only matters to how frames are cut.
-    pub(super) fn of(sight: &Sight<'a>) -> Option<Self> {
+    pub(super) fn of(sight: &WireItem<'a>) -> Option<Self> {
         match sight {
-            Sight::Header(_) | Sight::Frame(_) | Sight::Endpoint { .. } => None,
-            Sight::Stderr(Bytes { channel, payload, marks, .. }) => Some(Self {
+            WireItem::Header(_) | WireItem::Frame(_) | WireItem::Endpoint { .. } => None,
+            WireItem::Stderr(Bytes { channel, payload, marks, .. }) => Some(Self {
                 channel: channel.as_str(),
                 time: marks.time,
                 stream: Some(Stream::Stderr),
                 what: What::Stderr(payload),
             }),
-            Sight::Event(Event { channel, note, marks }) => {
+            WireItem::Event(Event { channel, note, marks }) => {
                 let (stream, word, text) = told(note)?;
                 Some(Self {
                     channel: channel.as_str(),

@@ -8,8 +8,8 @@ use barewire_proto::rpc::{Id, Message};
 use barewire_proto::transcript::Stream;
 
 use barewire_workbench::duration;
-use barewire_workbench::frames::Facts;
-use barewire_workbench::operations::{Operation, Outcome, Tie, Watched};
+use barewire_workbench::frames::FrameFacts;
+use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessage};
 
 /// All of them must hold. Of a batch, all of them must hold for one element.
 #[derive(clap::Args)]
@@ -115,13 +115,13 @@ impl Filter {
     }
 
     /// Whether a message is wanted. Whether it is answered is not known yet: for `--unanswered`, all requests are.
-    pub(super) fn wants(&self, watched: &Watched<'_>) -> bool {
+    pub(super) fn wants(&self, watched: &TrackedMessage<'_>) -> bool {
         let text = watched.text.unwrap_or_default();
-        let facts = Facts::element(watched.message, text);
+        let facts = FrameFacts::element(watched.message, text);
         let in_batch = watched.element.is_some();
         let is_kind = |kind: &Kind| kind.is(facts.kind) || (in_batch && *kind == Kind::Batch);
         (self.kind.is_empty() || self.kind.iter().any(is_kind))
-            && self.direction.is_none_or(|way| watched.seen.place.is_some_and(|place| way.is(place.stream)))
+            && self.direction.is_none_or(|way| watched.frame.place.is_some_and(|place| way.is(place.stream)))
             && self.method.as_ref().is_none_or(|glob| has_method(glob, watched))
             && self.id.as_ref().is_none_or(|id| id.is_of(watched))
             && self.tool.as_ref().is_none_or(|tool| calls(tool, watched))
@@ -141,45 +141,45 @@ impl Filter {
 }
 
 /// Its own method, or that of what it answers.
-fn has_method(glob: &Glob, watched: &Watched<'_>) -> bool {
+fn has_method(glob: &Glob, watched: &TrackedMessage<'_>) -> bool {
     let own = match watched.message {
         Ok(Message::Request(request)) => Some(request.method),
         Ok(Message::Notification(notification)) => Some(notification.method),
         Ok(Message::Response(_) | Message::OrphanError(_)) => None,
         Err(invalid) => invalid.method,
     };
-    match (own, watched.tie) {
+    match (own, watched.relation) {
         (Some(method), _) => glob.matches(&Text::to_name(method)),
-        (None, Tie::Answers { operation, .. }) => glob.matches(&operation.method),
+        (None, Relation::Response { operation, .. }) => glob.matches(&operation.method),
         (None, _) => false,
     }
 }
 
-fn operation<'a>(watched: &Watched<'a>) -> Option<&'a Operation> {
-    match watched.tie {
-        Tie::Asks { operation, .. }
-        | Tie::Answers { operation, .. }
-        | Tie::Progress { operation }
-        | Tie::Cancels { operation } => Some(operation),
-        Tie::None | Tie::Refuses | Tie::Again | Tie::Nobody => None,
+fn operation<'a>(watched: &TrackedMessage<'a>) -> Option<&'a Operation> {
+    match watched.relation {
+        Relation::Request { operation, .. }
+        | Relation::Response { operation, .. }
+        | Relation::Progress { operation }
+        | Relation::Cancellation { operation } => Some(operation),
+        Relation::None | Relation::RefusesUnidentified | Relation::Duplicate | Relation::Unsolicited => None,
     }
 }
 
-fn calls(tool: &Glob, watched: &Watched<'_>) -> bool {
+fn calls(tool: &Glob, watched: &TrackedMessage<'_>) -> bool {
     operation(watched).is_some_and(|operation| {
         operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
     })
 }
 
-fn took_at_least(least: Duration, watched: &Watched<'_>) -> bool {
-    matches!(watched.tie, Tie::Answers { latency: Some(latency), .. } if latency >= least)
+fn took_at_least(least: Duration, watched: &TrackedMessage<'_>) -> bool {
+    matches!(watched.relation, Relation::Response { latency: Some(latency), .. } if latency >= least)
 }
 
-fn asks(watched: &Watched<'_>) -> bool {
-    matches!(watched.tie, Tie::Asks { operation, .. } if !operation.is_listen())
+fn asks(watched: &TrackedMessage<'_>) -> bool {
+    matches!(watched.relation, Relation::Request { operation, .. } if !operation.is_listen())
 }
 
-fn is_error(watched: &Watched<'_>) -> bool {
+fn is_error(watched: &TrackedMessage<'_>) -> bool {
     match watched.message {
         Err(_) | Ok(Message::OrphanError(_)) => true,
         Ok(Message::Response(response)) => Outcome::of(response).is_failure(),
@@ -243,16 +243,16 @@ impl WantedId {
         [&self.typed, &self.string].into_iter().flatten().any(|wanted| wanted == id)
     }
 
-    fn is_of(&self, watched: &Watched<'_>) -> bool {
+    fn is_of(&self, watched: &TrackedMessage<'_>) -> bool {
         let own = match watched.message {
             Ok(Message::Request(request)) => Some(&request.id),
             Ok(Message::Response(response)) => Some(&response.id),
             Ok(Message::Notification(_) | Message::OrphanError(_)) => None,
             Err(invalid) => invalid.id.as_ref(),
         };
-        match (own, watched.tie) {
+        match (own, watched.relation) {
             (Some(id), _) => self.is(id),
-            (None, Tie::Progress { operation } | Tie::Cancels { operation }) => {
+            (None, Relation::Progress { operation } | Relation::Cancellation { operation }) => {
                 operation.rounds.iter().any(|round| self.is(&round.id))
             }
             (None, _) => false,

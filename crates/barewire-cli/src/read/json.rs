@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::apart::{self, Part};
 use super::link::{About, Answer, How, Link};
 use crate::output::{Output, safe_json};
-use barewire_workbench::frames::{Facts, Seen};
+use barewire_workbench::frames::{FrameFacts, WireFrame};
 
 /// The object of a frame.
-pub(super) fn line(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+pub(super) fn line(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
     object(output, seen, links, Detail::Line)
 }
 
 /// The object of a frame with its members taken apart.
-pub(super) fn members(output: &mut Output, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+pub(super) fn members(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
     object(output, seen, links, Detail::Members)
 }
 
@@ -26,7 +26,7 @@ enum Detail {
     Members,
 }
 
-fn object(output: &mut Output, seen: &Seen<'_>, links: &[Link], detail: Detail) -> io::Result<()> {
+fn object(output: &mut Output, seen: &WireFrame<'_>, links: &[Link], detail: Detail) -> io::Result<()> {
     write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{},", seen.number, seen.offset, seen.length)?;
     if let Some(place) = seen.place {
         write!(output, "\"stream\":\"{}\",", place.stream.sigil())?;
@@ -49,7 +49,7 @@ fn object(output: &mut Output, seen: &Seen<'_>, links: &[Link], detail: Detail) 
     }
     for (index, (element, text)) in seen.elements().enumerate() {
         write!(output, "{}{{", if index == 0 { ",\"elements\":[" } else { "," })?;
-        let about = Facts::element(&element, text);
+        let about = FrameFacts::element(&element, text);
         facts(output, &about)?;
         if let Some(link) = links.get(index) {
             tie(output, link)?;
@@ -71,7 +71,7 @@ fn object(output: &mut Output, seen: &Seen<'_>, links: &[Link], detail: Detail) 
     writeln!(output, "}}")
 }
 
-fn facts(output: &mut Output, facts: &Facts<'_>) -> io::Result<()> {
+fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
     write!(output, "\"kind\":\"{}\"", facts.kind)?;
     if let Some(id) = &facts.id {
         write!(output, ",\"id\":{}", safe_json(id))?;

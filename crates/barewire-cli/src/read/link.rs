@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::output::{shown, took};
-use barewire_workbench::operations::{Operation, Outcome, Round, Tie, Watched};
+use barewire_workbench::operations::{Operation, Outcome, Relation, Round, TrackedMessage};
 
-/// A [`Tie`] that can be kept until its line is written.
+/// A [`Relation`] that can be kept until its line is written.
 pub(super) struct Link {
     pub(super) how: How,
     pub(super) about: Option<About>,
@@ -51,11 +51,11 @@ pub(super) struct About {
 }
 
 impl Link {
-    pub(super) fn of(watched: &Watched<'_>) -> Self {
-        let (how, operation, latency) = match watched.tie {
-            Tie::None => (How::None, None, None),
-            Tie::Asks { operation, id_in_use } => (How::Asks { id_in_use }, Some(operation), None),
-            Tie::Answers { operation, latency, late } => {
+    pub(super) fn of(watched: &TrackedMessage<'_>) -> Self {
+        let (how, operation, latency) = match watched.relation {
+            Relation::None => (How::None, None, None),
+            Relation::Request { operation, id_in_use } => (How::Asks { id_in_use }, Some(operation), None),
+            Relation::Response { operation, latency, late } => {
                 let answer = match operation.answer().map(|answer| &answer.outcome) {
                     Some(Outcome::ToolFailed) => Answer::ToolFailed,
                     Some(Outcome::InputRequired) => Answer::InputRequired,
@@ -63,11 +63,11 @@ impl Link {
                 };
                 (How::Answers { late, answer }, Some(operation), latency)
             }
-            Tie::Progress { operation } => (How::Progress, Some(operation), None),
-            Tie::Cancels { operation } => (How::Cancels, Some(operation), None),
-            Tie::Refuses => (How::Refuses, None, None),
-            Tie::Again => (How::Again, None, None),
-            Tie::Nobody => (How::Nobody, None, None),
+            Relation::Progress { operation } => (How::Progress, Some(operation), None),
+            Relation::Cancellation { operation } => (How::Cancels, Some(operation), None),
+            Relation::RefusesUnidentified => (How::Refuses, None, None),
+            Relation::Duplicate => (How::Again, None, None),
+            Relation::Unsolicited => (How::Nobody, None, None),
         };
         Self { how, about: operation.map(About::of), latency }
     }

@@ -9,14 +9,14 @@ use super::link::{How, Link, title};
 use super::{Args, apart, json, plural, text};
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::{Seen, Sight, Sink};
-use barewire_workbench::operations::Watch;
+use barewire_workbench::frames::{Sink, WireFrame, WireItem};
+use barewire_workbench::operations::OperationTracker;
 
 /// Prints every frame that is wanted.
 pub(super) struct Listing<'a> {
     args: &'a Args,
     output: &'a mut Output,
-    watch: Watch,
+    watch: OperationTracker,
     directions: Directions,
     /// Of the frame at hand, one a message.
     links: Vec<Link>,
@@ -34,8 +34,8 @@ struct Count {
 }
 
 impl Sink for Listing<'_> {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
-        if let Sight::Frame(seen) = sight {
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Failure> {
+        if let WireItem::Frame(seen) = sight {
             return self.frame(sight, seen);
         }
         self.watch.take(sight, &mut |_| {});
@@ -58,7 +58,7 @@ impl Sink for Listing<'_> {
         while !self.held.lines.is_empty() {
             self.let_go()?;
         }
-        (self.watch, self.directions) = (Watch::new(), Directions::default());
+        (self.watch, self.directions) = (OperationTracker::new(), Directions::default());
         self.output.flush()?;
         // If stderr is closed there is nobody to tell.
         let _ = writeln!(io::stderr(), "barewire: {name} begins anew");
@@ -71,7 +71,7 @@ impl<'a> Listing<'a> {
         Self {
             args,
             output,
-            watch: Watch::new(),
+            watch: OperationTracker::new(),
             directions: Directions::default(),
             links: Vec::new(),
             held: Held::default(),
@@ -80,7 +80,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn frame(&mut self, sight: &Sight<'_>, seen: &Seen<'_>) -> Result<bool, Failure> {
+    fn frame(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) -> Result<bool, Failure> {
         self.count.frames += 1;
         let wanted = self.watch(sight, seen)?;
         if let Some(number) = self.args.frame {
@@ -106,12 +106,12 @@ impl<'a> Listing<'a> {
     }
 
     /// Finds out what the frame has to do with others, and whether it is wanted.
-    fn watch(&mut self, sight: &Sight<'_>, seen: &Seen<'_>) -> Result<bool, Failure> {
+    fn watch(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) -> Result<bool, Failure> {
         let Self { args, watch, directions, links, .. } = self;
         links.clear();
         let filter = &args.filter;
         let mut wanted = !filter.is_set();
-        let mut each = |watched: &barewire_workbench::operations::Watched<'_>| {
+        let mut each = |watched: &barewire_workbench::operations::TrackedMessage<'_>| {
             wanted = wanted || filter.wants(watched);
             if links.len() < MOST_LINKS {
                 links.push(Link::of(watched));
@@ -123,7 +123,7 @@ impl<'a> Listing<'a> {
             super::refuse_without_places(filter)?;
             // What is told of it is a guess, and so only looked at and not shown.
             let placed = directions.guess(seen);
-            watch.take(&Sight::Frame(&placed), &mut each);
+            watch.take(&WireItem::Frame(&placed), &mut each);
             if !filter.wants_unanswered() {
                 links.clear();
             }
@@ -131,13 +131,13 @@ impl<'a> Listing<'a> {
         Ok(wanted)
     }
 
-    fn counted(&mut self, seen: &Seen<'_>) {
+    fn counted(&mut self, seen: &WireFrame<'_>) {
         self.count.shown += 1;
         self.count.bad += u64::from(!seen.is_well_formed());
     }
 
     /// Keeps the line of a request until it is known whether anybody answers it.
-    fn hold(&mut self, seen: &Seen<'_>, wanted: bool) -> Result<(), Failure> {
+    fn hold(&mut self, seen: &WireFrame<'_>, wanted: bool) -> Result<(), Failure> {
         for link in &self.links {
             if let (How::Answers { .. } | How::Cancels, Some(about)) = (link.how, &link.about) {
                 self.held.answered(about.number);
@@ -192,14 +192,14 @@ fn line(
     args: &Args,
     output: &mut Output,
     ways: &mut text::Ways,
-    seen: &Seen<'_>,
+    seen: &WireFrame<'_>,
     links: &[Link],
 ) -> io::Result<()> {
     if args.json { json::line(output, seen, links) } else { text::line(output, ways, seen, links) }
 }
 
 /// What there was, and what nobody answered.
-fn say(args: &Args, count: &Count, watch: &Watch) -> io::Result<()> {
+fn say(args: &Args, count: &Count, watch: &OperationTracker) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     if count.frames == 0 {
         return writeln!(stderr, "there are no frames in it");

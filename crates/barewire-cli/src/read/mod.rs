@@ -20,7 +20,7 @@ use crate::failure::report;
 use crate::input::{self, InputFormat};
 use crate::output::Output;
 use crate::{Exit, Failure};
-use barewire_workbench::frames::{Limits, Reading};
+use barewire_workbench::frames::{FrameLimits, Reading};
 use filter::Filter;
 use list::Listing;
 
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let reading = Reading {
         file: input::file(args.file.as_deref()),
         format: args.format.into(),
-        limits: Limits { frame: args.max_frame, depth: args.max_depth },
+        limits: FrameLimits { frame: args.max_frame, depth: args.max_depth },
         follow: args.follow,
         warn: &report,
     };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::link::{About, Answer, How, Link};
 use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
-use barewire_workbench::frames::{Facts, Seen};
+use barewire_workbench::frames::{FrameFacts, WireFrame};
 
 /// The column with the direction and the channel: as wide as the widest so far, for nobody knows what comes.
 #[derive(Default)]
@@ -28,7 +28,12 @@ const LEAST_CHANNEL: usize = 3;
 const MOST_CHANNEL: usize = 12;
 
 /// Number, offset, kind, id, method, size, what it has to do with others. What is wrong with it stands below.
-pub(super) fn line(output: &mut Output, ways: &mut Ways, seen: &Seen<'_>, links: &[Link]) -> io::Result<()> {
+pub(super) fn line(
+    output: &mut Output,
+    ways: &mut Ways,
+    seen: &WireFrame<'_>,
+    links: &[Link],
+) -> io::Result<()> {
     let facts = seen.facts();
     let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
     let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
@@ -48,7 +53,7 @@ pub(super) fn line(output: &mut Output, ways: &mut Ways, seen: &Seen<'_>, links:
 }
 
 /// What the line says of the message itself, in columns.
-fn columns(output: &Output, facts: &Facts<'_>, link: Option<&Link>) -> String {
+fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
     let method = facts.method.map(|method| shown(unquoted(method).as_bytes(), 40));
@@ -72,8 +77,8 @@ fn columns(output: &Output, facts: &Facts<'_>, link: Option<&Link>) -> String {
 /// The lines below: elements, notes, and the place of a fault.
 pub(super) fn details(
     output: &mut Output,
-    seen: &Seen<'_>,
-    facts: &Facts<'_>,
+    seen: &WireFrame<'_>,
+    facts: &FrameFacts<'_>,
     links: &[Link],
 ) -> io::Result<()> {
     let mut left_out = (0, 0);
@@ -83,7 +88,7 @@ pub(super) fn details(
             left_out.1 += u64::from(element.is_err());
             continue;
         }
-        let facts = Facts::element(&element, text);
+        let facts = FrameFacts::element(&element, text);
         let link = usize::try_from(index - 1).ok().and_then(|index| links.get(index));
         let line = format!("{}  {}", columns(output, &facts, link), words(output, link, &facts));
         writeln!(output, "{:>15}  {}", format!("[{index}]"), line.trim_end())?;
@@ -109,7 +114,7 @@ pub(super) fn details(
 }
 
 /// What a message has to do with others; bad news in the tone of such.
-pub(super) fn words(output: &Output, link: Option<&Link>, facts: &Facts<'_>) -> String {
+pub(super) fn words(output: &Output, link: Option<&Link>, facts: &FrameFacts<'_>) -> String {
     let Some(link) = link else { return String::new() };
     let tone = match link.how {
         How::Nobody | How::Again | How::Asks { id_in_use: true } => Tone::Bad,

@@ -2,8 +2,8 @@
 
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::check::{Finding, Inspector};
-use barewire_workbench::frames::Sight;
-use barewire_workbench::operations::{Watch, Watched};
+use barewire_workbench::frames::WireItem;
+use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 use barewire_workbench::pipeline::Observer;
 
 /// The passive checks, and the lines for what they find.
@@ -14,18 +14,23 @@ impl Findings {
         Self(Inspector::telling())
     }
 
-    pub(super) fn message(&mut self, watched: &Watched<'_>, redactor: &mut Redactor) -> Vec<String> {
+    pub(super) fn message(&mut self, watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> Vec<String> {
         self.0.message(watched);
         self.news(redactor)
     }
 
-    pub(super) fn sight(&mut self, sight: &Sight<'_>, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
+    pub(super) fn sight(
+        &mut self,
+        sight: &WireItem<'_>,
+        watch: &OperationTracker,
+        redactor: &mut Redactor,
+    ) -> Vec<String> {
         self.0.item(sight, watch);
         self.news(redactor)
     }
 
     /// Lines for what shows only when it is over, and how often what was told came again.
-    pub(super) fn end(&mut self, watch: &Watch, redactor: &mut Redactor) -> Vec<String> {
+    pub(super) fn end(&mut self, watch: &OperationTracker, redactor: &mut Redactor) -> Vec<String> {
         self.0.end(watch);
         let mut lines = self.news(redactor);
         lines.extend(self.0.untold().map(|(id, more)| format!("{:>11} * {id}: {more} more", "")));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire_proto::transcript::Note;
-use barewire_workbench::capture::{Capture, Clock, Redactor};
+use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor};
 use barewire_workbench::relay::http::{HttpRelay, HttpRelaySettings, ListenError, is_loopback};
 use tokio::runtime::Builder;
 
@@ -78,8 +78,8 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
 /// Passes everything on until a signal comes.
 pub(super) fn run(
     args: &Args,
-    clock: Clock,
-    capture: Option<Capture>,
+    clock: CaptureClock,
+    capture: Option<CaptureWriter>,
     outlet: Option<Outlet>,
     redactor: Redactor,
 ) -> Result<Exit, Failure> {

@@ -11,8 +11,10 @@ use super::findings::Findings;
 use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
-use barewire_workbench::frames::{Facts, Sight};
-use barewire_workbench::operations::{Operation, Outcome, Tie, Watch, Watched, member};
+use barewire_workbench::frames::{FrameFacts, WireItem};
+use barewire_workbench::operations::{
+    Operation, OperationTracker, Outcome, Relation, TrackedMessage, member,
+};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT;
 
@@ -26,14 +28,14 @@ pub(super) struct Log {
 }
 
 impl Observer for Log {
-    fn message(&mut self, watched: &Watched<'_>) {
+    fn message(&mut self, watched: &TrackedMessage<'_>) {
         let line = line(watched, &mut self.redactor);
         self.put(&line);
         let told = self.findings.message(watched, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
     }
 
-    fn item(&mut self, sight: &Sight<'_>, watch: &Watch) {
+    fn item(&mut self, sight: &WireItem<'_>, watch: &OperationTracker) {
         self.happened(sight);
         let told = self.findings.sight(sight, watch, &mut self.redactor);
         told.iter().for_each(|line| self.put(line));
@@ -43,7 +45,7 @@ impl Observer for Log {
         self.outlet.flush();
     }
 
-    fn end(&mut self, watch: &Watch) {
+    fn end(&mut self, watch: &OperationTracker) {
         let mut count = 0;
         for operation in watch.open().filter(|operation| operation.is_unanswered()) {
             count += 1;
@@ -66,10 +68,10 @@ impl Log {
         Self { outlet, redactor, with_stderr, findings: Findings::new() }
     }
 
-    fn happened(&mut self, sight: &Sight<'_>) {
+    fn happened(&mut self, sight: &WireItem<'_>) {
         match sight {
-            Sight::Stderr(bytes) if self.with_stderr => self.stderr(Entry::Bytes((*bytes).clone())),
-            Sight::Event(event) => {
+            WireItem::Stderr(bytes) if self.with_stderr => self.stderr(Entry::Bytes((*bytes).clone())),
+            WireItem::Event(event) => {
                 let Event { note, marks, channel } = *event;
                 if self.with_stderr
                     && let Note::Eof(Stream::Stderr) | Note::Gap(Stream::Stderr, _) = note
@@ -129,17 +131,17 @@ fn is_no(line: &[u8]) -> bool {
         && words.next().and_then(|status| status.first()).is_some_and(|digit| (b'3'..=b'9').contains(digit))
 }
 
-fn line(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
-    let place = watched.seen.place;
+fn line(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
+    let place = watched.frame.place;
     let time = place.and_then(|place| place.time);
     let sigil = place.map_or(' ', |place| place.stream.sigil());
     let channel = place.map_or("", |place| place.channel);
     let facts = match watched.text {
-        Some(text) => Facts::element(watched.message, text),
-        None => watched.seen.facts(),
+        Some(text) => FrameFacts::element(watched.message, text),
+        None => watched.frame.facts(),
     };
     let id = facts.id.as_deref().map_or(String::new(), |id| redactor.shown(id.as_bytes(), 20));
-    let length = watched.text.map_or(watched.seen.length, |text| text.len() as u64);
+    let length = watched.text.map_or(watched.frame.length, |text| text.len() as u64);
     let (what, note) = said(watched, &facts, redactor);
     let kind = if watched.element.is_some() { format!("[{}]", facts.kind) } else { facts.kind.to_owned() };
     let mut line = format!("{} {sigil}{channel} {kind:<12}  {}  ", at(time), pad(&id, 6));
@@ -152,16 +154,16 @@ fn line(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
 }
 
 /// What a message is about, and what else there is to say of it.
-fn said(watched: &Watched<'_>, facts: &Facts<'_>, redactor: &mut Redactor) -> (String, String) {
+fn said(watched: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Redactor) -> (String, String) {
     let method =
         facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
     if let Some(invalid) = facts.invalid {
         let text = watched.text.map_or(String::new(), |text| noise(watched, text, redactor));
         return (format!("{} at {}", invalid.rule.name(), invalid.at), text);
     }
-    match watched.tie {
-        Tie::None => (method, String::new()),
-        Tie::Asks { operation, id_in_use } => {
+    match watched.relation {
+        Relation::None => (method, String::new()),
+        Relation::Request { operation, id_in_use } => {
             let round = operation.rounds.len();
             let note = match (round > 1, id_in_use) {
                 (_, true) => "the id is in use".to_owned(),
@@ -170,21 +172,25 @@ fn said(watched: &Watched<'_>, facts: &Facts<'_>, redactor: &mut Redactor) -> (S
             };
             (titled(operation, redactor), note)
         }
-        Tie::Answers { operation, latency, late } => {
+        Relation::Response { operation, latency, late } => {
             (titled(operation, redactor), answer(operation, latency, late, redactor))
         }
-        Tie::Progress { operation } => {
+        Relation::Progress { operation } => {
             (format!("{method} of {}", titled(operation, redactor)), progress(watched, redactor))
         }
-        Tie::Cancels { operation } => (format!("{method} of {}", titled(operation, redactor)), String::new()),
-        Tie::Refuses => (error(facts, redactor), "about something without an id".to_owned()),
-        Tie::Again => (error(facts, redactor), "answered before".to_owned()),
-        Tie::Nobody => (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned()),
+        Relation::Cancellation { operation } => {
+            (format!("{method} of {}", titled(operation, redactor)), String::new())
+        }
+        Relation::RefusesUnidentified => (error(facts, redactor), "about something without an id".to_owned()),
+        Relation::Duplicate => (error(facts, redactor), "answered before".to_owned()),
+        Relation::Unsolicited => {
+            (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned())
+        }
     }
 }
 
 /// How far it is, as it was written.
-fn progress(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
+fn progress(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
     let Ok(Message::Notification(notification)) = watched.message else { return String::new() };
     let named = |name| member(notification.params.map(Params::json), name);
     let mut shown = |json: Json<'_>| redactor.shown(json.as_str().as_bytes(), 20);
@@ -196,11 +202,11 @@ fn progress(watched: &Watched<'_>, redactor: &mut Redactor) -> String {
 }
 
 /// What is no message. It may be a line of a private key, so it is read as one of its stream.
-fn noise(watched: &Watched<'_>, text: &[u8], redactor: &mut Redactor) -> String {
+fn noise(watched: &TrackedMessage<'_>, text: &[u8], redactor: &mut Redactor) -> String {
     if text.len() > EXCERPT {
         return redactor.shown(text, 60);
     }
-    let place = watched.seen.place;
+    let place = watched.frame.place;
     let channel = place.and_then(|place| Channel::new(place.channel)).unwrap_or_default();
     let stream = place.map_or(Stream::ToClient, |place| place.stream);
     let (payload, marks) = (text.to_vec(), Marks::default());
@@ -240,7 +246,7 @@ fn answer(operation: &Operation, latency: Option<Duration>, late: bool, redactor
     note
 }
 
-fn error(facts: &Facts<'_>, redactor: &mut Redactor) -> String {
+fn error(facts: &FrameFacts<'_>, redactor: &mut Redactor) -> String {
     match facts.error {
         Some(error) => format!("{} {}", error.code, redactor.shown(error.message.to_name().as_bytes(), 32)),
         None => String::new(),

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use barewire_proto::transcript::{Channel, Note};
-use barewire_workbench::capture::{Capture, Clock, Redactor, event};
+use barewire_workbench::capture::{CaptureClock, CaptureWriter, Redactor, event};
 use barewire_workbench::fault::{Faults, Spec};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::platform::Signals;
@@ -111,16 +111,16 @@ Exit codes: that of the program, or the signal that ended it. 127 if there is no
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     http::check(args)?;
-    let clock = Clock::start();
+    let clock = CaptureClock::start();
     let redactor = || if args.no_redact { Redactor::off() } else { Redactor::new() };
     let capture = match &args.record {
         Some(path) => {
-            or_without(is_free(path, None).and_then(|()| Capture::create(path, clock, redactor(), &[])))
+            or_without(is_free(path, None).and_then(|()| CaptureWriter::create(path, clock, redactor(), &[])))
         }
         None => None,
     };
     let free = match &args.log {
-        Some(Target::File(path)) => is_free(path, capture.as_ref().map(Capture::path)),
+        Some(Target::File(path)) => is_free(path, capture.as_ref().map(CaptureWriter::path)),
         _ => Ok(()),
     };
     let outlet = args.log.clone().and_then(|log| or_without(free.and_then(|()| Outlet::open(log))));
@@ -154,8 +154,8 @@ fn or_without<T>(opened: Result<T, Failure>) -> Option<T> {
 
 fn tap(
     args: &Args,
-    clock: Clock,
-    mut capture: Option<Capture>,
+    clock: CaptureClock,
+    mut capture: Option<CaptureWriter>,
     outlet: Option<Outlet>,
     mut redactor: Redactor,
     signals: Signals,
@@ -214,8 +214,8 @@ fn tap(
 
 /// Starts to look on, if there is a capture or a log.
 fn observe(
-    clock: Clock,
-    capture: Option<Capture>,
+    clock: CaptureClock,
+    capture: Option<CaptureWriter>,
     outlet: Option<Outlet>,
     redactor: Redactor,
     with_stderr: bool,

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The beginning of a capture, on the clock that only goes forward and on the one on the wall.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct CaptureClock {
     start: Instant,
     wall: SystemTime,
 }
 
-impl Clock {
+impl CaptureClock {
     /// One that begins now.
     pub fn start() -> Self {
         Self { start: Instant::now(), wall: SystemTime::now() }
@@ -66,11 +66,11 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
         ] {
             let wall = UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(Clock { start, wall }.started(), text);
+            assert_eq!(CaptureClock { start, wall }.started(), text);
         }
         let wall = UNIX_EPOCH;
         assert_eq!(
-            Clock { start, wall }.wall_at(Duration::from_micros(61_000_001)),
+            CaptureClock { start, wall }.wall_at(Duration::from_micros(61_000_001)),
             "1970-01-01T00:01:01.000001Z"
         );
     }

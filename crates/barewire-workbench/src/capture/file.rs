@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::Clock;
+use super::CaptureClock;
 use crate::{Error, platform};
 
 /// Opens the file, and says where it is.
@@ -13,7 +13,7 @@ use crate::{Error, platform};
 /// A file that is there is overwritten only if it is empty or a capture. One that another tap is writing to is left alone: hosts
 /// start a server twice, and then the second capture has `-2` at the end of its name. In a name, `%p` is the number of this
 /// process, `%t` the time, and `%%` a percent sign.
-pub(super) fn create(path: &Path, clock: Clock) -> Result<(File, PathBuf), Error> {
+pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf), Error> {
     let path = fill_in(path, clock);
     for number in 1..=MOST_AT_ONCE {
         let path = if number == 1 { path.clone() } else { numbered(&path, number) };
@@ -68,7 +68,7 @@ fn open(path: &Path) -> Result<Option<File>, Error> {
     Ok(Some(file))
 }
 
-fn fill_in(path: &Path, clock: Clock) -> PathBuf {
+fn fill_in(path: &Path, clock: CaptureClock) -> PathBuf {
     let bytes = path.as_os_str().as_encoded_bytes();
     if !bytes.contains(&b'%') {
         return path.to_owned();

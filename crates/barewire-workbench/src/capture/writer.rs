@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Header, Marks, Note, Stream, VERSION, Word};
 
-use super::{Clock, Redactor, file};
+use super::{CaptureClock, Redactor, file};
 use crate::Error;
 
 /// A `.wire` file that is being written.
-pub struct Capture {
+pub struct CaptureWriter {
     file: File,
     path: PathBuf,
     redactor: Redactor,
@@ -35,11 +35,11 @@ enum State {
     },
 }
 
-impl Capture {
+impl CaptureWriter {
     /// Makes the file, and writes the header with these facts behind its own.
     pub fn create(
         path: &Path,
-        clock: Clock,
+        clock: CaptureClock,
         redactor: Redactor,
         facts: &[(&str, &str)],
     ) -> Result<Self, Error> {

@@ -4,7 +4,7 @@ use barewire_proto::mcp::{Revision, Side};
 use barewire_proto::transcript::Stream;
 
 use super::catalogue::Check;
-use crate::frames::Seen;
+use crate::frames::WireFrame;
 use crate::secrets::{EXCERPT, Redactor};
 use crate::text::shown;
 
@@ -19,7 +19,7 @@ pub struct Finding {
     /// What exactly is wrong, to read on behind the sentence of the check.
     pub detail: String,
     /// The place on the wire.
-    pub spot: Spot,
+    pub spot: Location,
     /// The beginning of what was seen there, as it was.
     pub(crate) seen: Vec<u8>,
     /// What was seen there: without secrets, escaped, and no longer than a line or two. Empty until it is in a report.
@@ -43,7 +43,7 @@ pub enum Party {
 /// A place on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Spot {
+pub struct Location {
     /// The connection, where there are several.
     pub channel: String,
     /// The stream, as the character that stands for it in a transcript.
@@ -55,7 +55,12 @@ pub struct Spot {
 }
 
 impl Finding {
-    pub(crate) fn new(check: &'static Check, party: Party, spot: Spot, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        check: &'static Check,
+        party: Party,
+        spot: Location,
+        detail: impl Into<String>,
+    ) -> Self {
         // It may hold names that a peer has chosen.
         let detail = shown(detail.into().as_bytes(), LONGEST);
         Self { check, party, detail, spot, seen: Vec::new(), evidence: String::new(), path: None }
@@ -127,9 +132,9 @@ impl From<Side> for Party {
     }
 }
 
-impl Spot {
+impl Location {
     /// The byte `at` of a frame.
-    pub(crate) fn of(seen: &Seen<'_>, at: usize) -> Self {
+    pub(crate) fn of(seen: &WireFrame<'_>, at: usize) -> Self {
         Self {
             channel: seen.place.map_or(String::new(), |place| place.channel.to_owned()),
             stream: seen.place.map(|place| place.stream.sigil()),
@@ -170,8 +175,8 @@ fn stream_name(sigil: char) -> &'static str {
 }
 
 /// Of `stream`, without a frame.
-pub(crate) fn stream_spot(channel: &str, stream: Stream) -> Spot {
-    Spot { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Spot::default() }
+pub(crate) fn stream_spot(channel: &str, stream: Stream) -> Location {
+    Location { channel: channel.to_owned(), stream: Some(stream.sigil()), ..Location::default() }
 }
 
 /// A sentence or two; what is longer is a name that somebody has made up for it.

@@ -3,8 +3,8 @@
 use super::finding::Finding;
 use super::ledger::Ledger;
 use super::passive::Judge;
-use crate::frames::Sight;
-use crate::operations::{Watch, Watched};
+use crate::frames::WireItem;
+use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::Observer;
 
 /// The passive checks as an observer, and what they have found.
@@ -49,16 +49,16 @@ impl Default for Inspector {
 }
 
 impl Observer for Inspector {
-    fn message(&mut self, message: &Watched<'_>) {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
         self.judge.message(message, &mut self.ledger);
     }
 
-    fn item(&mut self, item: &Sight<'_>, operations: &Watch) {
-        self.frames += u64::from(matches!(item, Sight::Frame(_)));
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        self.frames += u64::from(matches!(item, WireItem::Frame(_)));
         self.judge.sight(item, operations, &mut self.ledger);
     }
 
-    fn end(&mut self, operations: &Watch) {
+    fn end(&mut self, operations: &OperationTracker) {
         self.judge.finish(operations, &mut self.ledger);
     }
 }

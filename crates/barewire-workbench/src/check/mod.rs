@@ -36,7 +36,7 @@ use barewire_proto::rpc::DEFAULT_DEPTH;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::frames::{Format, Limits, Reading};
+use crate::frames::{Format, FrameLimits, Reading};
 use crate::pipeline::Observed;
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
@@ -46,7 +46,7 @@ use report::Subject;
 use selection::Selection;
 
 pub use baseline::Baseline;
-pub use finding::{Finding, Party, Spot};
+pub use finding::{Finding, Location, Party};
 pub use inspector::Inspector;
 pub use report::{Report, Verdict};
 
@@ -338,7 +338,7 @@ fn broken() -> Error {
 /// A capture -> what the passive checks find in it.
 fn inspect(file: Option<&Path>, warn: fn(&Error)) -> Result<Inspector, Error> {
     let mut observed = Observed::new(Inspector::new());
-    let limits = Limits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
+    let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     // Other formats do not say who has sent what.
     let reading = Reading { file, format: Format::Wire, limits, follow: false, warn: &warn };
     reading.each(&mut observed).map_err(|error| match file.is_some_and(Path::is_file) {

@@ -9,7 +9,7 @@ use crate::{Advice, Error};
 
 /// What of a wire is kept and judged.
 #[derive(Clone, Copy)]
-pub struct Limits {
+pub struct FrameLimits {
     /// The bytes of a frame.
     pub frame: usize,
     /// The levels of a message.
@@ -19,7 +19,7 @@ pub struct Limits {
 /// Tells everything in a transcript, until that is enough.
 pub(super) fn read(
     input: &mut Input,
-    limits: Limits,
+    limits: FrameLimits,
     warn: &dyn Fn(&Error),
     sink: &mut dyn Sink,
 ) -> Result<Ended, Error> {

@@ -1,7 +1,7 @@
 //! Files, transcripts and live bytes -> what went over a wire, in order: frames, events, and what was said on stderr.
 
 mod capture;
-mod seen;
+mod frame;
 mod source;
 mod streams;
 
@@ -9,17 +9,17 @@ use barewire_proto::transcript::{Bytes, Event, Header, Note, Stream};
 
 use crate::Error;
 
-pub use capture::{Limits, entries};
-pub use seen::{Element, Facts, Seen, Where};
+pub use capture::{FrameLimits, entries};
+pub use frame::{FrameFacts, FramePosition, MessageResult, WireFrame};
 pub use source::{Format, Reading};
 pub use streams::Streams;
 
 /// One thing that is told of a wire.
-pub enum Sight<'a> {
+pub enum WireItem<'a> {
     /// The first line of a capture.
     Header(&'a Header),
     /// A frame, judged.
-    Frame(&'a Seen<'a>),
+    Frame(&'a WireFrame<'a>),
     /// A line that the server wrote to stderr.
     Stderr(&'a Bytes),
     /// A stream of HTTP+SSE says where messages for it are to be posted.
@@ -31,7 +31,7 @@ pub enum Sight<'a> {
 /// Whoever is told.
 pub trait Sink {
     /// Takes one thing; `false` if that is enough.
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error>;
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error>;
 
     /// All that has come so far is told: whoever looks on should see it.
     fn rest(&mut self) -> Result<(), Error> {

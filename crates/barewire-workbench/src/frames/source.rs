@@ -10,7 +10,7 @@ use barewire_proto::frame::{Codec, ContentLength, Lines, Sse};
 use barewire_proto::transcript::{Entry, WireError, WireFault, read_line};
 
 use super::streams::Frames;
-use super::{Limits, Sink, capture};
+use super::{FrameLimits, Sink, capture};
 use crate::{Advice, Error, platform};
 
 /// A file or stdin to read, and how.
@@ -20,7 +20,7 @@ pub struct Reading<'a> {
     /// The format of what is read.
     pub format: Format,
     /// How much of it is kept and judged.
-    pub limits: Limits,
+    pub limits: FrameLimits,
     /// Whether to wait for more at the end of a file.
     pub follow: bool,
     /// Called with what is left out because it cannot be read.

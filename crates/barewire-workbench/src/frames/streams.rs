@@ -6,9 +6,9 @@ use std::time::Duration;
 use barewire_proto::frame::{Body, Codec, ContentLength, Frame, FrameError, Lines, Sse};
 use barewire_proto::transcript::{Bytes, Channel, Entry, Event, Framing, Note, Stream};
 
-use super::capture::Limits;
-use super::seen::{Seen, Where};
-use super::{Sight, Sink, ended};
+use super::capture::FrameLimits;
+use super::frame::{FramePosition, WireFrame};
+use super::{Sink, WireItem, ended};
 use crate::{Advice, Error};
 
 type Key = (Stream, Channel);
@@ -27,7 +27,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: FrameLimits) -> Self {
         let (open, framing, half) = (HashMap::new(), HashMap::new(), HashMap::new());
         let frames = Frames::new(limits.depth);
         Self { open, framing, half, frames, max_frame: limits.frame, held: 0 }
@@ -36,10 +36,10 @@ impl Streams {
     /// Takes one entry, and tells what comes of it; `false` if that is enough. A frame is told before the event that ends it.
     pub fn entry(&mut self, entry: &Entry, sink: &mut dyn Sink) -> Result<bool, Error> {
         match entry {
-            Entry::Header(header) => sink.take(&Sight::Header(header)),
-            Entry::Bytes(bytes) if bytes.stream == Stream::Stderr => sink.take(&Sight::Stderr(bytes)),
+            Entry::Header(header) => sink.take(&WireItem::Header(header)),
+            Entry::Bytes(bytes) if bytes.stream == Stream::Stderr => sink.take(&WireItem::Stderr(bytes)),
             Entry::Bytes(bytes) => self.bytes(bytes, sink),
-            Entry::Event(event) => Ok(self.event(event, sink)? && sink.take(&Sight::Event(event))?),
+            Entry::Event(event) => Ok(self.event(event, sink)? && sink.take(&WireItem::Event(event))?),
             _ => Ok(true),
         }
     }
@@ -256,9 +256,9 @@ impl OneStream {
         frames.take_cut(offset, length, &bytes.payload, place, sink)
     }
 
-    fn place<'k>(&self, (stream, channel): &'k Key) -> Where<'k> {
+    fn place<'k>(&self, (stream, channel): &'k Key) -> FramePosition<'k> {
         let (time, before, redacted) = (self.time, self.before, self.redacted);
-        Where { stream: *stream, channel: channel.as_str(), time, before, redacted }
+        FramePosition { stream: *stream, channel: channel.as_str(), time, before, redacted }
     }
 }
 
@@ -316,7 +316,7 @@ impl Frames {
     pub(super) fn take(
         &mut self,
         frame: Result<Frame<'_>, FrameError>,
-        place: Option<Where<'_>>,
+        place: Option<FramePosition<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<bool, Error> {
         // Only events named `message` carry messages, and one without data only primes a stream for resumption.
@@ -324,12 +324,14 @@ impl Frames {
             && (event.name != "message" || bytes.is_empty())
         {
             return match (place, event.name == "endpoint", std::str::from_utf8(bytes)) {
-                (Some(place), true, Ok(uri)) => sink.take(&Sight::Endpoint { channel: place.channel, uri }),
+                (Some(place), true, Ok(uri)) => {
+                    sink.take(&WireItem::Endpoint { channel: place.channel, uri })
+                }
                 _ => Ok(true),
             };
         }
         self.number += 1;
-        sink.take(&Sight::Frame(&Seen::judge(self.number, &frame, place, self.max_depth)))
+        sink.take(&WireItem::Frame(&WireFrame::judge(self.number, &frame, place, self.max_depth)))
     }
 
     /// A frame of which a transcript holds only the beginning.
@@ -338,11 +340,11 @@ impl Frames {
         offset: u64,
         length: u64,
         begins: &[u8],
-        place: Where<'_>,
+        place: FramePosition<'_>,
         sink: &mut dyn Sink,
     ) -> Result<bool, Error> {
         self.number += 1;
-        sink.take(&Sight::Frame(&Seen::cut(self.number, offset, length, begins, place)))
+        sink.take(&WireItem::Frame(&WireFrame::cut(self.number, offset, length, begins, place)))
     }
 }
 
@@ -359,8 +361,8 @@ mod tests {
     struct Count(usize);
 
     impl Sink for Count {
-        fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error> {
-            self.0 += usize::from(matches!(sight, Sight::Frame(seen) if seen.is_well_formed()));
+        fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
+            self.0 += usize::from(matches!(sight, WireItem::Frame(seen) if seen.is_well_formed()));
             Ok(true)
         }
     }
@@ -375,7 +377,7 @@ mod tests {
     /// Whoever taps HTTP for days sees as many streams, one after the other.
     #[test]
     fn what_has_ended_is_forgotten() {
-        let mut streams = Streams::new(Limits { frame: 1024 * 1024, depth: 64 });
+        let mut streams = Streams::new(FrameLimits { frame: 1024 * 1024, depth: 64 });
         let mut count = Count::default();
         let long = "x".repeat(100_000);
         for number in 0..3000 {
@@ -393,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_stream_may_go_on_behind_its_end() {
-        let mut streams = Streams::new(Limits { frame: 1024, depth: 64 });
+        let mut streams = Streams::new(FrameLimits { frame: 1024, depth: 64 });
         let mut count = Count::default();
         let message = "> {\"jsonrpc\":\"2.0\",\"method\":\"m\"}";
         tell(&mut streams, &[message, "@ eof >", "@ closed < by the host", message, message], &mut count);

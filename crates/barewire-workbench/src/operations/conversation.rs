@@ -15,8 +15,8 @@ pub struct Conversation {
     /// The revision that is agreed, or that the last modern request was written in; known here or not.
     pub version: Option<String>,
     pub handshake: Handshake,
-    pub client: Option<Who>,
-    pub server: Option<Who>,
+    pub client: Option<Participant>,
+    pub server: Option<Participant>,
     /// What each side has declared, as JSON text.
     pub client_capabilities: Option<String>,
     pub server_capabilities: Option<String>,
@@ -36,7 +36,7 @@ pub enum Handshake {
 
 /// The name and version of an implementation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
+pub struct Participant {
     pub name: String,
     pub version: String,
 }
@@ -115,10 +115,10 @@ fn text(json: Json<'_>) -> Option<String> {
     (text.len() <= LONGEST_NAME).then(|| text.into_owned())
 }
 
-fn who(info: Json<'_>) -> Option<Who> {
+fn who(info: Json<'_>) -> Option<Participant> {
     let name = member(Some(info), "name").and_then(text)?;
     let version = member(Some(info), "version").and_then(text).unwrap_or_default();
-    Some(Who { name, version })
+    Some(Participant { name, version })
 }
 
 /// Kept only if it is not unreasonably long.

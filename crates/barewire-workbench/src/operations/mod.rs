@@ -9,7 +9,7 @@ mod http;
 mod operation;
 mod pair;
 mod sessions;
-mod talk;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -20,19 +20,19 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Parsed;
 use barewire_proto::transcript::Stream;
 
-use crate::frames::{Element, Seen, Sight};
-use pair::{Here, Knot};
-use talk::Talk;
+use crate::frames::{MessageResult, WireFrame, WireItem};
+use pair::{Here, PairResult};
+use state::ConversationState;
 
-pub use conversation::{Conversation, Handshake, Who, member};
+pub use conversation::{Conversation, Handshake, Participant, member};
 pub use http::Exchange;
 use http::Exchanges;
-pub use operation::{Answered, At, Operation, Outcome, Round};
+pub use operation::{Answer, MessagePosition, Operation, Outcome, Round};
 
 /// Looks on, and remembers what is not finished.
 #[derive(Default)]
-pub struct Watch {
-    conversations: HashMap<String, Talk>,
+pub struct OperationTracker {
+    conversations: HashMap<String, ConversationState>,
     exchanges: Exchanges,
     /// What is not finished, by number.
     open: BTreeMap<u64, Operation>,
@@ -47,69 +47,81 @@ pub struct Watch {
     last: u64,
 }
 
-/// One message, in its place: a frame, or an element of a batch.
-pub struct Watched<'a> {
-    pub seen: &'a Seen<'a>,
+/// One message in its place: a frame, or an element of a batch.
+#[non_exhaustive]
+pub struct TrackedMessage<'a> {
+    /// The frame that it is, or is part of.
+    pub frame: &'a WireFrame<'a>,
     /// Its place in a batch, from 0.
     pub element: Option<usize>,
     /// Its own text, unless it was too long to keep.
     pub text: Option<&'a [u8]>,
-    pub message: &'a Element<'a>,
-    /// Who has sent it.
+    /// The message, or what is wrong with it.
+    pub message: &'a MessageResult<'a>,
+    /// The side that has sent it.
     pub sender: Side,
-    /// As it is with this message.
+    /// The conversation that it is part of, with this message taken into account.
     pub conversation: &'a Conversation,
-    /// The HTTP around it.
+    /// The HTTP exchange that it came in.
     pub exchange: Option<&'a Exchange>,
-    pub tie: Tie<'a>,
+    /// What it has to do with the messages before it.
+    pub relation: Relation<'a>,
 }
 
-/// What a message has to do with those before it.
+/// What a message has to do with the messages before it.
 #[derive(Clone, Copy)]
-pub enum Tie<'a> {
+#[expect(clippy::exhaustive_enums, reason = "who looks at messages has to do with every relation they can be in")]
+pub enum Relation<'a> {
     /// Nothing.
     None,
     /// It begins an operation, or its next round.
-    Asks {
+    Request {
+        /// The operation.
         operation: &'a Operation,
-        /// The same sender waits for another answer under the same id.
+        /// Whether the same sender waits for another answer under the same id.
         id_in_use: bool,
     },
-    Answers {
+    /// It answers a request.
+    Response {
+        /// The operation.
         operation: &'a Operation,
-        /// Since the request of this round.
+        /// The time since the request of this round.
         latency: Option<Duration>,
-        /// Its asker had given it up.
+        /// Whether the requester had cancelled it.
         late: bool,
     },
+    /// It tells how far an operation is.
     Progress {
+        /// The operation.
         operation: &'a Operation,
     },
-    Cancels {
+    /// It cancels an operation.
+    Cancellation {
+        /// The operation.
         operation: &'a Operation,
     },
-    /// An error without an id, for something that had none.
-    Refuses,
-    /// A second answer to the same request.
-    Again,
-    /// An answer to nothing that was asked.
-    Nobody,
+    /// An error without an id, for a message that had none.
+    RefusesUnidentified,
+    /// A second response to the same request.
+    Duplicate,
+    /// A response to no request that was seen.
+    Unsolicited,
 }
 
-impl Watch {
+impl OperationTracker {
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes the next thing that is told of a wire, and calls `each` with every message in it.
-    pub fn take(&mut self, sight: &Sight<'_>, each: &mut dyn FnMut(&Watched<'_>)) {
+    pub fn take(&mut self, sight: &WireItem<'_>, each: &mut dyn FnMut(&TrackedMessage<'_>)) {
         self.ended = None;
         self.refused.clear();
         match sight {
-            Sight::Header(_) | Sight::Stderr(_) => {}
-            Sight::Endpoint { channel, uri } => self.exchanges.endpoint(channel, uri),
-            Sight::Event(event) => self.event(event),
-            Sight::Frame(seen) => match &seen.parsed {
+            WireItem::Header(_) | WireItem::Stderr(_) => {}
+            WireItem::Endpoint { channel, uri } => self.exchanges.endpoint(channel, uri),
+            WireItem::Event(event) => self.event(event),
+            WireItem::Frame(seen) => match &seen.parsed {
                 Parsed::Batch(_) => {
                     for (index, (element, text)) in seen.elements().enumerate() {
                         self.message(seen, Some(index), Some(text), &element, each);
@@ -143,17 +155,18 @@ impl Watch {
 
     fn message(
         &mut self,
-        seen: &Seen<'_>,
+        frame: &WireFrame<'_>,
         element: Option<usize>,
         text: Option<&[u8]>,
-        message: &Element<'_>,
-        each: &mut dyn FnMut(&Watched<'_>),
+        message: &MessageResult<'_>,
+        each: &mut dyn FnMut(&TrackedMessage<'_>),
     ) {
-        let channel = seen.place.map_or("", |place| place.channel);
-        let stream = seen.place.map_or(Stream::ToServer, |place| place.stream);
+        let channel = frame.place.map_or("", |place| place.channel);
+        let stream = frame.place.map_or(Stream::ToServer, |place| place.stream);
         let sender = if stream == Stream::ToServer { Side::Client } else { Side::Server };
-        let length = text.map_or(seen.length, |text| text.len() as u64);
-        let at = At { frame: seen.number, time: seen.place.and_then(|place| place.time), length };
+        let length = text.map_or(frame.length, |text| text.len() as u64);
+        let at =
+            MessagePosition { frame: frame.number, time: frame.place.and_then(|place| place.time), length };
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.as_deref());
         let name = session.unwrap_or(channel).to_owned();
         let over_http = self.exchanges.get(channel).is_some();
@@ -169,23 +182,25 @@ impl Watch {
         let knot = self.tie(Here { name: &name, channel, sender, at }, message);
         let conversation = &self.conversations[&name].about;
         let operation = |number: u64| &self.open[&number];
-        let tie = match knot {
-            Knot::None => Tie::None,
-            Knot::Refuses => Tie::Refuses,
-            Knot::Again => Tie::Again,
-            Knot::Nobody => Tie::Nobody,
-            Knot::Asks { number, id_in_use } => Tie::Asks { operation: operation(number), id_in_use },
-            Knot::Progress(number) => Tie::Progress { operation: operation(number) },
-            Knot::Cancels(number) => Tie::Cancels { operation: operation(number) },
-            Knot::Answers { number, late } => {
+        let relation = match knot {
+            PairResult::None => Relation::None,
+            PairResult::RefusesUnidentified => Relation::RefusesUnidentified,
+            PairResult::Duplicate => Relation::Duplicate,
+            PairResult::Unsolicited => Relation::Unsolicited,
+            PairResult::Request { number, id_in_use } => {
+                Relation::Request { operation: operation(number), id_in_use }
+            }
+            PairResult::Progress(number) => Relation::Progress { operation: operation(number) },
+            PairResult::Cancellation(number) => Relation::Cancellation { operation: operation(number) },
+            PairResult::Response { number, late } => {
                 let operation = operation(number);
                 let latency = operation.rounds.last().and_then(Round::latency);
-                Tie::Answers { operation, latency, late }
+                Relation::Response { operation, latency, late }
             }
         };
         let exchange = self.exchanges.get(channel);
-        each(&Watched { seen, element, text, message, sender, conversation, exchange, tie });
-        if let Knot::Answers { number, .. } = knot {
+        each(&TrackedMessage { frame, element, text, message, sender, conversation, exchange, relation });
+        if let PairResult::Response { number, .. } = knot {
             self.settle(number);
         }
     }

@@ -25,7 +25,7 @@ pub struct Operation {
     /// How often progress was reported.
     pub progress: u64,
     /// When its asker gave it up.
-    pub cancelled: Option<At>,
+    pub cancelled: Option<MessagePosition>,
     pub(super) token: Option<Id<'static>>,
     /// What a server that asks for input wants to have back, as it was written.
     pub(super) state: Option<Box<str>>,
@@ -35,13 +35,13 @@ pub struct Operation {
 #[derive(Debug, Clone)]
 pub struct Round {
     pub id: Id<'static>,
-    pub asked: At,
-    pub answered: Option<Answered>,
+    pub asked: MessagePosition,
+    pub answered: Option<Answer>,
 }
 
 /// A place on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct At {
+pub struct MessagePosition {
     /// The number of its frame.
     pub frame: u64,
     pub time: Option<Duration>,
@@ -50,10 +50,10 @@ pub struct At {
 }
 
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct Answer {
     /// As the answer has it.
     pub id: Id<'static>,
-    pub at: At,
+    pub at: MessagePosition,
     pub outcome: Outcome,
 }
 
@@ -85,11 +85,11 @@ impl Operation {
     }
 
     /// The answer that ended it.
-    pub fn answer(&self) -> Option<&Answered> {
+    pub fn answer(&self) -> Option<&Answer> {
         self.rounds.last().and_then(|round| round.answered.as_ref())
     }
 
-    pub fn asked(&self) -> At {
+    pub fn asked(&self) -> MessagePosition {
         self.rounds[0].asked
     }
 

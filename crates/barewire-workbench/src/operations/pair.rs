@@ -5,9 +5,9 @@ use barewire_proto::rpc::{Id, Invalid, Message, Notification, Params, Shape};
 
 use super::asked::{Asked, name_of};
 use super::sessions::Elsewhere;
-use super::talk::{Talk, Waits};
-use super::{Answered, At, Operation, Outcome, Round, Watch, member};
-use crate::frames::Element;
+use super::state::{ConversationState, Waits};
+use super::{Answer, MessagePosition, Operation, OperationTracker, Outcome, Round, member};
+use crate::frames::MessageResult;
 
 /// Where a message stands.
 #[derive(Clone, Copy)]
@@ -16,24 +16,24 @@ pub(super) struct Here<'a> {
     pub(super) name: &'a str,
     pub(super) channel: &'a str,
     pub(super) sender: Side,
-    pub(super) at: At,
+    pub(super) at: MessagePosition,
 }
 
-/// A [`Tie`](super::Tie) before there is anything to borrow from.
+/// A [`Relation`](super::Relation) before there is anything to borrow from.
 #[derive(Clone, Copy)]
-pub(super) enum Knot {
+pub(super) enum PairResult {
     None,
-    Asks { number: u64, id_in_use: bool },
-    Answers { number: u64, late: bool },
+    Request { number: u64, id_in_use: bool },
+    Response { number: u64, late: bool },
     Progress(u64),
-    Cancels(u64),
-    Refuses,
-    Again,
-    Nobody,
+    Cancellation(u64),
+    RefusesUnidentified,
+    Duplicate,
+    Unsolicited,
 }
 
-impl Watch {
-    pub(super) fn tie(&mut self, here: Here<'_>, message: &Element<'_>) -> Knot {
+impl OperationTracker {
+    pub(super) fn tie(&mut self, here: Here<'_>, message: &MessageResult<'_>) -> PairResult {
         let Here { name, sender, .. } = here;
         match message {
             Ok(Message::Request(request)) => {
@@ -45,7 +45,7 @@ impl Watch {
             Ok(Message::Response(response)) => {
                 let outcome = Outcome::of(response);
                 let knot = self.answers(here, &response.id, outcome);
-                if let Knot::Answers { number, .. } = knot
+                if let PairResult::Response { number, .. } = knot
                     && let Some(operation) = self.open.get_mut(&number)
                 {
                     if let Ok(result) = response.outcome {
@@ -59,9 +59,9 @@ impl Watch {
             }
             Ok(Message::OrphanError(_)) => {
                 if self.talk(name).refuses(sender.other()) {
-                    Knot::Refuses
+                    PairResult::RefusesUnidentified
                 } else {
-                    Knot::Nobody
+                    PairResult::Unsolicited
                 }
             }
             Err(invalid) => self.invalid(here, invalid),
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     /// A frame that is no message may still be the request that an error answers, or an answer that somebody waits for.
-    fn invalid(&mut self, here: Here<'_>, invalid: &Invalid<'_>) -> Knot {
+    fn invalid(&mut self, here: Here<'_>, invalid: &Invalid<'_>) -> PairResult {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
                 let method = invalid.method.map_or(String::new(), name_of);
@@ -78,15 +78,15 @@ impl Watch {
                 self.asks(here, asked)
             }
             (Shape::Response, Some(id)) => self.answers(here, id, Outcome::Bad),
-            (Shape::Notification | Shape::Response, _) => Knot::None,
+            (Shape::Notification | Shape::Response, _) => PairResult::None,
             (Shape::Request | Shape::Unknown, _) => {
                 self.talk(here.name).cannot_be_read(here.sender);
-                Knot::None
+                PairResult::None
             }
         }
     }
 
-    fn asks(&mut self, here: Here<'_>, asked: Asked) -> Knot {
+    fn asks(&mut self, here: Here<'_>, asked: Asked) -> PairResult {
         let Here { name, sender: asker, at, .. } = here;
         let round = Round { id: asked.id.clone(), asked: at, answered: None };
         let number = match self.suspended(asker, &asked) {
@@ -122,7 +122,7 @@ impl Watch {
             let oldest = *self.open.keys().next().expect("there are many");
             self.forget(oldest);
         }
-        Knot::Asks { number, id_in_use }
+        PairResult::Request { number, id_in_use }
     }
 
     /// The operation that is asked for again, now with what the server wanted to know.
@@ -138,30 +138,30 @@ impl Watch {
         self.suspended.remove(at)
     }
 
-    fn answers(&mut self, here: Here<'_>, id: &Id<'_>, outcome: Outcome) -> Knot {
+    fn answers(&mut self, here: Here<'_>, id: &Id<'_>, outcome: Outcome) -> PairResult {
         let Here { name, channel, sender, at } = here;
         let key = (sender.other(), id.clone().into_owned());
         let number = match self.talk(name).answered(&key) {
             Waits::Operation(number) => number,
-            Waits::Before => return Knot::Again,
+            Waits::Before => return PairResult::Duplicate,
             Waits::Nobody => match self.elsewhere(channel, &key) {
                 Elsewhere::Operation(number) => {
                     self.talk(name).settle(key);
                     number
                 }
-                Elsewhere::Several => return Knot::None,
-                Elsewhere::Nobody => return Knot::Nobody,
+                Elsewhere::Several => return PairResult::None,
+                Elsewhere::Nobody => return PairResult::Unsolicited,
             },
         };
-        let Some(operation) = self.open.get_mut(&number) else { return Knot::Nobody };
+        let Some(operation) = self.open.get_mut(&number) else { return PairResult::Unsolicited };
         let late = operation.cancelled.is_some();
         if let Some(round) = operation.rounds.iter_mut().find(|round| round.answered.is_none()) {
-            round.answered = Some(Answered { id: id.clone().into_owned(), at, outcome });
+            round.answered = Some(Answer { id: id.clone().into_owned(), at, outcome });
         }
-        Knot::Answers { number, late }
+        PairResult::Response { number, late }
     }
 
-    fn notes(&mut self, here: Here<'_>, notification: &Notification<'_>) -> Knot {
+    fn notes(&mut self, here: Here<'_>, notification: &Notification<'_>) -> PairResult {
         let Here { name, sender, at, .. } = here;
         let params = notification.params.map(Params::json);
         let method = name_of(notification.method);
@@ -170,31 +170,31 @@ impl Watch {
         let named = |name| member(params, name).and_then(Id::from_json).map(Id::into_owned);
         match method.as_str() {
             "notifications/progress" => {
-                let Some(token) = named("progressToken") else { return Knot::None };
+                let Some(token) = named("progressToken") else { return PairResult::None };
                 let number = talk.with_token(&(sender.other(), token));
                 let Some(operation) = number.and_then(|number| self.open.get_mut(&number)) else {
-                    return Knot::None;
+                    return PairResult::None;
                 };
                 operation.progress += 1;
-                Knot::Progress(operation.number)
+                PairResult::Progress(operation.number)
             }
             "notifications/cancelled" | "$/cancelRequest" => {
                 let id = named(if method.starts_with('$') { "id" } else { "requestId" });
                 let number = id.and_then(|id| talk.waiting(&(sender, id)));
                 let Some(operation) = number.and_then(|number| self.open.get_mut(&number)) else {
-                    return Knot::None;
+                    return PairResult::None;
                 };
                 operation.cancelled = operation.cancelled.or(Some(at));
-                Knot::Cancels(operation.number)
+                PairResult::Cancellation(operation.number)
             }
-            _ => Knot::None,
+            _ => PairResult::None,
         }
     }
 
     /// What is answered is forgotten, unless it is to be asked again.
     pub(super) fn settle(&mut self, number: u64) {
         let Some(operation) = self.open.get(&number) else { return };
-        if let Some(Answered { outcome: Outcome::InputRequired, .. }) = operation.answer() {
+        if let Some(Answer { outcome: Outcome::InputRequired, .. }) = operation.answer() {
             self.suspended.push_back(number);
             if self.suspended.len() > MOST_SUSPENDED
                 && let Some(oldest) = self.suspended.pop_front()
@@ -216,7 +216,7 @@ impl Watch {
         Some(operation)
     }
 
-    fn talk(&mut self, name: &str) -> &mut Talk {
+    fn talk(&mut self, name: &str) -> &mut ConversationState {
         self.conversations.get_mut(name).expect("it was entered")
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::{Closed, Event, Note, Party, Stream};
 
-use super::talk::Key;
-use super::{At, Exchange, Watch};
+use super::state::Key;
+use super::{Exchange, MessagePosition, OperationTracker};
 
 /// Who waits in another exchange.
 pub(super) enum Elsewhere {
@@ -16,7 +16,7 @@ pub(super) enum Elsewhere {
     Nobody,
 }
 
-impl Watch {
+impl OperationTracker {
     pub(super) fn event(&mut self, event: &Event) {
         let channel = event.channel.as_str();
         match &event.note {
@@ -59,7 +59,7 @@ impl Watch {
         for number in talk.numbers() {
             if let Some(operation) = self.open.get_mut(&number).filter(|it| it.asker == Side::Client) {
                 let frame = operation.asked().frame;
-                operation.cancelled.get_or_insert(At { frame, time, length: 0 });
+                operation.cancelled.get_or_insert(MessagePosition { frame, time, length: 0 });
             }
         }
     }

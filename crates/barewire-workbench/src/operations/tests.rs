@@ -3,30 +3,30 @@
 use barewire_proto::mcp::Side;
 use barewire_proto::transcript::read;
 
-use super::{Outcome, Tie, Watch};
+use super::{OperationTracker, Outcome, Relation};
 use crate::Error;
-use crate::frames::{Limits, Sight, Sink, Streams};
+use crate::frames::{FrameLimits, Sink, Streams, WireItem};
 
 /// What each message of a transcript is to the others, a line a message.
 #[derive(Default)]
 struct Told {
-    watch: Watch,
+    watch: OperationTracker,
     lines: Vec<String>,
 }
 
 impl Sink for Told {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error> {
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
         let Self { watch, lines } = self;
         watch.take(sight, &mut |watched| {
-            lines.push(match watched.tie {
-                Tie::None => "-".to_owned(),
-                Tie::Asks { operation, id_in_use } => {
+            lines.push(match watched.relation {
+                Relation::None => "-".to_owned(),
+                Relation::Request { operation, id_in_use } => {
                     let by = if operation.asker == Side::Client { "client" } else { "server" };
                     let again = if id_in_use { ", id in use" } else { "" };
                     let round = operation.rounds.len();
                     format!("{} {by} asks {} (round {round}{again})", operation.number, operation.title())
                 }
-                Tie::Answers { operation, latency, late } => {
+                Relation::Response { operation, latency, late } => {
                     let how = operation.answer().map(|answer| &answer.outcome);
                     let how = match how {
                         Some(Outcome::Error { code, .. }) => format!("error {code}"),
@@ -37,13 +37,13 @@ impl Sink for Told {
                         latency.map_or(String::new(), |time| format!(" after {} ms", time.as_millis()));
                     format!("{} {how}{time}{late}", operation.number)
                 }
-                Tie::Progress { operation } => {
+                Relation::Progress { operation } => {
                     format!("{} progress {}", operation.number, operation.progress)
                 }
-                Tie::Cancels { operation } => format!("{} cancelled", operation.number),
-                Tie::Refuses => "refuses".to_owned(),
-                Tie::Again => "again".to_owned(),
-                Tie::Nobody => "nobody".to_owned(),
+                Relation::Cancellation { operation } => format!("{} cancelled", operation.number),
+                Relation::RefusesUnidentified => "refuses".to_owned(),
+                Relation::Duplicate => "again".to_owned(),
+                Relation::Unsolicited => "nobody".to_owned(),
             });
         });
         Ok(true)
@@ -52,7 +52,7 @@ impl Sink for Told {
 
 fn told(transcript: &str) -> Told {
     let mut told = Told::default();
-    let mut streams = Streams::new(Limits { frame: 1 << 20, depth: 64 });
+    let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
         assert!(matches!(streams.entry(&entry, &mut told), Ok(true)));
     }

@@ -10,13 +10,13 @@ use barewire_proto::transcript::{Channel, Note, Stream};
 
 use super::queue::{Batch, Exchange, Moment, ONLY, ObservationQueue};
 use crate::Error;
-use crate::capture::{Capture, Clock};
-use crate::frames::Limits;
+use crate::capture::{CaptureClock, CaptureWriter};
+use crate::frames::FrameLimits;
 use crate::pipeline::{Observer, Pipeline};
 
 /// What looks on at a relay: a capture, observers, or both.
 pub struct Observation {
-    clock: Clock,
+    clock: CaptureClock,
     queue: Arc<ObservationQueue>,
     done: mpsc::Receiver<()>,
     warn: fn(&Error),
@@ -25,19 +25,19 @@ pub struct Observation {
 /// The end of an observation that a relay puts things into. It never waits.
 #[derive(Clone)]
 pub(super) struct Copies {
-    clock: Clock,
+    clock: CaptureClock,
     queue: Arc<ObservationQueue>,
 }
 
 impl Observation {
     /// Starts to look on. `warn` is called with what cannot be written or seen; the relay goes on all the same.
     pub fn start(
-        clock: Clock,
-        capture: Option<Capture>,
+        clock: CaptureClock,
+        capture: Option<CaptureWriter>,
         observers: Vec<Box<dyn Observer + Send>>,
         warn: fn(&Error),
     ) -> Self {
-        let limits = Limits { frame: MAX_OBSERVED_FRAME, depth: DEFAULT_DEPTH };
+        let limits = FrameLimits { frame: MAX_OBSERVED_FRAME, depth: DEFAULT_DEPTH };
         let observed = Observing {
             pipeline: Pipeline::new(limits, capture, observers),
             warn,
@@ -54,7 +54,7 @@ impl Observation {
         Self { clock, queue, done, warn }
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> CaptureClock {
         self.clock
     }
 
@@ -150,7 +150,7 @@ impl Observing {
 }
 
 /// Writes what there is to the file; that it cannot be written is said once.
-pub fn flush(capture: &mut Capture, warn: fn(&Error)) {
+pub fn flush(capture: &mut CaptureWriter, warn: fn(&Error)) {
     if let Err(error) = capture.flush() {
         let what = format!("cannot write {}: {error}", capture.path().display());
         warn(&Error::new(what).and(STILL_RELAYED));

@@ -15,7 +15,7 @@ use barewire_proto::transcript::{Fault, Note, Stream};
 use super::observation::{Copies, Observation};
 use super::pump::{Lane, Pump};
 use super::queue::ONLY;
-use crate::capture::Clock;
+use crate::capture::CaptureClock;
 use crate::fault::Ordered;
 use crate::platform::outward::Outward;
 use crate::platform::program::{self, Running, StartError};
@@ -56,7 +56,7 @@ impl Program {
         let mut child = self.0;
         let (rung, bell) = io::pipe()?;
         let control = Arc::new(Control {
-            clock: observation.map_or_else(Clock::start, Observation::clock),
+            clock: observation.map_or_else(CaptureClock::start, Observation::clock),
             copies: observation.map(Observation::copies),
             program: Running::new(&child),
             bell,
@@ -106,7 +106,7 @@ fn pump(
 
 /// The state that the threads of a relay share.
 pub(super) struct Control {
-    clock: Clock,
+    clock: CaptureClock,
     /// `None` if nothing looks on.
     copies: Option<Copies>,
     program: Running,

@@ -12,7 +12,7 @@ use barewire_proto::transcript::{Closed, Entry, Framing, Note, Stream};
 
 use super::channels::Channels;
 use super::message::Message;
-use crate::frames::{Limits, Seen, Sight, Sink, Streams, entries};
+use crate::frames::{FrameLimits, Sink, Streams, WireFrame, WireItem, entries};
 use crate::{Advice, Error};
 
 /// One conversation of a capture: what one client and one server said to each other, in order.
@@ -96,7 +96,7 @@ impl Script {
     pub fn of(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
         let channels = Channels::of(entries, options.channel)?;
         let mut collector = Collector::new(&channels, options.allow_redacted);
-        let mut streams = Streams::new(Limits { frame: options.max_frame, depth: usize::MAX });
+        let mut streams = Streams::new(FrameLimits { frame: options.max_frame, depth: usize::MAX });
         for entry in entries {
             collector.look(entry)?;
             streams.entry(entry, &mut collector)?;
@@ -194,7 +194,7 @@ impl<'a> Collector<'a> {
         self.frames.last().map_or(1, |frame| frame.number + 1)
     }
 
-    fn frame(&mut self, seen: &Seen<'_>, stream: Stream) -> Result<(), Error> {
+    fn frame(&mut self, seen: &WireFrame<'_>, stream: Stream) -> Result<(), Error> {
         let number = seen.number;
         let place = seen.place.filter(|place| place.redacted && !self.redacted);
         if place.is_some() {
@@ -232,7 +232,7 @@ impl<'a> Collector<'a> {
     }
 
     /// The bytes from the end of the frame before to the end of this one.
-    fn cut(&mut self, seen: &Seen<'_>) -> Vec<u8> {
+    fn cut(&mut self, seen: &WireFrame<'_>) -> Vec<u8> {
         let end = usize::try_from(seen.offset + seen.length).unwrap_or(usize::MAX).min(self.sent.len());
         let end = match self.framing {
             Framing::ContentLength => end,
@@ -248,8 +248,8 @@ impl<'a> Collector<'a> {
 }
 
 impl Sink for Collector<'_> {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Error> {
-        let Sight::Frame(seen) = sight else { return Ok(true) };
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
+        let WireItem::Frame(seen) = sight else { return Ok(true) };
         let Some(place) = seen.place.filter(|place| self.channels.has(place.channel)) else {
             return Ok(true);
         };

@@ -13,8 +13,8 @@ use crate::read::direction::Directions;
 use crate::read::event::status;
 use crate::read::filter::Filter;
 use crate::read::link::title;
-use barewire_workbench::frames::{Sight, Sink};
-use barewire_workbench::operations::{Operation, Outcome, Tie, Watch, Watched};
+use barewire_workbench::frames::{Sink, WireItem};
+use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage};
 
 /// All that is drawn. Everything in it is safe to look at.
 #[derive(Default)]
@@ -254,7 +254,7 @@ const LEAST_RUN: usize = 3;
 pub(super) struct Teller<'a> {
     filter: &'a Filter,
     events: bool,
-    watch: Watch,
+    watch: OperationTracker,
     directions: Directions,
     story: Story,
     known: Known,
@@ -271,9 +271,9 @@ struct Known {
 
 impl Known {
     /// Sessions have ids that nobody can tell apart, so they are numbered. All else is named after its channel.
-    fn look(&mut self, watched: &Watched<'_>) {
+    fn look(&mut self, watched: &TrackedMessage<'_>) {
         let conversation = watched.conversation;
-        let is_channel = watched.seen.place.is_some_and(|place| place.channel == conversation.name);
+        let is_channel = watched.frame.place.is_some_and(|place| place.channel == conversation.name);
         if conversation.over_http && !is_channel && !self.sessions.contains_key(&conversation.name) {
             self.sessions.insert(conversation.name.clone(), self.sessions.len() + 1);
         }
@@ -289,13 +289,13 @@ impl Known {
 }
 
 impl Sink for Teller<'_> {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Failure> {
         let placed;
         let sight = match sight {
-            Sight::Frame(seen) if seen.place.is_none() => {
+            WireItem::Frame(seen) if seen.place.is_none() => {
                 crate::read::refuse_without_places(self.filter)?;
                 placed = self.directions.guess(seen);
-                &Sight::Frame(&placed)
+                &WireItem::Frame(&placed)
             }
             sight => sight,
         };
@@ -311,7 +311,7 @@ impl<'a> Teller<'a> {
         Self {
             filter,
             events,
-            watch: Watch::new(),
+            watch: OperationTracker::new(),
             directions: Directions::default(),
             story: Story::default(),
             known: Known::default(),
@@ -344,13 +344,13 @@ impl<'a> Teller<'a> {
         story
     }
 
-    fn happened(&mut self, sight: &Sight<'_>) {
+    fn happened(&mut self, sight: &WireItem<'_>) {
         let (time, text, bad, stream, raw): (_, _, _, _, &[u8]) = match sight {
-            Sight::Stderr(bytes) if self.events => {
+            WireItem::Stderr(bytes) if self.events => {
                 let text = format!("stderr: {}", shown(&bytes.payload, 60));
                 (bytes.marks.time, text, false, Stream::Stderr, &bytes.payload)
             }
-            Sight::Event(event) => match &event.note {
+            WireItem::Event(event) => match &event.note {
                 Note::ExitCode(code) => {
                     (event.marks.time, format!("exit code {code}"), *code != 0, Stream::Stderr, b"")
                 }
@@ -373,18 +373,18 @@ impl<'a> Teller<'a> {
     }
 }
 
-fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watched<'_>) {
+fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &TrackedMessage<'_>) {
     known.look(watched);
-    let at = Point { frame: watched.seen.number, time: watched.seen.place.and_then(|place| place.time) };
+    let at = Point { frame: watched.frame.number, time: watched.frame.place.and_then(|place| place.time) };
     let wanted = !filter.is_set() || filter.wants(watched);
     let is_full = story.items.len() >= MOST_ITEMS;
     // What is drawn is also drawn to its end.
-    if is_full && !matches!(watched.tie, Tie::Answers { .. } | Tie::Cancels { .. }) {
+    if is_full && !matches!(watched.relation, Relation::Response { .. } | Relation::Cancellation { .. }) {
         story.left_out += 1;
         return;
     }
-    let (operation, what) = match watched.tie {
-        Tie::Asks { operation, .. } => {
+    let (operation, what) = match watched.relation {
+        Relation::Request { operation, .. } => {
             let tag = known.tag(&operation.conversation);
             let op = *known.operations.entry(operation.number).or_insert_with(|| {
                 story.operations.push(begin(operation));
@@ -395,7 +395,7 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
                 if operation.is_listen() { Ending::Listening } else { Ending::Open };
             (op, What::Ask { op, leg: story.operations[op].legs.len() - 1 })
         }
-        Tie::Answers { operation, late, .. } => {
+        Relation::Response { operation, late, .. } => {
             let Some(op) = known.operations.get(&operation.number).copied() else {
                 story.left_out += 1;
                 return;
@@ -410,7 +410,7 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
             one.legs[leg].answered = Some(at);
             (op, What::Answer { op, leg, ending })
         }
-        Tie::Progress { operation } => {
+        Relation::Progress { operation } => {
             let Some(op) = known.operations.get(&operation.number).copied() else { return };
             story.operations[op].progress += 1;
             story.operations[op].wanted |= wanted;
@@ -422,12 +422,12 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Watc
             }
             (op, What::Progress { op, leg: story.operations[op].legs.len() - 1, count: 1 })
         }
-        Tie::Cancels { operation } => {
+        Relation::Cancellation { operation } => {
             let Some(op) = known.operations.get(&operation.number).copied() else { return };
             story.operations[op].ending = Ending::Cancelled;
             (op, What::Cancel { op, leg: story.operations[op].legs.len() - 1 })
         }
-        Tie::None | Tie::Refuses | Tie::Again | Tie::Nobody => {
+        Relation::None | Relation::RefusesUnidentified | Relation::Duplicate | Relation::Unsolicited => {
             if wanted {
                 let tag = known.tag(&watched.conversation.name);
                 alone(story, watched, at, tag);
@@ -456,7 +456,7 @@ fn begin(operation: &Operation) -> Op {
 }
 
 /// What is part of no operation.
-fn alone(story: &mut Story, watched: &Watched<'_>, at: Point, tag: String) {
+fn alone(story: &mut Story, watched: &TrackedMessage<'_>, at: Point, tag: String) {
     let from = watched.sender;
     let id = |id: &str| shown(id.as_bytes(), 20);
     let title = match watched.message {
@@ -474,7 +474,7 @@ fn alone(story: &mut Story, watched: &Watched<'_>, at: Point, tag: String) {
             story.items.push(Item { at, what: What::Note { from, title, tag, count: 1 } });
             return;
         }
-        Ok(Message::Response(response)) if matches!(watched.tie, Tie::Again) => {
+        Ok(Message::Response(response)) if matches!(watched.relation, Relation::Duplicate) => {
             format!("a second answer to id {}", id(response.id.as_str()))
         }
         Ok(Message::Response(response)) => format!("an answer to nobody, id {}", id(response.id.as_str())),

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::story::Teller;
 use super::{Form, Picture, draw};
 use crate::read::filter::Filter;
-use barewire_workbench::frames::{Limits, Streams};
+use barewire_workbench::frames::{FrameLimits, Streams};
 
 #[derive(Parser)]
 struct Line {
@@ -27,7 +27,7 @@ fn picture(transcript: &str, filters: &[&str]) -> Picture {
     let line = Line::parse_from([&["read"], filters].concat());
     assert!(!line.follow && !line.summary && !line.frame);
     let mut teller = Teller::new(&line.filter, true);
-    let mut streams = Streams::new(Limits { frame: 1 << 20, depth: 64 });
+    let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
         assert!(matches!(streams.entry(&entry, &mut teller), Ok(true)));
     }

@@ -11,39 +11,41 @@ use crate::Failure;
 use crate::read::direction::Directions;
 use crate::read::event::status;
 use crate::read::link::waited;
-use barewire_workbench::frames::{Facts, Seen, Sight, Sink};
-use barewire_workbench::operations::{Conversation, Operation, Outcome, Tie, Watch, Watched, Who};
+use barewire_workbench::frames::{FrameFacts, Sink, WireFrame, WireItem};
+use barewire_workbench::operations::{
+    Conversation, Operation, OperationTracker, Outcome, Participant, Relation, TrackedMessage,
+};
 
 #[derive(Default)]
 pub(super) struct Collect {
-    watch: Watch,
+    watch: OperationTracker,
     directions: Directions,
     summary: Summary,
     conversations: HashSet<String>,
 }
 
 impl Sink for Collect {
-    fn take(&mut self, sight: &Sight<'_>) -> Result<bool, Failure> {
+    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Failure> {
         match sight {
-            Sight::Frame(seen) if seen.place.is_none() => {
+            WireItem::Frame(seen) if seen.place.is_none() => {
                 let placed = self.directions.guess(seen);
-                self.frame(&Sight::Frame(&placed), &placed);
+                self.frame(&WireItem::Frame(&placed), &placed);
             }
-            Sight::Frame(seen) => {
+            WireItem::Frame(seen) => {
                 self.summary.has_directions = true;
                 self.frame(sight, seen);
             }
-            Sight::Header(header) => {
+            WireItem::Header(header) => {
                 let started = header.facts.iter().find(|(key, _)| key.as_str() == "started");
                 self.summary.started = started.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
             }
-            Sight::Stderr(bytes) => {
+            WireItem::Stderr(bytes) => {
                 self.time(bytes.marks.time);
                 self.summary.stderr.count += 1;
                 self.summary.stderr.bytes += bytes.payload.len() as u64;
             }
-            Sight::Endpoint { .. } => self.watch.take(sight, &mut |_| {}),
-            Sight::Event(event) => {
+            WireItem::Endpoint { .. } => self.watch.take(sight, &mut |_| {}),
+            WireItem::Event(event) => {
                 self.time(event.marks.time);
                 self.event(&event.note);
                 self.watch.take(sight, &mut |_| {});
@@ -119,7 +121,7 @@ impl Collect {
         }
     }
 
-    fn frame(&mut self, sight: &Sight<'_>, seen: &Seen<'_>) {
+    fn frame(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) {
         let place = seen.place;
         self.time(place.and_then(|place| place.time));
         let Self { watch, summary, conversations, .. } = self;
@@ -132,12 +134,12 @@ impl Collect {
             *kinds.entry("batch").or_default() += 1;
         }
         watch.take(sight, &mut |watched| {
-            let kind = Facts::element(watched.message, watched.text.unwrap_or_default()).kind;
+            let kind = FrameFacts::element(watched.message, watched.text.unwrap_or_default()).kind;
             *summary.ways[way].kinds.entry(kind).or_default() += 1;
             message(summary, watched);
             who(summary, watched.conversation);
             // What is only asked for, as to find out the era of a server, is not what is spoken.
-            if let Tie::Answers { operation, .. } = watched.tie
+            if let Relation::Response { operation, .. } = watched.relation
                 && operation.answer().is_some_and(|answer| answer.outcome.is_result())
             {
                 version(summary, watched.conversation);
@@ -150,25 +152,25 @@ impl Collect {
     }
 }
 
-fn message(summary: &mut Summary, watched: &Watched<'_>) {
-    match watched.tie {
-        Tie::None | Tie::Refuses => {}
-        Tie::Asks { operation, id_in_use } => {
+fn message(summary: &mut Summary, watched: &TrackedMessage<'_>) {
+    match watched.relation {
+        Relation::None | Relation::RefusesUnidentified => {}
+        Relation::Request { operation, id_in_use } => {
             summary.ids_in_use += u64::from(id_in_use);
             if operation.rounds.len() == 1 {
                 summary.operations += 1;
                 summary.method(&operation.method).asked += 1;
             }
         }
-        Tie::Answers { operation, late, .. } => {
+        Relation::Response { operation, late, .. } => {
             summary.round_trips += 1;
             summary.late += u64::from(late);
             answered(summary, operation);
         }
-        Tie::Progress { .. } => summary.progress += 1,
-        Tie::Cancels { .. } => summary.cancelled += 1,
-        Tie::Again => summary.second_answers += 1,
-        Tie::Nobody => summary.to_nobody += 1,
+        Relation::Progress { .. } => summary.progress += 1,
+        Relation::Cancellation { .. } => summary.cancelled += 1,
+        Relation::Duplicate => summary.second_answers += 1,
+        Relation::Unsolicited => summary.to_nobody += 1,
     }
 }
 
@@ -213,7 +215,7 @@ fn ended(summary: &mut Summary, operation: &Operation) {
 }
 
 fn who(summary: &mut Summary, conversation: &Conversation) {
-    let add = |known: &mut Vec<Who>, who: &Option<Who>| {
+    let add = |known: &mut Vec<Participant>, who: &Option<Participant>| {
         if let Some(who) = who
             && !known.contains(who)
             && known.len() < MOST_NAMED

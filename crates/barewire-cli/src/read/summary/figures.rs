@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::output::as_told;
-use barewire_workbench::operations::Who;
+use barewire_workbench::operations::Participant;
 
 /// All of them.
 #[derive(Default)]
@@ -23,8 +23,8 @@ pub(super) struct Summary {
     /// Responses over HTTP by their status.
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) conversations: u64,
-    pub(super) clients: Vec<Who>,
-    pub(super) servers: Vec<Who>,
+    pub(super) clients: Vec<Participant>,
+    pub(super) servers: Vec<Participant>,
     /// Revisions with their eras.
     pub(super) versions: Vec<(String, Option<&'static str>)>,
     pub(super) operations: u64,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::figures::{HowFailed, Summary, Way};
 use crate::output::{Output, safe_json};
-use barewire_workbench::operations::Who;
+use barewire_workbench::operations::Participant;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let text = value(summary).to_string();
@@ -15,7 +15,7 @@ pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
 }
 
 fn value(summary: &Summary) -> Value {
-    let who = |all: &[Who]| -> Vec<Value> {
+    let who = |all: &[Participant]| -> Vec<Value> {
         all.iter().map(|who| json!({"name": who.name, "version": who.version})).collect()
     };
     let versions: Vec<_> =

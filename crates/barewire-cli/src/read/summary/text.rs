@@ -9,7 +9,7 @@ use super::figures::{HowFailed, Summary};
 use crate::output::{Output, Tone, shown, size, took};
 use crate::read::link::title;
 use crate::read::plural;
-use barewire_workbench::operations::Who;
+use barewire_workbench::operations::Participant;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     who(output, summary)?;
@@ -35,8 +35,8 @@ fn heading(output: &mut Output, text: &str) -> io::Result<()> {
 }
 
 fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
-    let names = |all: &[Who]| {
-        let one = |who: &Who| {
+    let names = |all: &[Participant]| {
+        let one = |who: &Participant| {
             format!("{} {}", shown(who.name.as_bytes(), 40), shown(who.version.as_bytes(), 20))
                 .trim_end()
                 .to_owned()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::tape::Line;
-use crate::check::finding::Spot;
+use crate::check::finding::Location;
 
 /// What came for a request.
 pub(super) enum Answer {
@@ -23,7 +23,7 @@ pub(super) struct Refusal {
     /// `None` if there was no response.
     pub(super) status: Option<u16>,
     pub(super) why: String,
-    pub(super) spot: Spot,
+    pub(super) spot: Location,
 }
 
 /// An error, and where it stands.

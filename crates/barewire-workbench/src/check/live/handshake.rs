@@ -85,7 +85,7 @@ async fn versions(lab: &mut Lab, about: &mut About) -> Result<(), Error> {
         if is_spoken && got.as_str() != *version {
             let detail =
                 format!("{version} is answered with {got}, though the server agrees to {version} elsewhere");
-            let spot = crate::check::finding::Spot::default();
+            let spot = crate::check::finding::Location::default();
             lab.fail_at(&VERSION_NEGOTIATION, spot, b"", detail);
         }
     }

@@ -17,7 +17,7 @@ use super::web::RecordingClient;
 use crate::check::OnProgress;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::STAYS_ALIVE;
-use crate::check::finding::{Finding, Party, Spot};
+use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::{Reason, Skip};
 use crate::http::session::HttpTarget;
 use crate::{Advice, Error};
@@ -197,7 +197,7 @@ impl Lab {
     pub(super) fn nothing_for(
         &self,
         check: &'static Check,
-        sent: Spot,
+        sent: Location,
         bytes: &[u8],
         detail: impl Into<String>,
     ) {
@@ -208,7 +208,13 @@ impl Lab {
         }
     }
 
-    pub(super) fn fail_at(&self, check: &'static Check, spot: Spot, bytes: &[u8], detail: impl Into<String>) {
+    pub(super) fn fail_at(
+        &self,
+        check: &'static Check,
+        spot: Location,
+        bytes: &[u8],
+        detail: impl Into<String>,
+    ) {
         self.tape.fail(Finding::new(check, Party::Server, spot, detail).seen(bytes));
     }
 

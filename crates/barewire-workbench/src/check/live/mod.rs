@@ -30,7 +30,7 @@ use tokio::runtime::Builder;
 use super::OnProgress;
 use super::catalogue::{Place, all};
 use super::ledger::{Ledger, Reason, Skip};
-use crate::capture::{Capture, Clock};
+use crate::capture::{CaptureClock, CaptureWriter};
 use crate::secrets::Redactor;
 use crate::{Advice, Error};
 use lab::{Lab, Target, Wishes};
@@ -98,9 +98,9 @@ pub(super) fn run(whom: Whom<'_>, terms: Terms) -> Result<Live, Error> {
 impl Terms {
     /// A lab for it, with nothing on its tape.
     fn lab(self, target: Target) -> Result<Lab, Error> {
-        let clock = Clock::start();
+        let clock = CaptureClock::start();
         let capture = match self.record {
-            Some(path) => Some(Capture::create(&path, clock, self.redactor, &[("by", "check")])?),
+            Some(path) => Some(CaptureWriter::create(&path, clock, self.redactor, &[("by", "check")])?),
             None => None,
         };
         Ok(Lab {

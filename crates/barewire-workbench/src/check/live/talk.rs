@@ -23,7 +23,7 @@ use tokio::time::timeout_at;
 use super::answer::{Answer, Failed, answer, is_answer};
 use super::tape::{Line, Shared};
 use super::web::RecordingClient;
-use crate::check::finding::Spot;
+use crate::check::finding::Location;
 use crate::platform;
 
 pub(super) use crate::platform::processes::Exited;
@@ -47,7 +47,7 @@ pub(super) struct Talk {
     /// What came in all.
     pub(super) heard: Heard,
     /// Where the last frame stands that was sent.
-    sent: Option<Spot>,
+    sent: Option<Location>,
     /// The lightest request that this server answers.
     light: &'static str,
     last_id: u64,
@@ -429,13 +429,13 @@ impl Talk {
     }
 
     /// The last frame that was sent; if there is none, the connection.
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn spot(&self) -> Location {
         self.sent.clone().unwrap_or_else(|| self.connection())
     }
 
     /// All of it, without a place.
-    pub(super) fn connection(&self) -> Spot {
-        Spot::channel(self.channel.as_str())
+    pub(super) fn connection(&self) -> Location {
+        Location::channel(self.channel.as_str())
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -9,13 +9,13 @@ use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{Bytes, Channel, End, Entry, Marks, Note, Stream};
 
-use crate::capture::{Capture, Clock};
+use crate::capture::{CaptureClock, CaptureWriter};
 use crate::check::catalogue::Check;
-use crate::check::finding::{Finding, Spot};
+use crate::check::finding::{Finding, Location};
 use crate::check::inspector::Inspector;
 use crate::check::ledger::{Ledger, Reason, Skip};
-use crate::frames::{Limits, Sight};
-use crate::operations::{Watch, Watched};
+use crate::frames::{FrameLimits, WireItem};
+use crate::operations::{OperationTracker, TrackedMessage};
 use crate::pipeline::{Observer, Pipeline};
 
 /// The pipeline of a run, in several hands.
@@ -23,14 +23,14 @@ use crate::pipeline::{Observer, Pipeline};
 pub(super) struct Shared(Rc<RefCell<Tape>>);
 
 struct Tape {
-    clock: Clock,
+    clock: CaptureClock,
     pipeline: Pipeline<Frames>,
 }
 
 /// One frame, in its place.
 #[derive(Clone)]
 pub(super) struct Line {
-    pub(super) spot: Spot,
+    pub(super) spot: Location,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -41,25 +41,25 @@ struct Frames {
 }
 
 impl Observer for Frames {
-    fn message(&mut self, message: &Watched<'_>) {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
         self.inspector.message(message);
     }
 
-    fn item(&mut self, item: &Sight<'_>, operations: &Watch) {
-        if let Sight::Frame(frame) = item {
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        if let WireItem::Frame(frame) = item {
             let bytes = frame.bytes.unwrap_or_default().to_vec();
-            self.lines.push(Line { spot: Spot::of(frame, 0), bytes });
+            self.lines.push(Line { spot: Location::of(frame, 0), bytes });
         }
         self.inspector.item(item, operations);
     }
 
-    fn end(&mut self, operations: &Watch) {
+    fn end(&mut self, operations: &OperationTracker) {
         self.inspector.end(operations);
     }
 }
 
 impl Shared {
-    pub(super) fn new(clock: Clock, capture: Option<Capture>) -> Self {
+    pub(super) fn new(clock: CaptureClock, capture: Option<CaptureWriter>) -> Self {
         Self(Rc::new(RefCell::new(Tape { clock, pipeline: pipeline(capture) })))
     }
 
@@ -100,7 +100,7 @@ impl Shared {
         std::mem::take(&mut pipeline.observer().lines)
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> CaptureClock {
         self.0.borrow().clock
     }
 
@@ -154,8 +154,8 @@ impl Shared {
     }
 }
 
-fn pipeline(capture: Option<Capture>) -> Pipeline<Frames> {
-    let limits = Limits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
+fn pipeline(capture: Option<CaptureWriter>) -> Pipeline<Frames> {
+    let limits = FrameLimits { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH };
     Pipeline::new(limits, capture, Frames { inspector: Inspector::of_our_own(), lines: Vec::new() })
 }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 
 use super::answer::Refusal;
 use super::tape::{Line, Shared};
-use crate::check::finding::Spot;
+use crate::check::finding::Location;
 use crate::http::ExchangeEvent;
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient, headers};
 
@@ -82,8 +82,8 @@ impl Reply {
         }
     }
 
-    pub(super) fn spot(&self) -> Spot {
-        self.lines.first().map_or_else(|| Spot::channel(&self.channel), |line| line.spot.clone())
+    pub(super) fn spot(&self) -> Location {
+        self.lines.first().map_or_else(|| Location::channel(&self.channel), |line| line.spot.clone())
     }
 }
 
@@ -156,7 +156,7 @@ impl RecordingClient {
     pub(super) fn refusal(&self, id: &str) -> Option<Refusal> {
         let number = self.requests.get(id).filter(|number| !self.client.is_open(**number))?;
         let Reply { status, why, channel, .. } = &self.exchanges.get(number)?.reply;
-        Some(Refusal { status: *status, why: why.clone(), spot: Spot::channel(channel) })
+        Some(Refusal { status: *status, why: why.clone(), spot: Location::channel(channel) })
     }
 
     /// Sends a request and waits for its response; of a stream, only for its head.

@@ -7,7 +7,7 @@ use super::Case;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::envelope::{ANSWERED_ONCE, ID_FIDELITY, JSONRPC_MESSAGES, NOTIFICATION_SILENCE};
 use crate::check::catalogue::framing::STDOUT_PURITY;
-use crate::operations::Tie;
+use crate::operations::Relation;
 use crate::text::shown;
 
 /// What is wrong with a message, and under which check that is told.
@@ -30,10 +30,10 @@ pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
     let nobody = || {
         if was_notified { (&NOTIFICATION_SILENCE, FOLLOWS) } else { (&ID_FIDELITY, NAMELESS) }
     };
-    match (watched.message, watched.tie) {
+    match (watched.message, watched.relation) {
         (Err(invalid), tie) => {
             let is_cut = matches!(invalid.rule, Rule::Truncated) && watched.text.is_some();
-            let is_changed = watched.seen.place.is_some_and(|place| place.redacted);
+            let is_changed = watched.frame.place.is_some_and(|place| place.redacted);
             let too_long = matches!(invalid.rule, Rule::TooLong { .. } | Rule::BatchTooLong { .. });
             if is_cut || is_changed || too_long {
                 return None;
@@ -47,7 +47,7 @@ pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
             }
             let nameless =
                 matches!(invalid.rule, Rule::NullId | Rule::NoId) && invalid.shape == Shape::Response;
-            if nameless && matches!(tie, Tie::None | Tie::Nobody) {
+            if nameless && matches!(tie, Relation::None | Relation::Unsolicited) {
                 let (check, detail) = nobody();
                 return blame(check, invalid.at, detail.to_owned());
             }
@@ -57,20 +57,20 @@ pub(super) fn blame(case: &Case<'_>, was_notified: bool) -> Option<Blame> {
             }
             Some(whole(&JSONRPC_MESSAGES, invalid))
         }
-        (Ok(_), Tie::Answers { operation, .. }) => {
+        (Ok(_), Relation::Response { operation, .. }) => {
             let round = operation.rounds.last()?;
             let (asked, answered) = (round.id.as_str(), round.other_id()?.as_str());
             let [asked, answered] = [asked, answered].map(|id| shown(id.as_bytes(), 60));
             blame(&ID_FIDELITY, 0, format!("the id {asked} is answered as {answered}"))
         }
-        (Ok(_), Tie::Again) => {
+        (Ok(_), Relation::Duplicate) => {
             blame(&ANSWERED_ONCE, 0, "the request under this id was answered before".to_owned())
         }
-        (Ok(Message::OrphanError(_)), Tie::Nobody) => {
+        (Ok(Message::OrphanError(_)), Relation::Unsolicited) => {
             let (check, detail) = nobody();
             blame(check, 0, detail.to_owned())
         }
-        (Ok(Message::Response(response)), Tie::Nobody) => {
+        (Ok(Message::Response(response)), Relation::Unsolicited) => {
             let id = shown(response.id.as_str().as_bytes(), 60);
             blame(&ID_FIDELITY, 0, format!("nobody has asked under the id {id}"))
         }

@@ -15,9 +15,9 @@ use crate::check::catalogue::envelope::{
     UNANSWERED_REQUEST,
 };
 use crate::check::catalogue::framing::{ONE_MESSAGE_A_LINE, STDOUT_PURITY};
-use crate::check::finding::{Finding, Party, Spot};
+use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
-use crate::operations::{Operation, Round, Tie, Watch};
+use crate::operations::{Operation, OperationTracker, Relation, Round};
 
 #[derive(Default)]
 pub(super) struct Envelope {
@@ -77,11 +77,11 @@ impl Envelope {
             && matches!(watched.message, Ok(Message::OrphanError(_)) | Err(_));
         let talk = self.talks.entry(name.clone()).or_default();
         if !is_nothing {
-            talk.last[sender as usize] = watched.seen.number;
+            talk.last[sender as usize] = watched.frame.number;
         }
-        match watched.tie {
-            Tie::Asks { .. } => talk.waiting[sender as usize] += 1,
-            Tie::Answers { operation, .. } => {
+        match watched.relation {
+            Relation::Request { .. } => talk.waiting[sender as usize] += 1,
+            Relation::Response { operation, .. } => {
                 let waiting = &mut talk.waiting[sender.other() as usize];
                 *waiting = waiting.saturating_sub(1);
                 // It was taken, and is not refused any more.
@@ -92,14 +92,14 @@ impl Envelope {
         }
         if is_refusable(case) {
             let refusable = &mut talk.refusable[sender as usize];
-            refusable.push_back(watched.seen.number);
+            refusable.push_back(watched.frame.number);
             if refusable.len() > MOST_UNDECIDED {
                 refusable.pop_front();
             }
         }
         let is_orphan = matches!(watched.message, Ok(Message::OrphanError(_)));
-        let refused = match watched.tie {
-            Tie::Nobody if is_orphan => talk.refusable[sender.other() as usize].pop_front(),
+        let refused = match watched.relation {
+            Relation::Unsolicited if is_orphan => talk.refusable[sender.other() as usize].pop_front(),
             _ => None,
         };
         if let (Some(refused), true) = (refused, talk.refused.len() < MOST_TALKS) {
@@ -148,7 +148,7 @@ impl Envelope {
     /// An array where the revision has none.
     fn batch(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
-        if !matches!(watched.seen.parsed, Parsed::Batch(_)) || watched.element != Some(0) {
+        if !matches!(watched.frame.parsed, Parsed::Batch(_)) || watched.element != Some(0) {
             return;
         }
         let talk = self.talks.entry(watched.conversation.name.clone()).or_default();
@@ -167,8 +167,8 @@ impl Envelope {
     fn count(&mut self, case: &Case<'_>, conforms: bool) {
         self.count.messages += 1;
         self.count.conform += u64::from(conforms);
-        let method = match (&case.watched.message, case.watched.tie) {
-            (_, Tie::Answers { operation, .. }) => operation.method.clone(),
+        let method = match (&case.watched.message, case.watched.relation) {
+            (_, Relation::Response { operation, .. }) => operation.method.clone(),
             (Ok(Message::Request(request)), _) => request.method.to_name().into_owned(),
             (Ok(Message::Notification(notification)), _) => notification.method.to_name().into_owned(),
             _ => String::new(),
@@ -181,7 +181,7 @@ impl Envelope {
     /// Tells what is wrong, once it is clear whether a line is a piece of a message.
     fn blamed(&mut self, case: &Case<'_>, blame: Option<Blame>, ledger: &mut Ledger) {
         let watched = case.watched;
-        let channel = watched.seen.place.map_or("", |place| place.channel);
+        let channel = watched.frame.place.map_or("", |place| place.channel);
         let finding = blame.map(|Blame { check, at, detail, by_carrier }| {
             let finding = case.finding(check, at, detail);
             if by_carrier { Finding { party: Party::Carrier, ..finding } } else { finding }
@@ -216,7 +216,11 @@ impl Envelope {
     }
 
     /// What nobody has answered, and nobody else tells of.
-    fn unanswered<'w>(&self, watch: &'w Watch, setting: &Setting) -> Vec<(&'w Operation, &'w Round)> {
+    fn unanswered<'w>(
+        &self,
+        watch: &'w OperationTracker,
+        setting: &Setting,
+    ) -> Vec<(&'w Operation, &'w Round)> {
         let is_told = |operation: &Operation, round: &Round| {
             let key = (operation.conversation.clone(), round.id.as_str().to_owned());
             let talk = self.talks.get(&operation.conversation);
@@ -253,7 +257,7 @@ impl Envelope {
         }
     }
 
-    pub(super) fn finish(&mut self, watch: &Watch, setting: &Setting, ledger: &mut Ledger) {
+    pub(super) fn finish(&mut self, watch: &OperationTracker, setting: &Setting, ledger: &mut Ledger) {
         let unanswered = self.unanswered(watch, setting);
         self.attribute(&unanswered, ledger);
         self.pieces.finish().for_each(|finding| tell(finding, ledger));
@@ -273,7 +277,7 @@ impl Envelope {
                 continue;
             }
             let stream = if operation.asker == Side::Client { '>' } else { '<' };
-            let spot = Spot {
+            let spot = Location {
                 channel: operation.channel.clone(),
                 stream: Some(stream),
                 frame: Some(round.asked.frame),
@@ -298,13 +302,12 @@ const LONG_WAIT: Duration = Duration::from_secs(5);
 fn is_refusable(case: &Case<'_>) -> bool {
     let watched = case.watched;
     let is_batch = watched.element == Some(0);
-    let is_hard = watched.seen.too_deep.is_some() || watched.seen.length > LONG;
+    let is_hard = watched.frame.too_deep.is_some() || watched.frame.length > LONG;
     // What has no id is counted where ties are made.
-    let is_bad = watched.message.is_err() && matches!(watched.tie, Tie::Asks { .. });
+    let is_bad = watched.message.is_err() && matches!(watched.relation, Relation::Request { .. });
     // Nor is a number kept by everybody that is beyond those which a double holds exactly.
     let is_big = |round: &Round| round.id.as_str().parse().is_ok_and(|id: f64| id.abs() >= TWO_TO_THE_53);
-    let has_big_id =
-        matches!(watched.tie, Tie::Asks { operation, .. } if operation.rounds.last().is_some_and(is_big));
+    let has_big_id = matches!(watched.relation, Relation::Request { operation, .. } if operation.rounds.last().is_some_and(is_big));
     is_batch || is_hard || is_bad || has_big_id
 }
 

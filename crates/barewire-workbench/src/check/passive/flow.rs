@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Message, Params};
 use super::Case;
 use crate::check::catalogue::flow::{LATE_ANSWER, PROGRESS_RULES};
 use crate::check::ledger::Ledger;
-use crate::operations::{Outcome, Tie, member};
+use crate::operations::{Outcome, Relation, member};
 
 #[derive(Default)]
 pub(super) struct Flow {
@@ -21,19 +21,21 @@ pub(super) struct Flow {
 impl Flow {
     pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
-        match (watched.message, watched.tie) {
+        match (watched.message, watched.relation) {
             (Ok(Message::Notification(notification)), tie)
                 if notification.method == "notifications/progress" =>
             {
                 self.progressed(case, notification.params.map(Params::json), tie, ledger);
             }
-            (_, Tie::Answers { operation, late, .. }) => {
+            (_, Relation::Response { operation, late, .. }) => {
                 self.progress.remove(&operation.number);
                 if late {
                     answered_late(case, operation, ledger);
                 }
             }
-            (Ok(Message::Notification(_)), Tie::Cancels { operation }) if !operation.is_listen() => {
+            (Ok(Message::Notification(_)), Relation::Cancellation { operation })
+                if !operation.is_listen() =>
+            {
                 ledger.look(&LATE_ANSWER);
             }
             _ => {}
@@ -41,7 +43,13 @@ impl Flow {
         self.remember_task(case);
     }
 
-    fn progressed(&mut self, case: &Case<'_>, params: Option<Json<'_>>, tie: Tie<'_>, ledger: &mut Ledger) {
+    fn progressed(
+        &mut self,
+        case: &Case<'_>,
+        params: Option<Json<'_>>,
+        tie: Relation<'_>,
+        ledger: &mut Ledger,
+    ) {
         ledger.look(&PROGRESS_RULES);
         let token = member(params, "progressToken");
         let value = member(params, "progress").filter(|it| it.kind() == Kind::Number);
@@ -55,7 +63,7 @@ impl Flow {
         let Some(value) = value else {
             return fail(ledger, "/params", "its progress is no number".to_owned());
         };
-        let Tie::Progress { operation } = tie else {
+        let Relation::Progress { operation } = tie else {
             let key = (case.watched.conversation.name.clone(), token.as_str().to_owned());
             if !self.tasks.contains(&key) {
                 let token = crate::text::shown(token.as_bytes(), 60);
@@ -86,8 +94,8 @@ impl Flow {
 
     /// What goes on as a task reports progress after its answer.
     fn remember_task(&mut self, case: &Case<'_>) {
-        let (Ok(Message::Response(response)), Tie::Answers { operation, .. }) =
-            (case.watched.message, case.watched.tie)
+        let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
+            (case.watched.message, case.watched.relation)
         else {
             return;
         };
@@ -112,7 +120,7 @@ fn answered_late(case: &Case<'_>, operation: &crate::operations::Operation, ledg
 
 /// Long enough after the cancel that the two have not just crossed.
 fn is_late(case: &Case<'_>, cancelled: Option<std::time::Duration>) -> bool {
-    let now = case.watched.seen.place.and_then(|place| place.time);
+    let now = case.watched.frame.place.and_then(|place| place.time);
     match (cancelled, now) {
         (Some(cancelled), Some(now)) => now.saturating_sub(cancelled) > case.setting.late_after,
         _ => false,

@@ -12,7 +12,7 @@ use crate::check::catalogue::methods::{
     CAPABILITY_TRUTH, RESERVED_ERROR_CODES, UNDECLARED_CLIENT_CAPABILITY, UNDECLARED_SERVER_CAPABILITY,
 };
 use crate::check::ledger::Ledger;
-use crate::operations::{Handshake, Tie};
+use crate::operations::{Handshake, Relation};
 use crate::text::shown;
 
 /// `is_modern` if the server has shown that it is.
@@ -128,8 +128,8 @@ fn reserved(case: &Case<'_>, error: &ErrorRef<'_>, tools: &Tools, is_modern: boo
     ledger.look(&RESERVED_ERROR_CODES);
     let number = error.code.get();
     let path = "/error/code";
-    let call = match case.watched.tie {
-        Tie::Answers { operation, .. } if operation.method == "tools/call" => Some(operation),
+    let call = match case.watched.relation {
+        Relation::Response { operation, .. } if operation.method == "tools/call" => Some(operation),
         _ => None,
     };
     let (is_call, listed) = (call.is_some(), call.and_then(|operation| tools.call(operation)));

@@ -25,10 +25,10 @@ use barewire_proto::rpc::Message;
 use barewire_proto::transcript::{Note, Stream};
 
 use super::catalogue::Check;
-use super::finding::{Finding, Party, Spot};
+use super::finding::{Finding, Location, Party};
 use super::ledger::Ledger;
-use crate::frames::Sight;
-use crate::operations::{Handshake, Tie, Watch, Watched, member};
+use crate::frames::WireItem;
+use crate::operations::{Handshake, OperationTracker, Relation, TrackedMessage, member};
 
 /// All passive checks, and what they remember.
 pub(crate) struct Judge {
@@ -71,7 +71,7 @@ struct Asked {
 
 /// A message, and what is known of it.
 struct Case<'a> {
-    watched: &'a Watched<'a>,
+    watched: &'a TrackedMessage<'a>,
     /// The revision that this message is to be judged by.
     revision: Option<Revision>,
     /// What is known of the request, for answers.
@@ -129,15 +129,15 @@ impl Judge {
     }
 
     /// Takes what is no message: what happens, and what is written to stderr. `watch` has been told of it.
-    pub(crate) fn sight(&mut self, sight: &Sight<'_>, watch: &Watch, ledger: &mut Ledger) {
+    pub(crate) fn sight(&mut self, sight: &WireItem<'_>, watch: &OperationTracker, ledger: &mut Ledger) {
         let time = match sight {
-            Sight::Header(_) | Sight::Endpoint { .. } => None,
-            Sight::Frame(seen) => seen.place.and_then(|place| place.time),
-            Sight::Stderr(bytes) => bytes.marks.time,
-            Sight::Event(event) => event.marks.time,
+            WireItem::Header(_) | WireItem::Endpoint { .. } => None,
+            WireItem::Frame(seen) => seen.place.and_then(|place| place.time),
+            WireItem::Stderr(bytes) => bytes.marks.time,
+            WireItem::Event(event) => event.marks.time,
         };
         self.setting.last = time.or(self.setting.last);
-        if let (Sight::Event(event), Some(time)) = (sight, time)
+        if let (WireItem::Event(event), Some(time)) = (sight, time)
             && event.note == Note::Eof(Stream::ToServer)
             && watch.exchange(event.channel.as_str()).is_none()
             && self.setting.closed.len() < MOST_ASKED
@@ -145,12 +145,12 @@ impl Judge {
             self.setting.closed.insert(event.channel.as_str().to_owned(), time);
         }
         match sight {
-            Sight::Header(_) | Sight::Frame(_) | Sight::Endpoint { .. } => {}
-            Sight::Stderr(bytes) => {
+            WireItem::Header(_) | WireItem::Frame(_) | WireItem::Endpoint { .. } => {}
+            WireItem::Stderr(bytes) => {
                 self.process.stderr(bytes, ledger);
                 self.privacy.stderr(bytes, ledger);
             }
-            Sight::Event(event) => {
+            WireItem::Event(event) => {
                 self.process.event(event, &self.setting, ledger);
                 let channel = event.channel.as_str();
                 self.http.event(event, watch.exchange(channel), &mut self.setting, ledger);
@@ -166,8 +166,8 @@ impl Judge {
     }
 
     /// Takes a message.
-    pub(crate) fn message(&mut self, watched: &Watched<'_>, ledger: &mut Ledger) {
-        if let Tie::Asks { operation, .. } = watched.tie {
+    pub(crate) fn message(&mut self, watched: &TrackedMessage<'_>, ledger: &mut Ledger) {
+        if let Relation::Request { operation, .. } = watched.relation {
             self.process.asked(watched, operation);
             let asked = Asked::of(watched);
             if self.asked.len() >= MOST_ASKED {
@@ -175,10 +175,10 @@ impl Judge {
             }
             self.asked.insert(operation.number, asked);
         }
-        let asked = match watched.tie {
-            Tie::Answers { operation, .. } | Tie::Asks { operation, .. } | Tie::Progress { operation } => {
-                self.asked.get(&operation.number)
-            }
+        let asked = match watched.relation {
+            Relation::Response { operation, .. }
+            | Relation::Request { operation, .. }
+            | Relation::Progress { operation } => self.asked.get(&operation.number),
             _ => None,
         };
         let revision = match asked {
@@ -194,19 +194,19 @@ impl Judge {
         self.modern.message(&case, ledger);
         self.http.message(&case, &self.tools, ledger);
         self.privacy.message(&case, ledger);
-        if let Tie::Answers { operation, .. } = watched.tie {
+        if let Relation::Response { operation, .. } = watched.relation {
             self.asked.remove(&operation.number);
         }
     }
 
     /// Nothing more comes.
-    pub(crate) fn finish(&mut self, watch: &Watch, ledger: &mut Ledger) {
+    pub(crate) fn finish(&mut self, watch: &OperationTracker, ledger: &mut Ledger) {
         self.envelope.finish(watch, &self.setting, ledger);
     }
 }
 
 impl Asked {
-    fn of(watched: &Watched<'_>) -> Self {
+    fn of(watched: &TrackedMessage<'_>) -> Self {
         let Ok(Message::Request(request)) = watched.message else {
             return Self { revision: None, is_modern: false, capabilities: None };
         };
@@ -229,7 +229,7 @@ impl Asked {
 }
 
 /// What a message without a request is to be judged by.
-fn revision_of(watched: &Watched<'_>) -> Option<Revision> {
+fn revision_of(watched: &TrackedMessage<'_>) -> Option<Revision> {
     watched.conversation.revision()
 }
 
@@ -250,8 +250,8 @@ impl Case<'_> {
     }
 
     fn finding(&self, check: &'static Check, at: usize, detail: impl Into<String>) -> Finding {
-        let Watched { seen, text, sender, .. } = self.watched;
-        let finding = Finding::new(check, Party::from(*sender), Spot::of(seen, at), detail);
+        let TrackedMessage { frame: seen, text, sender, .. } = self.watched;
+        let finding = Finding::new(check, Party::from(*sender), Location::of(seen, at), detail);
         match text.or(seen.bytes) {
             Some(text) => finding.seen(text),
             None => finding,

@@ -14,7 +14,7 @@ use crate::check::catalogue::modern::{
     MODERN_SERVER_REQUESTS, RESULT_TYPE, SERVER_INFO,
 };
 use crate::check::ledger::Ledger;
-use crate::operations::{Conversation, Handshake, Tie, member};
+use crate::operations::{Conversation, Handshake, Relation, member};
 use crate::text::shown;
 
 #[derive(Default)]
@@ -53,8 +53,8 @@ impl Modern {
         let talk = self.talks.entry(name.clone()).or_default();
         let over_http = watched.conversation.over_http;
         talk.proven |= over_http && self.proven_over_http;
-        match (watched.message, watched.tie) {
-            (Ok(Message::Request(request)), Tie::Asks { operation, .. }) => match watched.sender {
+        match (watched.message, watched.relation) {
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => match watched.sender {
                 Side::Client => talk.asked(case, request, operation.number, ledger),
                 Side::Server if talk.proven && is_modern_talk(case) => {
                     let detail = format!("{} is asked of the client", request.method.to_name());
@@ -69,7 +69,7 @@ impl Modern {
                 let params = notification.params.map(Params::json);
                 talk.told(case, &notification.method.to_name(), params, ledger);
             }
-            (Ok(Message::Response(response)), Tie::Answers { operation, .. }) => {
+            (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
                 talk.wants_log.retain(|number| *number != operation.number);
                 talk.listens.retain(|(id, _)| *id != response.id);
                 if case.is_modern() && watched.sender == Side::Client {
@@ -84,7 +84,7 @@ impl Modern {
                     }
                 }
             }
-            (Ok(Message::Notification(_)), Tie::Cancels { operation }) => {
+            (Ok(Message::Notification(_)), Relation::Cancellation { operation }) => {
                 let ids: Vec<_> = operation.rounds.iter().map(|round| &round.id).collect();
                 talk.wants_log.retain(|number| *number != operation.number);
                 talk.listens.retain(|(id, _)| !ids.contains(&id));

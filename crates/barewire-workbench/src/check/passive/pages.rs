@@ -6,7 +6,7 @@ use barewire_proto::json::{Json, Text};
 use barewire_proto::rpc::{Message, Params};
 
 use super::Case;
-use crate::operations::{Tie, member};
+use crate::operations::{Relation, member};
 
 /// What is remembered of lists until their next page comes. Several clients may go through the same list at once.
 pub(super) struct Pages<T> {
@@ -28,8 +28,8 @@ impl<T> Default for Pages<T> {
 impl<T> Pages<T> {
     /// Takes a request: it may be one for a page.
     pub(super) fn asked(&mut self, case: &Case<'_>) {
-        let (Ok(Message::Request(request)), Tie::Asks { operation, .. }) =
-            (case.watched.message, case.watched.tie)
+        let (Ok(Message::Request(request)), Relation::Request { operation, .. }) =
+            (case.watched.message, case.watched.relation)
         else {
             return;
         };

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Case;
 use crate::check::catalogue::privacy::PAYLOAD_EXPOSURE;
-use crate::check::finding::{Finding, Party, Spot, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_spot};
 use crate::check::ledger::Ledger;
 use crate::secrets::{BEGIN, Detector, Kind, Line, Next, Place, Reader, looks_made};
 
@@ -41,7 +41,7 @@ impl Privacy {
             return;
         }
         ledger.look(&PAYLOAD_EXPOSURE);
-        let is_redacted = case.watched.seen.place.is_some_and(|place| place.redacted);
+        let is_redacted = case.watched.frame.place.is_some_and(|place| place.redacted);
         let mut found: Vec<(String, String)> = Vec::new();
         let mut spans = self.spans(text, is_redacted).spans;
         spans.sort_by_key(|span| span.start);
@@ -55,7 +55,7 @@ impl Privacy {
         }
         for (path, told) in found {
             // Without the text, which would show what is not told here.
-            let spot = Spot::of(case.watched.seen, 0);
+            let spot = Location::of(case.watched.frame, 0);
             let finding = Finding::new(&PAYLOAD_EXPOSURE, Party::from(case.watched.sender), spot, told);
             case.note(ledger, finding.at(path));
         }

@@ -10,9 +10,9 @@ use barewire_proto::transcript::{Bytes, Event, Note, Stream, is_clean};
 use super::Setting;
 use crate::check::catalogue::Check;
 use crate::check::catalogue::process::{EOF_EXIT, EXIT_CODE, STAYS_ALIVE, STDERR_HYGIENE};
-use crate::check::finding::{Finding, Party, Spot, stream_spot};
+use crate::check::finding::{Finding, Location, Party, stream_spot};
 use crate::check::ledger::Ledger;
-use crate::operations::{Operation, Watched};
+use crate::operations::{Operation, TrackedMessage};
 use crate::text::shown;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(super) struct Process {
 
 #[derive(Default)]
 struct Last {
-    asked: Option<(String, Spot)>,
+    asked: Option<(String, Location)>,
     /// What was written to stderr since then.
     line: Vec<u8>,
     /// The last of it that names an error.
@@ -38,13 +38,14 @@ struct Last {
 
 impl Process {
     /// A request of the client: what a process ends after is often what it ends of.
-    pub(super) fn asked(&mut self, watched: &Watched<'_>, operation: &Operation) {
-        let (Some(place), Side::Client) = (watched.seen.place, watched.sender) else { return };
+    pub(super) fn asked(&mut self, watched: &TrackedMessage<'_>, operation: &Operation) {
+        let (Some(place), Side::Client) = (watched.frame.place, watched.sender) else { return };
         // Over HTTP no process is seen.
         if watched.exchange.is_none()
             && let Some(last) = self.last(place.channel)
         {
-            *last = Last { asked: Some((operation.title(), Spot::of(watched.seen, 0))), ..Last::default() };
+            *last =
+                Last { asked: Some((operation.title(), Location::of(watched.frame, 0))), ..Last::default() };
         }
     }
 
@@ -161,7 +162,7 @@ impl Last {
             Ended::Signal(signal @ (1 | 2 | 9 | 15)) if is_long => {
                 let waited = waited.unwrap_or_default().as_secs_f64();
                 let detail = format!("signal {signal} ended it {waited:.1} s after its stdin was closed");
-                ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Spot::channel(channel), detail));
+                ledger.fail(Finding::new(&EOF_EXIT, Party::Server, Location::channel(channel), detail));
             }
             _ => {}
         }
@@ -180,7 +181,7 @@ impl Last {
 
     /// With the last that it has written.
     fn ended(self, check: &'static Check, channel: &str, how: String) -> Finding {
-        let finding = Finding::new(check, Party::Server, Spot::channel(channel), how);
+        let finding = Finding::new(check, Party::Server, Location::channel(channel), how);
         // What stands behind it is the version of a runtime, or where it happened.
         let line = if self.error.is_empty() { self.line } else { self.error };
         if line.is_empty() { finding } else { finding.seen(&line) }

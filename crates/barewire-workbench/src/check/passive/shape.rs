@@ -13,12 +13,12 @@ use serde_path_to_error::Segment;
 use super::{Case, is_complete};
 use crate::check::catalogue::lifecycle::RESULT_SHAPE;
 use crate::check::ledger::Ledger;
-use crate::operations::{Tie, member};
+use crate::operations::{Relation, member};
 use crate::text::shown;
 
 pub(super) fn message(case: &Case<'_>, ledger: &mut Ledger) {
-    let (Ok(Message::Response(response)), Tie::Answers { operation, .. }) =
-        (case.watched.message, case.watched.tie)
+    let (Ok(Message::Response(response)), Relation::Response { operation, .. }) =
+        (case.watched.message, case.watched.relation)
     else {
         return;
     };

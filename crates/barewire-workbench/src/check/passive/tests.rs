@@ -5,13 +5,13 @@ use barewire_proto::transcript::read;
 use crate::check::Inspector;
 use crate::check::catalogue::Place;
 use crate::check::ledger::Status;
-use crate::frames::{Limits, Streams};
+use crate::frames::{FrameLimits, Streams};
 use crate::pipeline::Observed;
 
 /// What is found, a line each: check, party, frame.
 fn found(transcript: &str) -> Vec<String> {
     let mut observed = Observed::new(Inspector::new());
-    let mut streams = Streams::new(Limits { frame: 1 << 20, depth: 64 });
+    let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
         assert!(matches!(streams.entry(&entry, &mut observed), Ok(true)));
     }

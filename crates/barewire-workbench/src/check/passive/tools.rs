@@ -13,7 +13,7 @@ use super::{Case, is_complete};
 use crate::check::catalogue::tools::{OUTPUT_SCHEMA, TOOL_NAMES, TOOL_SCHEMAS};
 use crate::check::ledger::Ledger;
 use crate::check::schema::Schema;
-use crate::operations::{Operation, Tie, member};
+use crate::operations::{Operation, Relation, member};
 use crate::text::shown;
 
 /// What was said of tools.
@@ -60,14 +60,16 @@ pub(super) struct Called {
 impl Tools {
     pub(super) fn message(&mut self, case: &Case<'_>, ledger: &mut Ledger) {
         let watched = case.watched;
-        match (watched.message, watched.tie) {
-            (Ok(Message::Request(request)), Tie::Asks { operation, .. }) => match operation.method.as_str() {
-                "tools/list" => self.pages.asked(case),
-                "tools/call" => self.asked(case, operation, request),
-                _ => {}
-            },
+        match (watched.message, watched.relation) {
+            (Ok(Message::Request(request)), Relation::Request { operation, .. }) => {
+                match operation.method.as_str() {
+                    "tools/list" => self.pages.asked(case),
+                    "tools/call" => self.asked(case, operation, request),
+                    _ => {}
+                }
+            }
             // What the client does not do for a call may be all that is wrong with it.
-            (Ok(Message::Response(response)), Tie::Answers { .. })
+            (Ok(Message::Response(response)), Relation::Response { .. })
                 if response.outcome.is_err() && !case.by_server() =>
             {
                 let name = &watched.conversation.name;
@@ -76,7 +78,7 @@ impl Tools {
                     .filter(|call| call.conversation == *name)
                     .for_each(|call| call.is_refused = true);
             }
-            (Ok(Message::Response(response)), Tie::Answers { operation, .. }) => {
+            (Ok(Message::Response(response)), Relation::Response { operation, .. }) => {
                 self.calls.remove(&operation.number);
                 match (response.outcome, operation.method.as_str()) {
                     (Ok(result), "tools/list") => self.list(case, operation, result, ledger),

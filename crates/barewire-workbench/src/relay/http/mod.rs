@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::observation::{Copies, Observation};
 use super::queue::ONLY;
-use crate::capture::Clock;
+use crate::capture::CaptureClock;
 use crate::http::head::{Passage, Proxy};
 use connection::Shared;
 use exchanges::{Eyes, Numbers};
@@ -78,7 +78,7 @@ impl HttpRelay {
         say: impl Fn(u64, &Note) + Send + Sync + 'static,
     ) {
         let eyes = Arc::new(Onto {
-            clock: observation.map_or_else(Clock::start, Observation::clock),
+            clock: observation.map_or_else(CaptureClock::start, Observation::clock),
             copies: observation.map(Observation::copies),
             say,
             said: Mutex::default(),
@@ -124,7 +124,7 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
 
 /// Copies what is seen, and says what people should hear of.
 struct Onto<F> {
-    clock: Clock,
+    clock: CaptureClock,
     /// `None` if nothing looks on.
     copies: Option<Copies>,
     say: F,

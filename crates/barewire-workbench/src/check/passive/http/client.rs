@@ -107,7 +107,7 @@ pub(super) fn repeats_arguments(case: &Case<'_>, exchange: &Exchange, tools: &To
         .request_headers
         .iter()
         .any(|(name, value)| name.starts_with("mcp-param-") && is_redacted(value));
-    if is_replaced || case.watched.seen.place.is_some_and(|place| place.redacted) {
+    if is_replaced || case.watched.frame.place.is_some_and(|place| place.redacted) {
         return;
     }
     if !case.setting.client_is_ours {

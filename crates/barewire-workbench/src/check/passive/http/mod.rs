@@ -14,7 +14,7 @@ use barewire_proto::transcript::{Closed, Event, Note, Stream};
 use super::tools::Tools;
 use super::{Case, Setting};
 use crate::check::catalogue::Check;
-use crate::check::finding::{Finding, Party, Spot};
+use crate::check::finding::{Finding, Location, Party};
 use crate::check::ledger::Ledger;
 use crate::operations::{Exchange, Handshake, member};
 use crate::text::shown;
@@ -36,9 +36,9 @@ pub(super) struct Http {
 struct Said {
     asked: Option<Asked>,
     /// Where the request stands.
-    request: Option<Spot>,
+    request: Option<Location>,
     /// Where the first message of the response stands.
-    response: Option<Spot>,
+    response: Option<Location>,
     conversation: String,
     has_result: bool,
     error: Option<i64>,
@@ -72,13 +72,13 @@ enum Kind {
 impl Http {
     pub(super) fn message(&mut self, case: &Case<'_>, tools: &Tools, ledger: &mut Ledger) {
         let watched = case.watched;
-        let (Some(place), Some(exchange)) = (watched.seen.place, watched.exchange) else { return };
+        let (Some(place), Some(exchange)) = (watched.frame.place, watched.exchange) else { return };
         if self.said.len() >= MOST && !self.said.contains_key(place.channel) {
             return;
         }
         let said = self.said.entry(place.channel.to_owned()).or_default();
         said.conversation.clone_from(&watched.conversation.name);
-        let spot = Spot::of(watched.seen, 0);
+        let spot = Location::of(watched.frame, 0);
         if watched.sender == Side::Client {
             client::repeats_arguments(case, exchange, tools, ledger);
             said.request.get_or_insert(spot);
@@ -210,13 +210,13 @@ impl View<'_> {
         if self.setting.client_is_ours {
             return;
         }
-        let spot = self.said.request.clone().unwrap_or_else(|| Spot::channel(self.channel));
+        let spot = self.said.request.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Client, spot, detail);
         self.ledger.fail(finding.seen(self.exchange.request.as_bytes()));
     }
 
     fn by_server(&mut self, check: &'static Check, detail: impl Into<String>) {
-        let spot = self.said.response.clone().unwrap_or_else(|| Spot::channel(self.channel));
+        let spot = self.said.response.clone().unwrap_or_else(|| Location::channel(self.channel));
         let finding = Finding::new(check, Party::Server, spot, detail);
         self.ledger.fail(finding.seen(self.exchange.status.as_bytes()));
     }

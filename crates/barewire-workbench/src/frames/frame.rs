@@ -8,7 +8,7 @@ use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, pa
 use barewire_proto::transcript::Stream;
 
 /// A frame of the input, judged.
-pub struct Seen<'a> {
+pub struct WireFrame<'a> {
     /// From 1.
     pub number: u64,
     /// Where it begins in its stream.
@@ -20,7 +20,7 @@ pub struct Seen<'a> {
     /// Where it is nested deeper than the limit. That is well formed, and noted.
     pub too_deep: Option<TooDeep>,
     /// Where it stands in a transcript.
-    pub place: Option<Where<'a>>,
+    pub place: Option<FramePosition<'a>>,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub struct TooDeep {
 
 /// Which stream of a transcript, and when.
 #[derive(Clone, Copy)]
-pub struct Where<'a> {
+pub struct FramePosition<'a> {
     pub stream: Stream,
     pub channel: &'a str,
     pub time: Option<Duration>,
@@ -41,11 +41,11 @@ pub struct Where<'a> {
     pub redacted: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> WireFrame<'a> {
     pub fn judge(
         number: u64,
         frame: &'a Result<Frame<'a>, FrameError>,
-        place: Option<Where<'a>>,
+        place: Option<FramePosition<'a>>,
         max_depth: usize,
     ) -> Self {
         let before = place.map_or(0, |place| place.before);
@@ -68,7 +68,7 @@ impl<'a> Seen<'a> {
     }
 
     /// A frame of which a transcript holds only the beginning.
-    pub fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: Where<'a>) -> Self {
+    pub fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
         let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
@@ -81,16 +81,16 @@ impl<'a> Seen<'a> {
         }
     }
 
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn facts(&self) -> FrameFacts<'_> {
         match &self.parsed {
-            Parsed::Message(message) => Facts::message(message, self.bytes),
-            Parsed::Batch(_) => Facts { kind: "batch", ..Facts::default() },
-            Parsed::Invalid(invalid) => Facts::invalid(invalid, self.bytes),
+            Parsed::Message(message) => FrameFacts::message(message, self.bytes),
+            Parsed::Batch(_) => FrameFacts { kind: "batch", ..FrameFacts::default() },
+            Parsed::Invalid(invalid) => FrameFacts::invalid(invalid, self.bytes),
         }
     }
 
     /// The elements of a batch, each with its text. Nothing if the frame is no batch.
-    pub fn elements(&self) -> impl Iterator<Item = (Element<'a>, &'a [u8])> {
+    pub fn elements(&self) -> impl Iterator<Item = (MessageResult<'a>, &'a [u8])> {
         let batch = match self.parsed {
             Parsed::Batch(batch) => Some(batch),
             _ => None,
@@ -99,7 +99,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-pub type Element<'a> = Result<Message<'a>, Invalid<'a>>;
+pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
 /// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
 fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
@@ -123,7 +123,7 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
 
 /// What is said of a frame or of an element of a batch, in any form of output.
 #[derive(Default)]
-pub struct Facts<'a> {
+pub struct FrameFacts<'a> {
     pub kind: &'static str,
     /// The id as it was written, valid or not.
     pub id: Option<String>,
@@ -135,8 +135,8 @@ pub struct Facts<'a> {
     pub error: Option<ErrorRef<'a>>,
 }
 
-impl<'a> Facts<'a> {
-    pub fn element(element: &'a Element<'a>, text: &[u8]) -> Self {
+impl<'a> FrameFacts<'a> {
+    pub fn element(element: &'a MessageResult<'a>, text: &[u8]) -> Self {
         match element {
             Ok(message) => Self::message(message, Some(text)),
             Err(invalid) => Self::invalid(invalid, Some(text)),

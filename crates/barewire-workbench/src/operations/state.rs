@@ -13,7 +13,7 @@ pub(super) type Key = (Side, Id<'static>);
 
 /// A conversation, and what is under way in it.
 #[derive(Default)]
-pub(super) struct Talk {
+pub(super) struct ConversationState {
     pub(super) about: Conversation,
     /// More than one if an id is used again before it is answered.
     asked: HashMap<Key, VecDeque<u64>>,
@@ -33,7 +33,7 @@ pub(super) enum Waits {
     Nobody,
 }
 
-impl Talk {
+impl ConversationState {
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.asked.is_empty()
