@@ -97,7 +97,7 @@ impl Scene {
                 std::iter::once(self.show(effect)).chain(refused).collect()
             }
             Parsed::Message(Message::Notification(notification)) => {
-                match self.conventions.signal(&notification) {
+                match barewire_proto::session::signal(&self.conventions, &notification) {
                     Signal::Cancel(id) => {
                         let effect = self.session.step(Event::Cancelled(&id));
                         vec![self.show(effect)]

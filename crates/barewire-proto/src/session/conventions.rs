@@ -57,23 +57,24 @@ impl Conventions {
         CancelConvention::new("notifications/cancelled", "requestId"),
         ProgressConvention::new(&["_meta", "progressToken"], "notifications/progress", "progressToken"),
     );
+}
 
-    /// What a notification means to the session.
-    #[inline]
-    pub fn signal<'a>(&self, notification: &Notification<'a>) -> Signal<'a> {
-        let member = |name| notification.params.and_then(|params| member(params.json(), name));
-        if notification.method == self.cancel.method {
-            // Without an id it cancels nothing, and is for nobody else either.
-            return member(self.cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
-        }
-        if notification.method == self.progress.method
-            && let Some(call) = member(self.progress.token).and_then(Id::from_json)
-            && let Some(call) = CallId::from_id(&call)
-        {
-            return Signal::Progress(call);
-        }
-        Signal::None
+/// Returns what a notification means to a session with these conventions.
+#[inline]
+pub fn signal<'a>(conventions: &Conventions, notification: &Notification<'a>) -> Signal<'a> {
+    let Conventions { cancel, progress, .. } = conventions;
+    let member = |name| notification.params.and_then(|params| member(params.json(), name));
+    if notification.method == cancel.method {
+        // Without an id it cancels nothing, and is for nobody else either.
+        return member(cancel.id).and_then(Id::from_json).map_or(Signal::Stray, Signal::Cancel);
     }
+    if notification.method == progress.method
+        && let Some(call) = member(progress.token).and_then(Id::from_json)
+        && let Some(call) = CallId::from_id(&call)
+    {
+        return Signal::Progress(call);
+    }
+    Signal::None
 }
 
 /// What a notification means to the session.
@@ -102,13 +103,13 @@ impl CancelConvention {
         self.answer = Some(answer);
         self
     }
+}
 
-    /// Appends the notification that cancels `call`.
-    pub fn write(&self, out: &mut Vec<u8>, call: CallId) {
-        let params = format!(r#"{{"{}":{}}}"#, self.id, call.id());
-        let params = Json::parse(params.as_bytes()).ok().and_then(Params::from_json);
-        write::notification(out, self.method, params);
-    }
+/// Appends the notification that cancels `call`.
+pub fn write_cancel(convention: &CancelConvention, out: &mut Vec<u8>, call: CallId) {
+    let params = format!(r#"{{"{}":{}}}"#, convention.id, call.id());
+    let params = Json::parse(params.as_bytes()).ok().and_then(Params::from_json);
+    write::notification(out, convention.method, params);
 }
 
 impl ProgressConvention {
@@ -123,31 +124,35 @@ impl ProgressConvention {
         self.value = Some(value);
         self
     }
+}
 
-    /// The params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
-    /// must be an object; of any other nothing is reported.
-    pub fn params(&self, token: &Id<'_>, value: Json<'_>) -> Option<String> {
-        let token = format!(r#"{{"{}":{token}"#, self.token);
-        match (self.value, value.kind()) {
-            (Some(name), _) => Some(format!(r#"{token},"{name}":{value}}}"#)),
-            (None, Kind::Object) if value.members().next().is_none() => Some(format!("{token}}}")),
-            (None, Kind::Object) => Some(format!("{token},{}", &value.as_str()[1..])),
-            (None, _) => None,
-        }
+/// Returns the params of the notification that reports `value` under `token`. A `value` that has to stand beside the token
+/// must be an object; of any other nothing is reported.
+pub fn progress_params(convention: &ProgressConvention, token: &Id<'_>, value: Json<'_>) -> Option<String> {
+    let token = format!(r#"{{"{}":{token}"#, convention.token);
+    match (convention.value, value.kind()) {
+        (Some(name), _) => Some(format!(r#"{token},"{name}":{value}}}"#)),
+        (None, Kind::Object) if value.members().next().is_none() => Some(format!("{token}}}")),
+        (None, Kind::Object) => Some(format!("{token},{}", &value.as_str()[1..])),
+        (None, _) => None,
     }
+}
 
-    /// What was reported, out of the params of a notification.
-    pub fn value<'a>(&self, params: Json<'a>) -> Json<'a> {
-        self.value.and_then(|name| member(params, name)).unwrap_or(params)
-    }
+/// Returns what was reported, out of the params of a notification.
+pub fn progress_value<'a>(convention: &ProgressConvention, params: Json<'a>) -> Json<'a> {
+    convention.value.and_then(|name| member(params, name)).unwrap_or(params)
+}
 
-    /// `params` with `token` where a request holds it. What has no place for it, an array, stays as it is.
-    pub fn ask(&self, params: Option<Json<'_>>, token: &Id<'_>) -> Option<String> {
-        match params {
-            None => Some(nested(self.asked_at, token)),
-            Some(params) if params.kind() == Kind::Object => Some(put(params, self.asked_at, token)),
-            Some(_) => None,
-        }
+/// Returns `params` with `token` where a request holds it. `None` if there is no place for it: params that are an array.
+pub fn with_progress_token(
+    convention: &ProgressConvention,
+    params: Option<Json<'_>>,
+    token: &Id<'_>,
+) -> Option<String> {
+    match params {
+        None => Some(nested(convention.asked_at, token)),
+        Some(params) if params.kind() == Kind::Object => Some(put(params, convention.asked_at, token)),
+        Some(_) => None,
     }
 }
 
@@ -223,7 +228,7 @@ mod tests {
         let token = Id::from(7);
         let ask = |conventions: Conventions, params: Option<&str>| {
             let params = params.map(|params| Json::parse(params.as_bytes()).expect("JSON"));
-            conventions.progress.ask(params, &token)
+            with_progress_token(&conventions.progress, params, &token)
         };
         for (params, expected) in [
             (None, Some(r#"{"_meta":{"progressToken":7}}"#)),
@@ -249,7 +254,7 @@ mod tests {
     fn a_report_goes_beside_its_token_or_into_a_member() {
         let token = Id::from("t");
         let report = |conventions: Conventions, value: &str| {
-            conventions.progress.params(&token, Json::parse(value.as_bytes()).expect("JSON"))
+            progress_params(&conventions.progress, &token, Json::parse(value.as_bytes()).expect("JSON"))
         };
         assert_eq!(
             report(Conventions::MCP, r#"{"progress":1}"#).as_deref(),

@@ -24,7 +24,10 @@ mod owed;
 use std::time::Duration;
 
 pub use asked::{BatchId, CallId, Patience};
-pub use conventions::{CancelConvention, Conventions, ProgressConvention, Signal, Tokens};
+pub use conventions::{
+    CancelConvention, Conventions, ProgressConvention, Signal, Tokens, progress_params, progress_value,
+    signal, with_progress_token, write_cancel,
+};
 pub use event::{Effect, Event, Refusal};
 pub use owed::{SessionLimits, Ticket};
 

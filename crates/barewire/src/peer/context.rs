@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, write};
-use barewire_proto::session::ProgressConvention;
+use barewire_proto::session::{ProgressConvention, progress_params};
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -160,7 +160,7 @@ impl Context {
         let Incoming { token: Some(token), progress, .. } = &*self.incoming else { return Ok(()) };
         let value = serde_json::to_string(&value).map_err(|error| CallError::Params(error.to_string()))?;
         let value = Json::parse(value.as_bytes()).expect("serde_json writes JSON");
-        let Some(params) = progress.params(token, value) else {
+        let Some(params) = progress_params(progress, token, value) else {
             return Err(CallError::Params(format!("progress must be an object, not {}", value.kind())));
         };
         let mut message = Vec::new();

@@ -126,7 +126,7 @@ impl Pure {
     }
 
     fn notification(&mut self, notification: &Notification<'_>) {
-        match Conventions::JSON_RPC.signal(notification) {
+        match barewire_proto::session::signal(&Conventions::JSON_RPC, notification) {
             Signal::Cancel(id) => {
                 if let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(&id)) {
                     let at = self.running.iter().position(|it| it.ticket == ticket).expect("running");

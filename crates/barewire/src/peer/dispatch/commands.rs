@@ -1,7 +1,7 @@
 //! The commands of the queue -> what is written: our calls, notifications, answers of tasks; and the time limits of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
-use barewire_proto::session::{BatchId, CallId, Effect, Event};
+use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
 
 use super::in_flight::{PendingCall, RunningRequest};
 use super::{Dispatcher, EndRequest};
@@ -117,7 +117,7 @@ impl<O: Outlet> Dispatcher<O> {
         let id = call.id();
         let params = match &progress {
             Some(_) => crate::params::with(params.as_deref(), |params| {
-                self.conventions.progress.ask(params.map(Params::json), &id)
+                session::with_progress_token(&self.conventions.progress, params.map(Params::json), &id)
             })
             .or(params),
             None => params,
@@ -162,7 +162,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
         let cancel = self.conventions.cancel;
         self.send(pending.exchange.into(), |out| {
-            cancel.write(out, call);
+            session::write_cancel(&cancel, out, call);
             Sent::Cancel(call)
         });
     }

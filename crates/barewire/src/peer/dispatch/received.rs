@@ -6,7 +6,7 @@ use barewire_proto::rpc::{
     ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response,
     parse, write,
 };
-use barewire_proto::session::{CallId, Effect, Event, Refusal, Signal, Ticket};
+use barewire_proto::session::{self, CallId, Effect, Event, Refusal, Signal, Ticket};
 
 #[cfg(feature = "http")]
 use super::AnyCaller;
@@ -233,7 +233,7 @@ impl<O: Outlet> Dispatcher<O> {
         frame: Frame<'_>,
         source: Source<'_>,
     ) -> bool {
-        match self.conventions.signal(&notification) {
+        match session::signal(&self.conventions, &notification) {
             Signal::Cancel(id) => {
                 match CallId::from_id(&id).filter(|call| self.service.ends(*call)) {
                     Some(call) => self.call_ended(call),
@@ -279,7 +279,7 @@ impl<O: Outlet> Dispatcher<O> {
             self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
-            let value = Raw::new(self.conventions.progress.value(params.json()));
+            let value = Raw::new(session::progress_value(&self.conventions.progress, params.json()));
             if let Err(panic) = Failure::catch(|| tell(value)) {
                 self.log.failed(self.conventions.progress.method, &panic);
             }
