@@ -85,7 +85,7 @@ impl<O: Observer> Sink for Observed<O> {
         Ok(true)
     }
 
-    fn rest(&mut self) -> Result<(), Error> {
+    fn caught_up(&mut self) -> Result<(), Error> {
         self.observer.caught_up();
         Ok(())
     }

@@ -7,7 +7,7 @@ use barewire_proto::mcp::{Method, Side};
 use barewire_proto::rpc::{Id, Message, Parsed};
 use barewire_proto::transcript::Stream;
 
-use barewire_workbench::frames::{FramePosition, WireFrame};
+use barewire_workbench::frames::WireFrame;
 
 /// Takes what only servers send as sent by the server, and answers as sent by whoever was asked.
 #[derive(Default)]
@@ -26,16 +26,7 @@ impl Directions {
         };
         let sender = first.map_or(Side::Client, |message| self.sender(&message));
         let stream = if sender == Side::Client { Stream::ToServer } else { Stream::ToClient };
-        let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
-        WireFrame {
-            number: seen.number,
-            offset: seen.offset,
-            length: seen.length,
-            bytes: seen.bytes,
-            parsed: seen.parsed.clone(),
-            too_deep: seen.too_deep,
-            place: Some(place),
-        }
+        seen.on_stream(stream)
     }
 
     fn sender(&mut self, message: &Message<'_>) -> Side {

@@ -49,11 +49,11 @@ impl Sink for Listing<'_> {
         Ok(true)
     }
 
-    fn rest(&mut self) -> Result<(), Failure> {
+    fn caught_up(&mut self) -> Result<(), Failure> {
         Ok(self.output.flush()?)
     }
 
-    fn anew(&mut self, name: &str) -> Result<(), Failure> {
+    fn restarted(&mut self, name: &str) -> Result<(), Failure> {
         // Nobody answers any more what was asked before.
         while !self.held.lines.is_empty() {
             self.let_go()?;

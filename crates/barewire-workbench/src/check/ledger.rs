@@ -53,7 +53,7 @@ pub(crate) enum Status {
 
 /// Why a check was not made, and the setting that would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub(crate) struct Reason {
     pub(super) what: String,
     pub(super) advice: Option<Advice>,
 }

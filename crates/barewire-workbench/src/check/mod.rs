@@ -54,7 +54,7 @@ pub use report::{Report, Verdict};
 pub struct Target(Kind);
 
 enum Kind {
-    Server(Server),
+    Server(Box<Server>),
     Program(Vec<OsString>),
     Url(String),
     /// `None` is stdin.
@@ -64,7 +64,7 @@ enum Kind {
 impl Target {
     /// A copy of a server of this process, over memory. What only a process shows (its end, its children, its stderr) is skipped.
     pub fn server(server: &Server) -> Self {
-        Self(Kind::Server(server.clone()))
+        Self(Kind::Server(Box::new(server.clone())))
     }
 
     /// A program and its arguments. It is started about a dozen times.

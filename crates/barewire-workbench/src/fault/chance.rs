@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
     /// Of the same seed, but independent for each `part`.
-    pub fn new(seed: u64, part: u64) -> Self {
+    pub(crate) fn new(seed: u64, part: u64) -> Self {
         let mut chance = Self(seed ^ part.wrapping_mul(0xd134_2543_de82_ef95));
         chance.next();
         chance
@@ -22,12 +22,12 @@ impl Chance {
     }
 
     /// A number in the range, which is not empty.
-    pub fn within(&mut self, range: Range<usize>) -> usize {
+    pub(crate) fn within(&mut self, range: Range<usize>) -> usize {
         let width = (range.end - range.start) as u64;
         range.start + usize::try_from(self.next() % width).expect("it is less than a usize")
     }
 
-    pub fn percent(&mut self, percent: u8) -> bool {
+    pub(crate) fn percent(&mut self, percent: u8) -> bool {
         self.next() % 100 < u64::from(percent)
     }
 }

@@ -19,10 +19,12 @@ use spec::Kind;
 pub use spec::Spec;
 
 /// The faults of both directions.
+#[non_exhaustive]
 pub struct Ordered {
+    /// The seed of what is left to chance, if there are faults.
     pub seed: Option<u64>,
-    pub to_server: Option<Faults>,
-    pub to_client: Option<Faults>,
+    pub(crate) to_server: Option<Faults>,
+    pub(crate) to_client: Option<Faults>,
 }
 
 /// The faults of one direction.
@@ -42,7 +44,7 @@ pub struct Faults {
 
 /// What one direction has to do.
 #[derive(Debug, PartialEq)]
-pub enum Act {
+pub(crate) enum Act {
     /// Write this down.
     Note(Note),
     Write(Vec<u8>),
@@ -72,7 +74,7 @@ struct Asked {
 }
 
 impl Faults {
-    /// What was ordered. Without a seed there is one by chance.
+    /// Sorts faults by direction. Without a seed there is one by chance.
     pub fn ordered(specs: &[Spec], seed: Option<u64>) -> Ordered {
         if specs.is_empty() {
             return Ordered { seed: None, to_server: None, to_client: None };
@@ -101,7 +103,7 @@ impl Faults {
     }
 
     /// Takes what was read.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Act> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<Act> {
         let mut acts = Vec::new();
         while let Some(newline) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(newline + 1);
@@ -133,12 +135,12 @@ impl Faults {
     }
 
     /// When what is held back is passed on in any case: who waits for an answer asks nothing more.
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.held.since.map(|since| since + PATIENCE)
     }
 
     /// Passes on what is held back, although what it was held back for has not come.
-    pub fn release(&mut self) -> Vec<Act> {
+    pub(crate) fn release(&mut self) -> Vec<Act> {
         let mut acts = Vec::new();
         if let Some((message, _)) = self.held.late {
             acts.push(Act::Note(Note::Fault(Fault::ReorderUndone { stream: self.stream, message })));
@@ -148,7 +150,7 @@ impl Faults {
     }
 
     /// The stream has ended.
-    pub fn finish(&mut self) -> Vec<Act> {
+    pub(crate) fn finish(&mut self) -> Vec<Act> {
         let mut acts = self.release();
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {

@@ -6,20 +6,20 @@ use barewire_proto::transcript::Stream;
 
 use crate::duration;
 
-/// One `--fault`.
+/// One fault: what is done to which messages. docs/tap.md has its text form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// `None` for both directions.
-    pub stream: Option<Stream>,
-    pub kind: Kind,
-    pub which: Which,
+    pub(super) stream: Option<Stream>,
+    pub(super) kind: Kind,
+    pub(super) which: Which,
     /// Of those that fit, so many of a hundred.
-    pub percent: Option<u8>,
+    pub(super) percent: Option<u8>,
 }
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub(super) enum Kind {
     Split { pieces: usize },
     Coalesce { frames: usize },
     Dribble { pause: Duration },
@@ -38,7 +38,7 @@ pub enum Kind {
 
 /// To which messages of a direction.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Which {
+pub(super) enum Which {
     All,
     /// From the first to the last, both with them.
     Range(u64, u64),
@@ -47,6 +47,7 @@ pub enum Which {
 }
 
 impl Spec {
+    /// Reads a fault, as in `<:drop@3`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (stream, rest) = match text.split_once(':') {
             Some((">", rest)) => (Some(Stream::ToServer), rest),
@@ -167,7 +168,7 @@ impl Which {
         Ok(Self::Method(text.to_owned()))
     }
 
-    pub fn fits(&self, number: u64, method: Option<&str>) -> bool {
+    pub(super) fn fits(&self, number: u64, method: Option<&str>) -> bool {
         match self {
             Self::All => true,
             Self::Range(first, last) => (first..=last).contains(&&number),

@@ -7,8 +7,9 @@ use super::source::{Ended, Input, Piece};
 use super::{Sink, Streams};
 use crate::{Advice, Error};
 
-/// What of a wire is kept and judged.
-#[derive(Clone, Copy)]
+/// How much of a wire is kept and parsed.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "frames are limited in both directions: length and depth")]
 pub struct FrameLimits {
     /// The bytes of a frame.
     pub frame: usize,
@@ -55,7 +56,7 @@ pub(super) fn read(
                 return Ok(Ended::Over);
             }
         }
-        sink.rest()?;
+        sink.caught_up()?;
         if let Some(ended) = ended {
             streams.finish(sink)?;
             return Ok(ended);

@@ -1,4 +1,4 @@
-//! A frame -> what is to be said of it.
+//! A frame -> the message in it, and what is said of it.
 
 use std::time::Duration;
 
@@ -7,42 +7,53 @@ use barewire_proto::json::{Json, Kind};
 use barewire_proto::rpc::{ErrorRef, Id, Invalid, Message, Name, Parsed, Rule, parse};
 use barewire_proto::transcript::Stream;
 
-/// A frame of the input, judged.
+/// One frame, parsed.
+#[non_exhaustive]
 pub struct WireFrame<'a> {
-    /// From 1.
+    /// Its number, from 1.
     pub number: u64,
-    /// Where it begins in its stream.
+    /// The byte of its stream at which it begins.
     pub offset: u64,
+    /// Its length in bytes.
     pub length: u64,
     /// Its bytes, unless it was too long to keep.
     pub bytes: Option<&'a [u8]>,
+    /// The message or batch in it, or what is wrong with it.
     pub parsed: Parsed<'a>,
-    /// Where it is nested deeper than the limit. That is well formed, and noted.
+    /// The place where it is nested deeper than the limit. Such a frame is well formed, and noted.
     pub too_deep: Option<TooDeep>,
-    /// Where it stands in a transcript.
+    /// Its place in a transcript.
     pub place: Option<FramePosition<'a>>,
 }
 
+/// The place where a frame is nested deeper than the limit.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct TooDeep {
+    /// The limit.
     pub limit: usize,
+    /// The byte of the frame.
     pub at: usize,
 }
 
-/// Which stream of a transcript, and when.
+/// The stream of a transcript that a frame is part of, and the time.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct FramePosition<'a> {
+    /// The stream.
     pub stream: Stream,
+    /// The channel; empty where there is only one.
     pub channel: &'a str,
+    /// The time since the start of the capture.
     pub time: Option<Duration>,
-    /// Bytes of the stream before those that the offset of a frame counts from.
+    /// The bytes of the stream that are missing before the frame.
     pub before: u64,
-    /// Something in it was replaced to keep a secret.
+    /// Whether something in it was replaced to keep a secret.
     pub redacted: bool,
 }
 
 impl<'a> WireFrame<'a> {
-    pub fn judge(
+    pub(super) fn parse(
         number: u64,
         frame: &'a Result<Frame<'a>, FrameError>,
         place: Option<FramePosition<'a>>,
@@ -68,11 +79,19 @@ impl<'a> WireFrame<'a> {
     }
 
     /// A frame of which a transcript holds only the beginning.
-    pub fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
+    pub(super) fn cut(number: u64, offset: u64, length: u64, begins: &'a [u8], place: FramePosition<'a>) -> Self {
         let parsed = Parsed::Invalid(Invalid::shapeless(Rule::Truncated, begins.len()));
         Self { number, offset, length, bytes: Some(begins), parsed, too_deep: None, place: Some(place) }
     }
 
+    /// The same frame, as one of a stream that is not in a transcript.
+    #[must_use]
+    pub fn on_stream(&self, stream: Stream) -> Self {
+        let place = FramePosition { stream, channel: "", time: None, before: 0, redacted: false };
+        Self { parsed: self.parsed.clone(), place: Some(place), ..*self }
+    }
+
+    /// Whether everything in it is a message.
     pub fn is_well_formed(&self) -> bool {
         match &self.parsed {
             Parsed::Message(_) => true,
@@ -81,6 +100,7 @@ impl<'a> WireFrame<'a> {
         }
     }
 
+    /// What is said of it in any form of output.
     pub fn facts(&self) -> FrameFacts<'_> {
         match &self.parsed {
             Parsed::Message(message) => FrameFacts::message(message, self.bytes),
@@ -99,6 +119,7 @@ impl<'a> WireFrame<'a> {
     }
 }
 
+/// A message, or what is wrong with it.
 pub type MessageResult<'a> = Result<Message<'a>, Invalid<'a>>;
 
 /// Judges a frame, and again without the limit of depth if nothing but that is wrong with it.
@@ -123,19 +144,24 @@ fn judge(bytes: &[u8], max_depth: usize) -> (Parsed<'_>, Option<TooDeep>) {
 
 /// What is said of a frame or of an element of a batch, in any form of output.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct FrameFacts<'a> {
+    /// The kind: request, notification, result, error, batch or invalid.
     pub kind: &'static str,
     /// The id as it was written, valid or not.
     pub id: Option<String>,
     /// The method as it was written, with its quotes.
     pub method: Option<&'a str>,
-    /// An error's code, or the one that a bad frame is refused with.
+    /// The code of an error, or the one that a bad frame is refused with.
     pub code: Option<i64>,
+    /// What is wrong with it.
     pub invalid: Option<&'a Invalid<'a>>,
+    /// The error.
     pub error: Option<ErrorRef<'a>>,
 }
 
 impl<'a> FrameFacts<'a> {
+    /// What is said of an element of a batch with this text.
     pub fn element(element: &'a MessageResult<'a>, text: &[u8]) -> Self {
         match element {
             Ok(message) => Self::message(message, Some(text)),

@@ -1,4 +1,4 @@
-//! Files, transcripts and live bytes -> what went over a wire, in order: frames, events, and what was said on stderr.
+//! Captures, logs and live bytes -> what happened on a wire, in order: frames, events, and lines of stderr.
 
 mod capture;
 mod frame;
@@ -14,38 +14,43 @@ pub use frame::{FrameFacts, FramePosition, MessageResult, WireFrame};
 pub use source::{Format, Reading};
 pub use streams::Streams;
 
-/// One thing that is told of a wire.
+/// One thing that happened on a wire.
+#[expect(clippy::exhaustive_enums, reason = "a transcript has no other kinds of lines")]
 pub enum WireItem<'a> {
     /// The first line of a capture.
     Header(&'a Header),
-    /// A frame, judged.
+    /// A frame.
     Frame(&'a WireFrame<'a>),
     /// A line that the server wrote to stderr.
     Stderr(&'a Bytes),
-    /// A stream of HTTP+SSE says where messages for it are to be posted.
-    Endpoint { channel: &'a str, uri: &'a str },
-    /// Something else that happened.
+    /// The address that messages for a stream of HTTP+SSE are posted to, as the stream names it.
+    Endpoint {
+        /// The channel of the stream.
+        channel: &'a str,
+        /// The address.
+        uri: &'a str,
+    },
+    /// An event.
     Event(&'a Event),
 }
 
-/// Whoever is told.
+/// A consumer of what happened on a wire.
 pub trait Sink {
-    /// Takes one thing; `false` if that is enough.
-    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error>;
+    /// Takes one thing; `false` ends the reading.
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Error>;
 
-    /// All that has come so far is told: whoever looks on should see it.
-    fn rest(&mut self) -> Result<(), Error> {
+    /// Called when everything that has come so far was handed over.
+    fn caught_up(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// What was told so far is over: something else stands in the file of this name now.
-    fn anew(&mut self, _name: &str) -> Result<(), Error> {
+    /// Called when the file of this name was replaced: what comes next is the beginning of something else.
+    fn restarted(&mut self, _name: &str) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// The stream of which nothing more comes, if that is what is noted: it has ended, or what is left of it was not wanted or not
-/// passed on.
+/// The stream that an event ends: nothing more comes of it, or is wanted, or is passed on.
 pub fn ended(note: &Note) -> Option<Stream> {
     match note {
         Note::Eof(stream) => Some(*stream),

@@ -14,6 +14,7 @@ use super::{FrameLimits, Sink, capture};
 use crate::{Advice, Error, platform};
 
 /// A file or stdin to read, and how.
+#[expect(clippy::exhaustive_structs, reason = "every reading has to say all of it")]
 pub struct Reading<'a> {
     /// `None` is stdin.
     pub file: Option<&'a Path>,
@@ -27,12 +28,19 @@ pub struct Reading<'a> {
     pub warn: &'a dyn Fn(&Error),
 }
 
-#[derive(Clone, Copy, PartialEq)]
+/// How an input is cut into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
+    /// As a transcript if its name or first line says so, else as lines.
     Auto,
+    /// One message a line.
     Lines,
+    /// A `.wire` transcript.
     Wire,
+    /// Server-sent events.
     Sse,
+    /// Messages behind `Content-Length` headers.
     ContentLength,
 }
 
@@ -41,7 +49,7 @@ impl Reading<'_> {
     pub fn each(&self, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut input = Input::open(self.file, self.follow)?;
         while let Ended::Anew = self.once(&mut input, sink)? {
-            sink.anew(&input.name)?;
+            sink.restarted(&input.name)?;
         }
         Ok(())
     }
@@ -89,7 +97,7 @@ fn stream(
             }
         }
         // Whoever follows a live stream sees every frame as soon as it is whole.
-        sink.rest()?;
+        sink.caught_up()?;
     };
     while let Some(frame) = codec.finish() {
         if !frames.take(frame, None, sink)? {
@@ -207,7 +215,7 @@ impl Input {
             let successor = self.followed.as_ref().and_then(Followed::successor);
             match (self.reader.read(&mut self.buffer[at..]), &mut self.followed) {
                 (Ok(0), Some(followed)) => {
-                    sink.rest()?;
+                    sink.caught_up()?;
                     if let Some((reader, file)) = successor {
                         self.reader = Box::new(reader);
                         *followed =

@@ -27,6 +27,7 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// Makes one that cuts frames within these limits.
     pub fn new(limits: FrameLimits) -> Self {
         let (open, framing, half) = (HashMap::new(), HashMap::new(), HashMap::new());
         let frames = Frames::new(limits.depth);
@@ -331,7 +332,7 @@ impl Frames {
             };
         }
         self.number += 1;
-        sink.take(&WireItem::Frame(&WireFrame::judge(self.number, &frame, place, self.max_depth)))
+        sink.take(&WireItem::Frame(&WireFrame::parse(self.number, &frame, place, self.max_depth)))
     }
 
     /// A frame of which a transcript holds only the beginning.

@@ -7,40 +7,40 @@ use httparse::{EMPTY_HEADER, Header};
 use super::messages::Follows;
 
 /// How the heads of requests go on.
-pub struct Passage {
+pub(crate) struct Passage {
     /// By which names clients may call us. Origins are the server's to judge.
-    pub access: Access,
+    pub(crate) access: Access,
     /// What the server is called.
-    pub host: String,
+    pub(crate) host: String,
     /// Ask for bodies that can be read, whatever the client accepts.
-    pub uncompressed: bool,
+    pub(crate) uncompressed: bool,
     /// What a proxy that reads requests wants in them.
-    pub proxy: Option<Proxy>,
+    pub(crate) proxy: Option<Proxy>,
 }
 
 /// A proxy on the way to the server that reads requests.
-pub struct Proxy {
+pub(crate) struct Proxy {
     /// What stands before the path.
-    pub origin: String,
-    pub authorization: Option<Vec<u8>>,
+    pub(crate) origin: String,
+    pub(crate) authorization: Option<Vec<u8>>,
 }
 
 /// The head of a request that goes on.
-pub struct Asks {
+pub(crate) struct Asks {
     /// The bytes for the server.
-    pub head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
     /// The lines as they are written down: what is only for a proxy is not among them.
-    pub lines: Vec<Vec<u8>>,
+    pub(crate) lines: Vec<Vec<u8>>,
     /// The lines that were changed, as the client had written them.
-    pub changed: Vec<Vec<u8>>,
-    pub follows: Follows,
-    pub body: Body,
-    pub kind: Kind,
+    pub(crate) changed: Vec<Vec<u8>>,
+    pub(crate) follows: Follows,
+    pub(crate) body: Body,
+    pub(crate) kind: Kind,
 }
 
 /// What a request is, as far as its response depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A HEAD: answered without a body.
     Head,
     /// A POST with JSON in it: a message, most likely.
@@ -51,15 +51,15 @@ pub enum Kind {
 
 /// The head of a response.
 #[derive(Debug)]
-pub struct Answers {
-    pub status: u16,
-    pub follows: Follows,
-    pub body: Body,
+pub(crate) struct Answers {
+    pub(crate) status: u16,
+    pub(crate) follows: Follows,
+    pub(crate) body: Body,
 }
 
 /// What can be said of a body before it comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub(crate) enum Body {
     Read(Framing),
     /// Its `Content-Encoding`. What is in it cannot be seen, nor can the secrets in it.
     Encoded(String),
@@ -67,24 +67,24 @@ pub enum Body {
 
 /// A request that does not go on.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub status: &'static str,
-    pub why: String,
+pub(crate) struct Refusal {
+    pub(crate) status: &'static str,
+    pub(crate) why: String,
 }
 
 impl Refusal {
-    pub fn new(status: &'static str, why: impl Into<String>) -> Self {
+    pub(crate) fn new(status: &'static str, why: impl Into<String>) -> Self {
         Self { status, why: why.into() }
     }
 
-    pub fn bad(why: impl Into<String>) -> Self {
+    pub(crate) fn bad(why: impl Into<String>) -> Self {
         Self::new("400 Bad Request", why)
     }
 }
 
 impl Passage {
     /// Takes a whole head.
-    pub fn request(&self, head: &[u8]) -> Result<Asks, Refusal> {
+    pub(crate) fn request(&self, head: &[u8]) -> Result<Asks, Refusal> {
         let mut headers = [EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(head) {
@@ -181,7 +181,7 @@ fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str)
 }
 
 /// Takes the whole head of a response to a request of this kind.
-pub fn response(head: &[u8], to: Kind) -> Result<Answers, &'static str> {
+pub(crate) fn response(head: &[u8], to: Kind) -> Result<Answers, &'static str> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     // What clients take as well, and what is only looked at here.

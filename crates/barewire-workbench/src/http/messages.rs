@@ -48,6 +48,7 @@ enum Chunk {
 
 /// What follows a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 has no other ways to say how long a body is")]
 pub enum Follows {
     /// The next head.
     Nothing,
@@ -66,7 +67,9 @@ impl Follows {
     }
 }
 
+/// A part of an HTTP message.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "HTTP/1.1 messages have no other parts")]
 pub enum Part<'a> {
     /// A whole head, with the empty line that ends it.
     Head(Vec<u8>),
@@ -78,14 +81,18 @@ pub enum Part<'a> {
     End,
 }
 
-/// What cannot be cut.
+/// The reason why bytes are no HTTP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Broken {
+    /// The head is longer than 64 KiB.
     LongHead,
+    /// The body is not in chunks, though its head says so.
     Chunk,
 }
 
 impl Broken {
+    /// The reason, in a sentence.
     pub fn why(self) -> &'static str {
         match self {
             Self::LongHead => "the head is longer than 64 KiB",
@@ -94,7 +101,14 @@ impl Broken {
     }
 }
 
+impl Default for Messages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Messages {
+    /// Makes one for a connection of which nothing was read.
     pub fn new() -> Self {
         Self { state: State::Head { searched: 0 }, head: Vec::new() }
     }

@@ -3,7 +3,7 @@
 //! For tools that decide and see every byte on the wire. For answers alone there is the library's client.
 
 mod exchange;
-pub mod head;
+pub(crate) mod head;
 pub mod messages;
 mod request;
 pub(crate) mod session;

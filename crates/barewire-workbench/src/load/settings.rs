@@ -24,6 +24,7 @@ pub struct LoadSettings {
 
 /// The amount of load for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "load ends after a time or a count")]
 pub enum Amount {
     /// Requests for this time.
     For(Duration),

@@ -4,31 +4,40 @@ use barewire_proto::json::{Json, Text};
 use barewire_proto::mcp::{Era, RequestMeta, Revision, Side, key};
 use barewire_proto::rpc::{Params, Request, Response};
 
-/// Over a byte stream, the connection; over HTTP, the session, or a single exchange where there is none.
+/// A connection over a byte stream; over HTTP a session, or a single exchange where there is none.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Conversation {
     /// The channel of the transcript, or the session as it stands there. Empty where there is only one.
     pub name: String,
+    /// Whether it is over HTTP.
     pub over_http: bool,
     /// The revision that the client asked for in `initialize`.
     pub proposed: Option<String>,
     /// The revision that is agreed, or that the last modern request was written in; known here or not.
     pub version: Option<String>,
+    /// How far the handshake has come.
     pub handshake: Handshake,
+    /// The client, as it has named itself.
     pub client: Option<Participant>,
+    /// The server, as it has named itself.
     pub server: Option<Participant>,
-    /// What each side has declared, as JSON text.
+    /// The capabilities that the client has declared, as JSON text.
     pub client_capabilities: Option<String>,
+    /// The capabilities that the server has declared, as JSON text.
     pub server_capabilities: Option<String>,
 }
 
 /// How far the handshake of the legacy revisions has come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "the legacy handshake has three messages and gets no more")]
 pub enum Handshake {
-    /// Nobody has sent `initialize`.
+    /// No `initialize` was sent.
     #[default]
     None,
+    /// `initialize` was sent.
     Asked,
+    /// It was answered.
     Answered,
     /// `notifications/initialized` was sent.
     Done,
@@ -36,8 +45,11 @@ pub enum Handshake {
 
 /// The name and version of an implementation.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Participant {
+    /// The name.
     pub name: String,
+    /// The version.
     pub version: String,
 }
 
@@ -47,6 +59,7 @@ impl Conversation {
         self.version.as_deref().and_then(Revision::parse)
     }
 
+    /// The era, if it is known by now.
     pub fn era(&self) -> Option<Era> {
         match self.handshake {
             Handshake::None => self.revision().map(Revision::era),

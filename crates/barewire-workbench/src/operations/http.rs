@@ -6,17 +6,19 @@ use barewire_proto::transcript::Stream;
 
 /// A request over HTTP and its response.
 #[derive(Debug, Default, Clone)]
+#[non_exhaustive]
 pub struct Exchange {
-    /// As in `POST /mcp HTTP/1.1`; empty if it was not recorded.
+    /// The request line, as in `POST /mcp HTTP/1.1`; empty if it was not recorded.
     pub request: String,
-    /// As in `HTTP/1.1 200 OK`; empty as long as there is none.
+    /// The status line, as in `HTTP/1.1 200 OK`; empty as long as there is none.
     pub status: String,
-    /// The headers of both, names in lower case.
+    /// The headers of the request, names in lower case.
     pub request_headers: Vec<(String, String)>,
+    /// The headers of the response, names in lower case.
     pub response_headers: Vec<(String, String)>,
     /// The session that it is part of, as far as is known. Over HTTP+SSE the channel of the stream in which answers come.
     pub session: Option<String>,
-    /// It is of HTTP+SSE, the transport that 2024-11-05 has: a stream that has named its `endpoint`, or a POST to one.
+    /// Whether it is of HTTP+SSE, the transport that 2024-11-05 has: a stream that has named its `endpoint`, or a POST to one.
     pub is_sse_transport: bool,
 }
 
@@ -26,11 +28,12 @@ impl Exchange {
         find(&self.request_headers, name)
     }
 
+    /// The value of a response's header.
     pub fn response_header(&self, name: &str) -> Option<&str> {
         find(&self.response_headers, name)
     }
 
-    /// As in `POST`.
+    /// The method, as in `POST`.
     pub fn method(&self) -> Option<&str> {
         self.request.split(' ').next().filter(|method| !method.is_empty())
     }

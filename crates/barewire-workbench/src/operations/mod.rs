@@ -1,7 +1,7 @@
-//! What went over a wire -> who asked whom what, and what came of it: operations, in conversations.
+//! Frames and events -> operations: requests with their responses, rounds, progress and cancels, in conversations.
 //!
-//! Nothing is judged here. What one side asked under an id, and what the other answered under it, belongs together, also if one
-//! of the two is malformed; the checks say what is wrong with it.
+//! Nothing is judged here. A request and the response under its id belong together, also if one of the two is malformed; the
+//! checks say what is wrong with it.
 
 mod asked;
 mod conversation;
@@ -29,7 +29,7 @@ pub use http::Exchange;
 use http::Exchanges;
 pub use operation::{Answer, MessagePosition, Operation, Outcome, Round};
 
-/// Looks on, and remembers what is not finished.
+/// Pairs messages as they come, and remembers the operations that are not finished.
 #[derive(Default)]
 pub struct OperationTracker {
     conversations: HashMap<String, ConversationState>,
@@ -70,7 +70,10 @@ pub struct TrackedMessage<'a> {
 
 /// What a message has to do with the messages before it.
 #[derive(Clone, Copy)]
-#[expect(clippy::exhaustive_enums, reason = "who looks at messages has to do with every relation they can be in")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "who looks at messages has to do with every relation they can be in"
+)]
 pub enum Relation<'a> {
     /// Nothing.
     None,
@@ -109,6 +112,7 @@ pub enum Relation<'a> {
 }
 
 impl OperationTracker {
+    /// Makes one that has seen nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -137,18 +141,18 @@ impl OperationTracker {
         }
     }
 
-    /// What is not finished: not answered, or waiting to be asked again. In the order in which it began.
+    /// The operations that are not finished: not answered, or waiting for their next round. In the order in which they began.
     pub fn open(&self) -> impl Iterator<Item = &Operation> {
         self.open.values()
     }
 
-    /// The HTTP of a channel; of one that has just ended as well.
+    /// The HTTP exchange of a channel, also of one that has just ended.
     pub fn exchange(&self, channel: &str) -> Option<&Exchange> {
         let ended = self.ended.as_ref().filter(|(name, _)| name == channel).map(|(_, exchange)| exchange);
         self.exchanges.get(channel).or(ended)
     }
 
-    /// What was asked in the exchange that has just ended, if its status says no.
+    /// The operations of the exchange that has just ended, if its status says no.
     pub fn refused(&self) -> &[Operation] {
         &self.refused
     }

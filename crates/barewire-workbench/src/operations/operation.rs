@@ -8,23 +8,25 @@ use barewire_proto::rpc::{ErrorRef, Id, Response};
 
 /// One thing that one side wants of the other. A modern server that asks for input and is asked again is still the same.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Operation {
-    /// From 1, in the order in which they began.
+    /// Its number, from 1, in the order in which they began.
     pub number: u64,
     /// The conversation it belongs to.
     pub conversation: String,
     /// The channel of the transcript in which it was asked last.
     pub channel: String,
+    /// The side that has sent the request.
     pub asker: Side,
-    /// As it is meant, escapes resolved. Empty if the request has none that can be read.
+    /// The method as it is meant, escapes resolved. Empty if the request has none that can be read.
     pub method: String,
     /// The tool, prompt or resource that it is about.
     pub name: Option<String>,
-    /// At least one; more if the server asked for input.
+    /// Its requests and their answers: at least one, more if the server asked for input.
     pub rounds: Vec<Round>,
     /// How often progress was reported.
     pub progress: u64,
-    /// When its asker gave it up.
+    /// The place where the requester cancelled it.
     pub cancelled: Option<MessagePosition>,
     pub(super) token: Option<Id<'static>>,
     /// What a server that asks for input wants to have back, as it was written.
@@ -33,40 +35,55 @@ pub struct Operation {
 
 /// A request and its answer.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Round {
+    /// The id of the request.
     pub id: Id<'static>,
+    /// The place of the request.
     pub asked: MessagePosition,
+    /// The answer, if there is one.
     pub answered: Option<Answer>,
 }
 
 /// A place on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct MessagePosition {
     /// The number of its frame.
     pub frame: u64,
+    /// The time since the start of the capture.
     pub time: Option<Duration>,
     /// The bytes of the message.
     pub length: u64,
 }
 
+/// The response to a request.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Answer {
-    /// As the answer has it.
+    /// The id as the response has it.
     pub id: Id<'static>,
+    /// Its place.
     pub at: MessagePosition,
+    /// How the request went.
     pub outcome: Outcome,
 }
 
 /// How a request went.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a response has no other outcomes")]
 pub enum Outcome {
+    /// A result.
     Result,
     /// A result that says `isError`: the tool ran, and failed.
     ToolFailed,
     /// A result that asks for input; the same is then asked again.
     InputRequired,
+    /// An error.
     Error {
+        /// Its code.
         code: i64,
+        /// Its message, at most 200 characters of it.
         message: String,
     },
     /// Under the right id, but not readable as an answer.
@@ -74,7 +91,7 @@ pub enum Outcome {
 }
 
 impl Operation {
-    /// A `subscriptions/listen` stays open as long as somebody listens: that it is not answered is no fault.
+    /// Whether it is a `subscriptions/listen`, which stays open as long as the client listens: that it is not answered is no fault.
     pub fn is_listen(&self) -> bool {
         self.method == "subscriptions/listen"
     }
@@ -89,16 +106,17 @@ impl Operation {
         self.rounds.last().and_then(|round| round.answered.as_ref())
     }
 
+    /// The place of its first request.
     pub fn asked(&self) -> MessagePosition {
         self.rounds[0].asked
     }
 
-    /// From its first request to its last answer.
+    /// The time from its first request to its last answer.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answer()?.at.time?.saturating_sub(self.asked().time?))
     }
 
-    /// Nobody has answered, and nobody has given up waiting.
+    /// Whether it was neither answered nor cancelled, and should have been.
     pub fn is_unanswered(&self) -> bool {
         self.answer().is_none() && self.cancelled.is_none() && !self.is_listen()
     }
@@ -121,12 +139,14 @@ impl Round {
         (asked != answered || is_rewritten).then_some(answered)
     }
 
+    /// The time from the request to its answer.
     pub fn latency(&self) -> Option<Duration> {
         Some(self.answered.as_ref()?.at.time?.saturating_sub(self.asked.time?))
     }
 }
 
 impl Outcome {
+    /// Reads the outcome of a response.
     pub fn of(response: &Response<'_>) -> Self {
         match response.outcome {
             Err(error) => Self::error(&error),
@@ -154,10 +174,12 @@ impl Outcome {
         Self::Result
     }
 
+    /// Whether it is a result, of whatever kind.
     pub fn is_result(&self) -> bool {
         matches!(self, Self::Result | Self::ToolFailed | Self::InputRequired)
     }
 
+    /// Whether the request failed.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::ToolFailed | Self::Error { .. } | Self::Bad)
     }

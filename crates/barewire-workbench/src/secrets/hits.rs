@@ -10,7 +10,7 @@ use super::view::{Found, View};
 use super::words::is_everywhere;
 
 /// What to look for in any text: a few signs and letters that are quickly found, and the secrets that are known as they are.
-pub struct Detector {
+pub(crate) struct Detector {
     known: Vec<Finder<'static>>,
     schemes: [Finder<'static>; 2],
 }
@@ -38,7 +38,7 @@ enum What {
 
 impl Detector {
     /// One that knows the secrets in our own environment, which a program that is started has as well; and these.
-    pub fn new(more: impl IntoIterator<Item = Vec<u8>>) -> Self {
+    pub(crate) fn new(more: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::knowing(std::env::vars_os(), more)
     }
 

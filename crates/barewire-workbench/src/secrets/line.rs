@@ -14,7 +14,7 @@ use super::named::LONGEST_OBJECT;
 use super::view::{BEHIND, Found};
 
 /// Whoever is told what stands in a line, in order.
-pub trait Reader {
+pub(crate) trait Reader {
     /// This is no part of a secret.
     fn plain(&mut self, text: &[u8]);
 
@@ -30,7 +30,7 @@ pub trait Reader {
 
 /// What comes behind a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// More of the same line.
     Piece,
     /// Another line of the same text.
@@ -41,7 +41,7 @@ pub enum Next {
 
 /// A line that is being read.
 #[derive(Default)]
-pub struct Line {
+pub(crate) struct Line {
     state: State,
     /// What is looked at again with what comes next.
     held: Vec<u8>,
@@ -72,7 +72,7 @@ enum State {
 
 impl Line {
     /// Takes the next piece of the line, and tells what cannot be part of a secret any more.
-    pub fn push(&mut self, piece: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
+    pub(crate) fn push(&mut self, piece: &[u8], next: Next, detector: &Detector, reader: &mut impl Reader) {
         if self.held.is_empty() && next != Next::Line {
             return self.take(piece, next, detector, reader);
         }
@@ -85,7 +85,7 @@ impl Line {
     }
 
     /// A private key goes on in the next line.
-    pub fn is_in_a_key(&self) -> bool {
+    pub(crate) fn is_in_a_key(&self) -> bool {
         matches!(self.state, State::Inside { ending: Ending::Pem, .. })
     }
 

@@ -21,15 +21,16 @@ mod tokens;
 mod view;
 mod words;
 
-pub use hits::Detector;
-pub use line::{Line, Next, Reader};
-pub use names::Place;
-pub use redact::{BEGIN, EXCERPT, Redactor};
-pub use shapes::looks_made;
+pub(crate) use hits::Detector;
+pub(crate) use line::{Line, Next, Reader};
+pub(crate) use names::Place;
+pub(crate) use redact::BEGIN;
+pub use redact::{EXCERPT, Redactor};
+pub(crate) use shapes::looks_made;
 
 /// What a secret was found by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The name before it.
     Named(Place),
     /// Its form: what such a thing is called, and what all of them begin with.
@@ -39,13 +40,13 @@ pub enum Kind {
 }
 
 /// Whether a member of this name, or at this path, is a secret whatever its value.
-pub fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     names::secret(name.rsplit('/').next().unwrap_or(name).as_bytes(), Place::Member).is_some()
 }
 
 impl Kind {
     /// What it is, and nothing of it but what everybody knows.
-    pub fn told(self) -> String {
+    pub(crate) fn told(self) -> String {
         match self {
             Self::Named(Place::Member) => "a member named like a secret".to_owned(),
             Self::Named(Place::Query) => "a parameter named like a secret".to_owned(),

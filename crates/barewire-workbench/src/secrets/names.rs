@@ -5,7 +5,7 @@ use super::words::{is_of_a_language, is_path_of_words};
 
 /// Where a name stands says how sure one has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// `"name": …` in JSON, also in JSON within a string of JSON.
     Member,
     /// `NAME=…`, `--name=…` and `--name …`

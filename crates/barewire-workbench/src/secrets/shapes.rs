@@ -154,7 +154,7 @@ pub(super) fn looks_random(run: &[u8]) -> bool {
 }
 
 /// The same, where a name says already that it may be a secret; and it is neither a path nor a URL.
-pub fn looks_made(value: &[u8]) -> bool {
+pub(crate) fn looks_made(value: &[u8]) -> bool {
     value.len() >= 8
         && is_letters_and_digits(value)
         && !is_path(value)

@@ -49,6 +49,10 @@ struct State<O> {
     give_up_at: Option<Instant>,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "almost all are messages, and a box would cost each an allocation"
+)]
 enum Input<O> {
     Message(Delivery),
     Run(Task<O>),

@@ -45,7 +45,7 @@ pub(super) struct Lab {
 /// What is spoken to.
 pub(super) enum Target {
     /// A server of this process.
-    Server(Server),
+    Server(Box<Server>),
     Program {
         child: Child,
         /// The program and its arguments.

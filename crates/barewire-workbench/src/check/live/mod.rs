@@ -38,7 +38,7 @@ use tape::Shared;
 
 /// The server to check.
 pub(super) enum Whom<'a> {
-    Server(Server),
+    Server(Box<Server>),
     /// A program and its arguments.
     Program(&'a [OsString]),
     Url(http::At<'a>),

@@ -19,7 +19,7 @@ use crate::text::shown;
 use memchr::memmem;
 use numbers::{Numbers, Reading};
 
-pub use numbers::BEGIN;
+pub(crate) use numbers::BEGIN;
 
 /// Replaces secrets, or leaves everything as it is.
 pub struct Redactor(Option<Secrets>);
@@ -40,6 +40,12 @@ struct Unfinished {
     /// The last piece, as far as it can be written; without its bytes if it is written already. What is held back of it is written
     /// like it.
     last: Bytes,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Redactor {

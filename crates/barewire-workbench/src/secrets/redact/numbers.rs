@@ -47,7 +47,7 @@ impl Reading {
 }
 
 /// What stands for a secret begins like this.
-pub const BEGIN: &str = "<redacted-";
+pub(crate) const BEGIN: &str = "<redacted-";
 
 /// Of memory, a mebibyte.
 const MOST: usize = 1 << 15;
