@@ -1,11 +1,14 @@
 //! stdout: buffered, coloured only where somebody looks, and safe to look at.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
+use barewire_proto::transcript::{escape, is_clean};
+
 pub(crate) use barewire_workbench::text::{
-    Style, Tone, as_told, pad, precisely, safe_json, shown, size, text_for, took, wrap,
+    Style, Tone, as_told, pad, precisely, safe_json, shown, size, took, wrap,
 };
 
 /// Where results go.
@@ -103,6 +106,20 @@ fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -
         return false;
     }
     is_set("CLICOLOR_FORCE") || is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
+}
+
+/// Text of a peer over several lines: as it is in a pipe, and with every line escaped where somebody looks.
+pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
+    let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
+    if !is_terminal || text.split('\n').all(clean) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let parts: Vec<_> = line.split('\t').map(|part| escape(part.as_bytes())).collect();
+        parts.join("\t")
+    };
+    let lines: Vec<_> = text.split('\n').map(|it| line(it.strip_suffix('\r').unwrap_or(it))).collect();
+    Cow::Owned(lines.join("\n"))
 }
 
 #[cfg(test)]

@@ -93,20 +93,6 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text of a peer over several lines: as it is in a pipe, and with every line escaped where somebody looks.
-pub fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
-    let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
-    if !is_terminal || text.split('\n').all(clean) {
-        return Cow::Borrowed(text);
-    }
-    let line = |line: &str| {
-        let parts: Vec<_> = line.split('\t').map(|part| escape(part.as_bytes())).collect();
-        parts.join("\t")
-    };
-    let lines: Vec<_> = text.split('\n').map(|it| line(it.strip_suffix('\r').unwrap_or(it))).collect();
-    Cow::Owned(lines.join("\n"))
-}
-
 /// A paragraph in lines of at most `room` columns, as far as its words allow.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

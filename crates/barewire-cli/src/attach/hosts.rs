@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::platform;
+
 /// A host whose places are known.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Host {
@@ -37,11 +39,11 @@ impl Host {
 
     /// Where it may keep its servers, the more particular places first. `here` is the folder that is worked in.
     pub(super) fn files(self, here: &Path) -> Vec<PathBuf> {
-        let home = home();
+        let home = platform::home();
         let mut files = Vec::new();
         match self {
             Self::ClaudeDesktop => {
-                files.extend(settings().map(|it| it.join("Claude/claude_desktop_config.json")))
+                files.extend(platform::settings().map(|it| it.join("Claude/claude_desktop_config.json")))
             }
             Self::ClaudeCode => {
                 let own = env::var_os("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
@@ -53,7 +55,7 @@ impl Host {
                     files.extend(upwards(here, &Path::new(".vscode").join(name)));
                 }
                 for flavour in ["Code", "Code - Insiders"] {
-                    let user = settings().map(|it| it.join(flavour).join("User"));
+                    let user = platform::settings().map(|it| it.join(flavour).join("User"));
                     files.extend(
                         user.iter().flat_map(|user| [user.join("mcp.json"), user.join("settings.json")]),
                     );
@@ -79,28 +81,4 @@ impl Host {
 fn upwards(here: &Path, file: &Path) -> Option<PathBuf> {
     let found = here.ancestors().map(|folder| folder.join(file)).find(|path| path.exists());
     Some(found.unwrap_or_else(|| here.join(file)))
-}
-
-pub(super) fn home() -> Option<PathBuf> {
-    env::home_dir().filter(|home| home.is_absolute())
-}
-
-/// Where programs keep their settings on this platform.
-fn settings() -> Option<PathBuf> {
-    if cfg!(target_os = "macos") {
-        return Some(home()?.join("Library/Application Support"));
-    }
-    absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
-}
-
-/// Where captures go if nobody says where.
-pub(super) fn captures() -> Option<PathBuf> {
-    let state = absolute("XDG_STATE_HOME");
-    let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
-    Some(state.or_else(|| Some(home()?.join(usual)))?.join("barewire"))
-}
-
-/// A folder that a variable names. One that is not absolute is ignored, as the XDG specification has it.
-fn absolute(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

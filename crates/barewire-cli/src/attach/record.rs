@@ -6,7 +6,6 @@ use crate::Failure;
 use crate::platform;
 
 use super::file::name;
-use super::hosts;
 
 /// Where captures go.
 pub(super) struct Record {
@@ -45,7 +44,7 @@ impl Record {
 
     /// A file a start, in a folder of ours.
     fn usual(server: &str) -> Result<Self, Failure> {
-        let folder = hosts::captures().ok_or_else(|| {
+        let folder = platform::captures().ok_or_else(|| {
             Failure::new("there is no home folder to put captures into")
                 .with_hint("--record FILE says where they go")
         })?;

@@ -1,6 +1,7 @@
 //! What differs between operating systems. Nothing else in this crate asks which one it runs on.
 
 mod files;
+mod folders;
 mod process;
 mod signals;
 
@@ -8,5 +9,6 @@ pub(crate) use files::{
     LogSocket, copy_owner, copy_permissions, is_device, is_same_file, other_names, owner, path,
     private_folder, private_options,
 };
+pub(crate) use folders::{captures, home, settings};
 pub(crate) use process::{end_like, is_stdout, take_stdio};
 pub(crate) use signals::Signals;

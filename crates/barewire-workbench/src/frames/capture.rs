@@ -1,6 +1,8 @@
 //! A `.wire` transcript -> its entries, line by line.
 
+use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::json::Json;
+use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::transcript::{self, Entry, Stream, WireError, WireFault, read_line};
 
 use super::source::{Ended, Input, Piece};
@@ -15,6 +17,13 @@ pub struct FrameLimits {
     pub frame: usize,
     /// The levels of a message.
     pub depth: usize,
+}
+
+/// The limits that a server of ours has: 4 MiB and 64 levels.
+impl Default for FrameLimits {
+    fn default() -> Self {
+        Self { frame: DEFAULT_LIMIT, depth: DEFAULT_DEPTH }
+    }
 }
 
 /// Tells everything in a transcript, until that is enough.

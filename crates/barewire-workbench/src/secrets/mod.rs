@@ -17,6 +17,7 @@ mod names;
 mod parameters;
 mod redact;
 mod shapes;
+mod stream;
 mod tokens;
 mod view;
 mod words;
@@ -26,6 +27,7 @@ pub(crate) use line::{Line, Next, Reader};
 pub(crate) use names::Place;
 pub(crate) use redact::BEGIN;
 pub use redact::{EXCERPT, Redactor};
+pub use stream::RedactingWriter;
 pub(crate) use shapes::looks_made;
 
 /// What a secret was found by.

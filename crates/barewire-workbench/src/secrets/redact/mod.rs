@@ -104,6 +104,13 @@ impl Redactor {
         }
     }
 
+    /// Returns a text without the secrets in it: a JSON value, a URL, a header, a line of a log. Equal secrets get equal numbers.
+    pub fn text(&mut self, text: &str) -> String {
+        let Some(secrets) = &mut self.0 else { return text.to_owned() };
+        let (clean, _) = secrets.text(text.as_bytes());
+        String::from_utf8_lossy(&clean).into_owned()
+    }
+
     /// What a peer has written, for one line: redacted, escaped, and no wider than `most` columns. In this order: of a secret that is
     /// cut, or escaped, nobody could say that it is one.
     pub fn shown(&mut self, text: &[u8], most: usize) -> String {

@@ -3,6 +3,8 @@
 //! There is one way from bytes to verdicts. A capture that is read, a relay that looks on and a server that is checked all go
 //! through it, so they cannot disagree. Observers see the bytes as they were on the wire; secrets are replaced only in the capture.
 
+mod read;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -13,6 +15,8 @@ use crate::Error;
 use crate::capture::{CaptureWriter, PIECE, Redactor, event};
 use crate::frames::{FrameLimits, Sink, Streams, WireItem, ended};
 use crate::operations::{OperationTracker, TrackedMessage};
+
+pub use read::read_operations;
 
 /// Something that looks at what goes over the wire, as it happens.
 pub trait Observer {

@@ -1,0 +1,53 @@
+//! A capture -> all operations in it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Observed, Observer};
+use crate::Error;
+use crate::frames::{Format, FrameLimits, Reading, WireItem};
+use crate::operations::{Operation, OperationTracker, Relation, TrackedMessage};
+
+/// Reads the operations of a capture, a `.wire` file, in the order in which they began.
+///
+/// All of them are in memory then. An [`Observer`] sees them one after the other instead.
+pub fn read_operations(file: impl AsRef<Path>) -> Result<Vec<Operation>, Error> {
+    let reading = Reading {
+        file: Some(file.as_ref()),
+        format: Format::Wire,
+        limits: FrameLimits::default(),
+        follow: false,
+        // A last line that is cut short belongs to no operation that could be told.
+        warn: &|_| {},
+    };
+    let mut observed = Observed::new(Collector::default());
+    reading.each(&mut observed)?;
+    Ok(observed.finish().0.into_values().collect())
+}
+
+/// Every operation, by its number.
+#[derive(Default)]
+struct Collector(BTreeMap<u64, Operation>);
+
+impl Collector {
+    fn keep(&mut self, operation: &Operation) {
+        self.0.insert(operation.number, operation.clone());
+    }
+}
+
+impl Observer for Collector {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
+        // After its response an operation is forgotten, unless there is another round.
+        if let Relation::Response { operation, .. } = message.relation {
+            self.keep(operation);
+        }
+    }
+
+    fn item(&mut self, _item: &WireItem<'_>, operations: &OperationTracker) {
+        operations.refused().iter().for_each(|operation| self.keep(operation));
+    }
+
+    fn end(&mut self, operations: &OperationTracker) {
+        operations.open().for_each(|operation| self.keep(operation));
+    }
+}

@@ -1,0 +1,134 @@
+//! Each part stands on those before it, and none of them knows what only a program can know: options, a terminal, exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The parts in the order of the data, each with those that it may use besides itself and the ground.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("frames", &[]),
+    ("operations", &["frames"]),
+    ("secrets", &["frames"]),
+    ("capture", &["secrets"]),
+    ("pipeline", &["frames", "operations", "secrets", "capture"]),
+    ("http", &[]),
+    ("check", &["frames", "operations", "secrets", "capture", "pipeline", "http"]),
+    ("fault", &[]),
+    ("relay", &["frames", "capture", "pipeline", "http", "fault"]),
+    ("replay", &["frames", "secrets", "capture", "http"]),
+    ("load", &[]),
+];
+
+/// What every part may use.
+const GROUND: &[&str] = &["duration", "error", "nearest", "platform", "text", "xml"];
+
+struct Source {
+    path: PathBuf,
+    /// The part it belongs to.
+    part: String,
+    /// Its code, without comments and without unit tests.
+    code: String,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut found) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.extend((name != "tests").then_some(path));
+                continue;
+            }
+            if name == "tests" {
+                continue;
+            }
+            let inside = path.strip_prefix(&root).expect("it is inside");
+            let part = inside.components().next().expect("a name").as_os_str().to_string_lossy().into_owned();
+            let part = part.strip_suffix(".rs").unwrap_or(&part).to_owned();
+            let text = fs::read_to_string(&path).expect("UTF-8");
+            found.push(Source { path, part, code: code(&text) });
+        }
+    }
+    assert!(found.len() > 150, "the sources were found");
+    found
+}
+
+fn code(text: &str) -> String {
+    let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    text.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_part_uses_one_that_comes_after_it() {
+    let names: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    for Source { path, part, code } in sources() {
+        if part == "lib" {
+            continue;
+        }
+        let below = LAYERS.iter().find(|(name, _)| *name == part).map(|(_, below)| *below);
+        assert!(below.is_some() || GROUND.contains(&&*part), "{part} has no place in the order: give it one");
+        for used in &names {
+            let reaches =
+                code.contains(&format!("crate::{used}::")) || code.contains(&format!("crate::{{{used}"));
+            let allowed = part == **used || below.is_some_and(|below| below.contains(used));
+            assert!(!reaches || allowed, "{}: {part} uses {used}, which is not below it", path.display());
+        }
+    }
+}
+
+/// An option is called by its name only where options are: in the program.
+#[test]
+fn no_text_names_an_option() {
+    for Source { path, code, .. } in sources() {
+        for (number, line) in code.lines().enumerate() {
+            for text in line.split('"').skip(1).step_by(2) {
+                let mut words = text.split(|c: char| c.is_whitespace() || "`(".contains(c));
+                let option = words.find(|word| {
+                    let name = word.strip_prefix("--").unwrap_or_default();
+                    name.len() > 1 && name.starts_with(|c: char| c.is_ascii_lowercase())
+                });
+                assert_eq!(option, None, "{}, line {number} of its code: {line}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_prints_or_asks_for_a_terminal_or_ends_the_process() {
+    for Source { path, code, .. } in sources() {
+        let forbidden = [
+            "IsTerminal",
+            "is_terminal",
+            "terminal_size",
+            "io::stdout",
+            "io::stderr",
+            "println!",
+            "eprint",
+            "process::ExitCode",
+            "process::exit",
+            "clap::",
+        ];
+        for word in forbidden {
+            assert!(!code.contains(word), "{} has {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn only_the_platform_asks_which_system_it_is() {
+    for Source { path, part, code } in sources().into_iter().filter(|source| source.part != "platform") {
+        for word in [
+            "rustix",
+            "std::os::",
+            "cfg(unix",
+            "cfg(not(unix",
+            "target_os",
+            "signal::unix",
+            "net::unix",
+            "/proc/",
+        ] {
+            assert!(!code.contains(word), "{} has {word}: {part} is not the platform", path.display());
+        }
+    }
+}
