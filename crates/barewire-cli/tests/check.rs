@@ -203,6 +203,36 @@ fn a_tool_that_may_change_something_is_not_called() {
     assert!(written[0].contains(r#""arguments":{"text":"this and no other"}"#), "{calls}");
 }
 
+/// A tool that took long once, as any does on a busy machine, says nothing about what waits for what; one that always does, does.
+#[test]
+fn a_tool_that_is_slow_once_is_not_taken_for_a_slow_one() {
+    let server = |slow: &str| {
+        let script = r#"n=0
+            answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
+            while read -r line; do
+                id=${line#*\"id\":}; id=${id%%,*}
+                case $line in
+                *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+                *'"tools/list"'*) answer '{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}' ;;
+                *'"tools/call"'*) n=$((n+1)); SLOW; answer '{"content":[]}' ;;
+                *'"ping"'*) answer '{}' ;;
+                *'"id"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
+                esac
+            done"#;
+        let output = barewire()
+            .args(["check", "--json", "--quiet", "--only", "concurrency", "--", "sh", "-c"])
+            .arg(script.replace("SLOW", slow))
+            .output()
+            .expect("it runs");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let checks = report["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|it| it["id"] == "concurrency").expect("it is there");
+        (check["status"].as_str().expect("a status").to_owned(), check["skip"].clone())
+    };
+    assert_eq!(server("[ $n != 1 ] || sleep 0.5"), ("skip".to_owned(), "permission".into()));
+    assert_eq!(server("sleep 0.5"), ("fail".to_owned(), Value::Null));
+}
+
 /// A tool that takes longer than anybody waits for is not a fault, and what comes after it is checked all the same.
 #[test]
 fn a_tool_that_takes_very_long_is_given_up() {
