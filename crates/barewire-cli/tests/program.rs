@@ -204,7 +204,8 @@ fn memory_does_not_grow_with_the_input() {
         feed(first);
         let before = peak();
         feed(rest);
-        let grown = peak() - before;
+        // Linux counts pages for each processor and adds them up now and then, so the later figure can be the lower one.
+        let grown = peak().saturating_sub(before);
         assert!(grown < most_kib, "{grown} KiB");
         drop(stdin);
         child.wait().expect("it ends");
