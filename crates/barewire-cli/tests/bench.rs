@@ -1,14 +1,17 @@
 //! `barewire bench` against servers that do well, and against such as lose, repeat, mix up and stall.
 #![cfg(unix)]
 
+mod eventually;
 mod said;
 mod served;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use eventually::{eventually, system_calls_grow};
 use rustix::process::{Pid, Signal, kill_process};
 use said::Said;
 use serde_json::Value;
@@ -57,6 +60,15 @@ fn shell(call: &str) -> [String; 3] {
             esac
         done"#;
     ["sh".to_owned(), "-c".to_owned(), script.replace("CALL", call)]
+}
+
+/// The same, answering every request; and the file that it makes when it has answered a hundred.
+fn busy_shell(name: &str) -> ([String; 3], PathBuf) {
+    let busy =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&busy);
+    let call = format!(r#"answer "$id" '{{}}'; if [ "$n" = 100 ]; then : > '{}'; fi"#, busy.display());
+    (shell(&call), busy)
 }
 
 fn with<'a>(options: &[&'a str], server: &'a [String]) -> Vec<&'a str> {
@@ -279,9 +291,10 @@ fn a_server_that_ends_while_it_is_warmed_up_is_not_measured() {
 
 #[test]
 fn a_signal_while_it_is_warmed_up_leaves_nothing_measured() {
-    let mut command = bench(&["--warm-up", "60", "--", PROGRAM, "serve"]);
+    let (server, busy) = busy_shell("warm-up");
+    let mut command = bench(&with(&["--warm-up", "60"], &server));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    std::thread::sleep(Duration::from_secs(3));
+    eventually("it is warmed up", || busy.exists());
     let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("it is there");
     let said = Said::of(child.wait_with_output().expect("it ends"));
@@ -296,7 +309,7 @@ fn a_server_over_http_that_goes_away_is_lost_and_not_wrong() {
         let mut command = bench(&[&options[..], &["--url", &served.url]].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let began = Instant::now();
-        std::thread::sleep(Duration::from_secs(2));
+        system_calls_grow(&served.process, "syscw", 200);
         served.process.kill().expect("it is there");
         let said = Said::of(child.wait_with_output().expect("it ends"));
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
@@ -356,11 +369,11 @@ fn answered(mut client: &TcpStream) -> std::io::Result<()> {
 
 #[test]
 fn a_signal_ends_it_early_and_what_was_measured_is_printed() {
-    let mut command =
-        bench(&["--json", "--duration", "60", "-n", "4", "--warm-up", "0", "--", PROGRAM, "serve"]);
+    let (server, busy) = busy_shell("measured");
+    let mut command = bench(&with(&["--json", "--duration", "60", "-n", "4", "--warm-up", "0"], &server));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let began = Instant::now();
-    std::thread::sleep(Duration::from_secs(3));
+    eventually("it is measured", || busy.exists());
     let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("it is there");
     let said = Said::of(child.wait_with_output().expect("it ends"));

@@ -1,6 +1,7 @@
 //! `barewire call` with real programs and real sockets on the other side: what is printed where, and what is left behind.
 #![cfg(unix)]
 
+mod eventually;
 mod said;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use eventually::eventually;
 use said::Said;
 
 const ANSWER: &str = r#"read -r request; echo '{"jsonrpc":"2.0","id":1,"result":{"ok":true, "n":1.0}}'"#;
@@ -421,10 +423,7 @@ fn a_second_signal_waits_for_nothing_and_the_program_ends_all_the_same() {
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
     // Its own end would take four.
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
-    while is_there(&pid) {
-        assert!(start.elapsed() < Duration::from_secs(10), "{pid} is still there");
-        thread::sleep(Duration::from_millis(50));
-    }
+    eventually("the server is gone", || !is_there(&pid));
 }
 
 #[test]

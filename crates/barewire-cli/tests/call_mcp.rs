@@ -1,6 +1,7 @@
 //! `barewire call` as a client of MCP: at a terminal, in a pipe, cancelled, and with servers that do not behave.
 #![cfg(unix)]
 
+mod eventually;
 mod said;
 #[path = "call_mcp/terminal.rs"]
 mod terminal;
@@ -12,8 +13,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use eventually::eventually;
 use said::Said;
 use serde_json::{Value, json};
 
@@ -307,11 +308,7 @@ fn a_signal_during_the_handshake_ends_the_program_too() {
     stderr.read_line(&mut pid).expect("UTF-8");
     signal(&child);
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
-    let start = Instant::now();
-    while is_there(pid.trim()) {
-        assert!(start.elapsed() < Duration::from_secs(10), "{pid} is still there");
-        thread::sleep(Duration::from_millis(50));
-    }
+    eventually("the server is gone", || !is_there(pid.trim()));
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! `barewire read` with files that grow, in pipes, and as its guide shows it.
 
+mod eventually;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
+
+use eventually::system_calls_grow;
 
 fn barewire() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
@@ -75,7 +79,8 @@ fn a_file_that_grows_is_followed() {
     assert!(next().contains("ping"));
     // A line in two pieces is one line.
     file.write_all(b"<(+0.2) {\"jsonrpc\":\"2.0\",\"id\":1,").expect("room");
-    std::thread::sleep(std::time::Duration::from_millis(120));
+    // It looks for more, and finds half of a line.
+    system_calls_grow(&child, "syscr", 2);
     file.write_all(b"\"result\":{}}\n@(+0.3) exit code 0\n").expect("room");
     let answer = next();
     assert!(answer.contains("result") && answer.contains("ping") && answer.ends_with("100 ms"), "{answer}");
@@ -139,8 +144,8 @@ fn a_name_is_followed_to_the_file_that_has_it_next() {
     let mut next = || lines.next().expect("a line").expect("UTF-8");
     assert!(next().contains("first"));
     std::fs::remove_file(&path).expect("it is ours");
-    // For a while nothing has the name.
-    std::thread::sleep(std::time::Duration::from_millis(120));
+    // It looks for more while nothing has the name.
+    system_calls_grow(&child, "syscr", 2);
     std::fs::write(&path, session("removed")).expect("room");
     let line = next();
     assert!(line.contains("removed") && line.trim_start().starts_with("1 "), "{line}");

@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "others use more of it")]
 #[path = "tap_http/ends.rs"]
 mod ends;
+mod eventually;
 mod said;
 
 use std::fs;

@@ -5,6 +5,7 @@
 mod bytes;
 #[path = "tap/ends.rs"]
 mod ends;
+mod eventually;
 #[path = "tap/faults.rs"]
 mod faults;
 #[path = "tap/leaving.rs"]

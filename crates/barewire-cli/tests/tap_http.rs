@@ -5,6 +5,7 @@
 mod bodies;
 #[path = "tap_http/ends.rs"]
 mod ends;
+mod eventually;
 #[path = "tap_http/refused.rs"]
 mod refused;
 #[allow(dead_code, reason = "others use more of it")]
@@ -17,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ends::{PROGRAM, Served, Tap, server};
+use eventually::eventually;
 use said::Said;
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
@@ -234,13 +236,10 @@ fn the_end_of_a_client_reaches_the_server() {
         slow.at,
         body.len()
     ));
-    thread::sleep(Duration::from_millis(100));
+    let records = |what: &str| std::fs::read_to_string(slow.record()).is_ok_and(|text| text.contains(what));
+    eventually("the request is passed on", || records(r#""name":"sleep""#));
     drop(client);
-    let until = Instant::now() + Duration::from_secs(5);
-    while !std::fs::read_to_string(slow.record()).is_ok_and(|text| text.contains("eof <")) {
-        assert!(Instant::now() < until, "the exchange goes on");
-        thread::sleep(Duration::from_millis(20));
-    }
+    eventually("the exchange ends", || records("eof <"));
     for record in [tap.end(), slow.end()] {
         assert!(record.contains("closed > the client closed the connection"), "{record}");
     }

@@ -6,6 +6,7 @@
 mod access;
 #[path = "client_http/answers.rs"]
 mod answers;
+mod eventually;
 #[path = "client_http/finding.rs"]
 mod finding;
 mod log;

@@ -2,6 +2,8 @@
 //! again, and those that are no servers at all. They are shell scripts, so that each says only what its test is about.
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 
+mod eventually;
+
 use std::fs;
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use barewire::client::{Builder, ListenEnd, Restart, ServerNotification};
 use barewire::mcp::{Era, LoggingLevel, SubscriptionFilter};
 use barewire::transport::{Child, Stderr};
 use barewire::{Client, ClientError, Error};
+use eventually::eventually;
 use tokio::time::timeout;
 
 const GRACE: Duration = Duration::from_millis(300);
@@ -260,6 +263,8 @@ async fn one_that_cannot_be_started_any_more_is_given_up_at_once_too() {
 
 #[tokio::test]
 async fn dropping_the_client_ends_the_server_also_while_it_waits_to_start_it() {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
     let (child, seen) = server("drop", MODERN);
     let restart = Restart::at_once().pauses(Duration::from_secs(1), Duration::from_secs(1));
     let client = soon("connecting", tester().restart(restart).spawn(child)).await.expect("connected");
@@ -269,8 +274,9 @@ async fn dropping_the_client_ends_the_server_also_while_it_waits_to_start_it() {
             soon("another", client.list_tools().into_future()).await.expect("started at once");
         }
     }
-    // The second start waits a second, and by then nobody wants it.
+    // The third start waits a second, and by then nobody wants it: with the tasks of the client goes what would start it.
+    assert!(tasks() > before);
     drop(client);
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    eventually("all tasks of the client have ended", || tasks() <= before).await;
     assert_eq!(seen.starts(), 2);
 }

@@ -6,6 +6,7 @@
 
 #[path = "faults/end.rs"]
 mod end;
+mod eventually;
 #[path = "faults/flood.rs"]
 mod flood;
 #[path = "faults/half.rs"]
@@ -24,10 +25,10 @@ mod wake;
 mod wire;
 
 use std::future::Future;
-use std::time::Duration;
 
 use barewire::peer::{Connection, ConnectionLimits, Context, Methods, Raw};
 use barewire::transport::stdio;
+use eventually::DEADLINE;
 use tokio::runtime::{Builder, Runtime};
 
 /// Gives back what it is sent, at once.
@@ -51,9 +52,8 @@ fn threads() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 
-/// Nothing here takes longer, however busy the machine is: it hangs.
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(Duration::from_secs(20), future).await {
+    match tokio::time::timeout(DEADLINE, future).await {
         Ok(done) => done,
         Err(_) => panic!("hangs: {what}"),
     }

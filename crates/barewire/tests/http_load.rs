@@ -8,6 +8,7 @@
 //! ```
 #![cfg(all(target_os = "linux", feature = "http"))]
 
+mod eventually;
 #[path = "http_load/injection.rs"]
 mod injection;
 #[path = "http_load/process.rs"]
@@ -39,6 +40,7 @@ use std::time::Duration;
 use barewire::Server;
 use barewire::server::ServerHandle;
 use barewire::server::http::{HttpLimits, StopHandle};
+use eventually::DEADLINE;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
@@ -102,9 +104,8 @@ fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Nothing that is waited for here takes longer, however busy the machine is: it hangs.
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    within(Duration::from_secs(20), what, future).await
+    within(DEADLINE, what, future).await
 }
 
 async fn within<F: Future>(time: Duration, what: &str, future: F) -> F::Output {

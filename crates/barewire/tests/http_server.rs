@@ -4,6 +4,7 @@
 mod access;
 #[path = "http_server/auth.rs"]
 mod auth;
+mod eventually;
 #[path = "http_server/legacy.rs"]
 mod legacy;
 #[path = "http_server/listener.rs"]
@@ -23,6 +24,7 @@ use barewire::Server;
 use barewire::mcp;
 use barewire::server::http::{Http, HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Tool};
+use eventually::eventually;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,7 +45,7 @@ struct Name {
     name: String,
 }
 
-/// How many handlers of `hold` are running.
+/// How many handlers of `hold` and `hang_up` are running.
 #[derive(Clone, Default)]
 struct Holding(Arc<AtomicUsize>);
 
@@ -62,20 +64,14 @@ impl Holding {
 
     /// Waits until so many are running.
     async fn until(&self, count: usize) {
-        let wait = async {
-            while self.now() != count {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        let waited = tokio::time::timeout(Duration::from_secs(5), wait).await;
-        assert!(waited.is_ok(), "{} handlers are running, and not {count}", self.now());
+        eventually(&format!("{count} handlers are running"), || self.now() == count).await;
     }
 }
 
 /// A server with a tool for everything that is tested here.
 fn offered() -> (Server, Holding) {
     let holding = Holding::default();
-    let held = holding.clone();
+    let (held, hanging) = (holding.clone(), holding.clone());
     let hold = move |call: Call, Ms { ms }| {
         let held = held.clone();
         async move {
@@ -95,10 +91,15 @@ fn offered() -> (Server, Holding) {
     let schema = RawValue::from_string(schema.to_owned()).expect("JSON");
     let mirrored = mcp::Tool::new("mirrored", schema);
     let whoami = |call: Call| async move { call.principal().map_or("nobody", |it| it.name()).to_owned() };
-    let hang_up = |call: Call, Ms { ms }| async move {
-        call.hang_up(Duration::from_millis(ms));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        "back again"
+    let hang_up = move |call: Call, Ms { ms }| {
+        let hanging = hanging.clone();
+        async move {
+            hanging.0.fetch_add(1, Ordering::SeqCst);
+            let _held = Held(hanging);
+            call.hang_up(Duration::from_millis(ms));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            "back again"
+        }
     };
     let server = Server::new("test", "1")
         .tool("echo", "Says it again", |Text { text }| async move { text })

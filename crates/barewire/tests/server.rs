@@ -5,6 +5,7 @@ mod asking;
 #[path = "server/clones.rs"]
 mod clones;
 mod emitted;
+mod eventually;
 #[path = "server/telling.rs"]
 mod telling;
 
@@ -17,9 +18,11 @@ use barewire::mcp;
 use barewire::server::{Resource, Structured, Template, Tool};
 use barewire::transport::{Memory, memory};
 use emitted::Emitted;
+use eventually::eventually;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
@@ -95,16 +98,6 @@ fn modern(id: u32, tool: &str, more: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if holds() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never: {what}");
-}
-
 #[tokio::test]
 async fn a_cancelled_handler_is_dropped() {
     let alive = Arc::new(AtomicUsize::new(0));
@@ -119,10 +112,10 @@ async fn a_cancelled_handler_is_dropped() {
     let server = Server::new("test", "1").tool("wait", "Waits", wait);
     let mut wire = Wire::to(&server);
     wire.send(modern(1, "wait", json!({}))).await;
-    until("it runs", || alive.load(Ordering::SeqCst) == 1).await;
+    eventually("it runs", || alive.load(Ordering::SeqCst) == 1).await;
     wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
-    until("it is dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    eventually("it is dropped", || alive.load(Ordering::SeqCst) == 0).await;
     // Nothing was said about it: the next line is the answer to something else.
     let answer = wire.ask(modern(2, "no such tool", json!({}))).await;
     assert_eq!(answer["id"], 2);
@@ -222,8 +215,10 @@ async fn a_resource_may_say_how_long_it_can_be_kept() {
 
 #[tokio::test]
 async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
-    let server =
-        Server::new("test", "1").tool("wait", "Waits", || tokio::time::sleep(Duration::from_millis(300)));
+    let refused = Arc::new(Notify::new());
+    let waits = Arc::clone(&refused);
+    let wait = move || Arc::clone(&waits).notified_owned();
+    let server = Server::new("test", "1").tool("wait", "Waits until all is refused", wait);
     let mut wire = Wire::to(&server);
     wire.send(modern(1, "wait", json!({}))).await;
     for bad in [
@@ -235,6 +230,7 @@ async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
         let answer = wire.next().await;
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{bad}");
     }
+    refused.notify_one();
     assert!(wire.next().await["result"].is_object());
 }
 

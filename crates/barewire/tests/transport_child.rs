@@ -2,15 +2,17 @@
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 #![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
+mod eventually;
+
 use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{self, Command, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::transport::{Child, Exit, Parts, ProcessReader, SpawnError, Stderr, Transport};
+use eventually::{DEADLINE, eventually_blocking};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::runtime::Builder;
@@ -69,12 +71,9 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
     .collect()
 }
 
-fn gone_within(time: Duration, what: impl Fn() -> Vec<u32>) {
-    let start = Instant::now();
-    while !what().is_empty() {
-        assert!(start.elapsed() < time, "still there after {time:?}: {:?}", what());
-        thread::sleep(Duration::from_millis(10));
-    }
+/// Waits until all groups are gone.
+fn gone(groups: &[u32]) {
+    eventually_blocking("they are gone", || groups.iter().all(|group| members(*group).is_empty()));
 }
 
 #[tokio::test]
@@ -100,8 +99,8 @@ async fn bytes_go_through_and_the_end_of_stdin_is_enough() {
     let exit = parts.ending.unwrap().await.unwrap();
     assert_eq!((exit.code, exit.signal, exit.by_us), (Some(0), None, false));
     assert_eq!(exit.to_string(), "cat exited with code 0");
-    gone_within(GRACE, || members(pid));
-    assert!(start.elapsed() < Duration::from_secs(2));
+    gone(&[pid]);
+    assert!(start.elapsed() < DEADLINE);
 }
 
 #[tokio::test]
@@ -110,7 +109,7 @@ async fn what_stays_after_its_stdin_is_closed_gets_a_sigterm() {
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(15), true));
     assert_eq!(exit.to_string(), "sh had to be ended with signal 15");
-    gone_within(GRACE, || members(pid));
+    gone(&[pid]);
 
     let (_, parts) = started("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").await;
     let exit = end(parts).await;
@@ -124,7 +123,7 @@ async fn what_ignores_sigterm_is_killed() {
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(9), true));
     assert!(start.elapsed() >= 2 * GRACE);
-    gone_within(GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[tokio::test]
@@ -135,15 +134,15 @@ async fn what_the_leader_left_behind_ends_with_it() {
     assert!(members(pid).len() > 1);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
-    gone_within(GRACE, || members(pid));
-    assert!(start.elapsed() < Duration::from_secs(2));
+    gone(&[pid]);
+    assert!(start.elapsed() < DEADLINE);
 
     // It holds stderr, so it is seen, and has its time to end in order.
     let (pid, parts) =
         started("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
-    gone_within(GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[tokio::test]
@@ -153,10 +152,10 @@ async fn stdout_ends_some_time_after_the_leader_though_somebody_holds_it() {
     let mut rest = String::new();
     parts.reader.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "last\n");
-    assert!(start.elapsed() >= GRACE && start.elapsed() < 8 * GRACE);
+    assert!(start.elapsed() >= GRACE && start.elapsed() < DEADLINE);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(3), false));
-    gone_within(GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[tokio::test]
@@ -165,29 +164,31 @@ async fn dropped_in_whatever_way_it_is_ended_and_reaped() {
     let process = sh(stubborn).spawn().unwrap();
     let pid = process.pid();
     drop(process);
-    gone_within(10 * GRACE, || members(pid));
+    gone(&[pid]);
 
     let (pid, parts) = started(stubborn).await;
     drop(parts);
-    gone_within(10 * GRACE, || members(pid));
+    gone(&[pid]);
 
     // The ending is begun and given up.
     let (pid, parts) = started(stubborn).await;
     let _ = tokio::time::timeout(Duration::from_millis(10), end(parts)).await;
-    gone_within(10 * GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[tokio::test]
 async fn it_stays_while_somebody_reads() {
-    let process = sh("cat").spawn().unwrap();
+    let grace = Duration::from_millis(50);
+    let process = sh("cat").grace(grace).spawn().unwrap();
     let pid = process.pid();
     let Parts { mut reader, mut writer, .. } = process.into_parts();
-    tokio::time::sleep(3 * GRACE).await;
+    // That it is not ended meanwhile, only time can show.
+    tokio::time::sleep(3 * grace).await;
     writer.write_all(b"x").await.unwrap();
     assert_eq!(reader.read_u8().await.unwrap(), b'x');
     drop(reader);
     // It writes to a pipe that nobody reads, or gets a SIGTERM.
-    gone_within(10 * GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn it_is_ended_and_reaped_without_a_runtime() {
         pid
     });
     drop(runtime);
-    gone_within(10 * GRACE, || members(pid));
+    gone(&[pid]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,7 +327,7 @@ fn nothing_is_left_of_many_processes() {
         for process in processes {
             let pid = process.pid();
             end(process.into_parts()).await;
-            gone_within(GRACE, || members(pid));
+            gone(&[pid]);
         }
         assert_eq!(children(process::id()), [0; 0]);
         assert_eq!(fds(), before);
@@ -366,7 +367,7 @@ fn nothing_is_left_when_we_are_killed() {
     assert_eq!(all.len(), 4);
 
     drop(second);
-    gone_within(Duration::from_secs(8), || groups.iter().flat_map(|group| members(*group)).collect());
+    gone(&groups);
     // The watchers are groups of their own.
-    gone_within(Duration::from_secs(2), || all.iter().flat_map(|pid| members(*pid)).collect());
+    gone(&all);
 }

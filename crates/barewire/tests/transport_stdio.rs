@@ -2,6 +2,8 @@
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 #![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
+mod eventually;
+
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use barewire::transport::{Parts, Transport, stdio};
+use eventually::eventually;
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,14 +57,18 @@ fn second_role() {
         drop(reading_end);
         match role.as_str() {
             // Sends back what comes. The harness has written half a line before.
-            "echo" => {
+            "echo" | "echo until seen" => {
                 writer.write_all(b"\nready\n").await.unwrap();
                 writer.flush().await.unwrap();
                 tokio::io::copy(&mut reader, &mut writer).await.unwrap();
                 writer.shutdown().await.unwrap();
-                // The other side sees the end before this process is gone.
                 drop(writer);
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                if role == "echo until seen" {
+                    // The other side sees the end before this process is gone.
+                    let seen = seen(process::id());
+                    eventually("the end is seen", || seen.exists()).await;
+                    fs::remove_file(seen).unwrap();
+                }
             }
             // Says on stderr what becomes of a write.
             role if role.starts_with("write to a ") => {
@@ -100,6 +107,11 @@ fn read_until(mut from: impl Read, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
+/// The file that tells the program with this id that its last byte was seen.
+fn seen(pid: u32) -> PathBuf {
+    env::temp_dir().join(format!("barewire-stdio-seen-{pid}"))
+}
+
 /// Much goes there and comes back, after which both sides see the end, and no flag has been set on `theirs`.
 fn echoes(
     mut child: Child,
@@ -124,6 +136,7 @@ fn echoes(
     });
     assert!(received == sent);
     assert!(child.try_wait().unwrap().is_none(), "the end was seen only when the process was gone");
+    fs::write(seen(child.id()), "").unwrap();
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(stderr, "stray\n");
@@ -135,7 +148,8 @@ fn pipes() {
     let (their_in, to) = io::pipe().unwrap();
     let (from, their_out) = io::pipe().unwrap();
     let theirs = vec![their_in.try_clone().unwrap().into(), their_out.try_clone().unwrap().into()];
-    let child = second("echo").stdin(their_in).stdout(their_out).stderr(Stdio::piped()).spawn().unwrap();
+    let child =
+        second("echo until seen").stdin(their_in).stdout(their_out).stderr(Stdio::piped()).spawn().unwrap();
     echoes(child, theirs, to, from, || ());
 }
 
@@ -144,7 +158,7 @@ fn sockets() {
     let (their_in, to) = UnixStream::pair().unwrap();
     let (from, their_out) = UnixStream::pair().unwrap();
     let theirs = vec![their_in.try_clone().unwrap().into(), their_out.try_clone().unwrap().into()];
-    let mut command = second("echo");
+    let mut command = second("echo until seen");
     command.stdin(OwnedFd::from(their_in)).stdout(OwnedFd::from(their_out)).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     drop(command);
@@ -154,7 +168,7 @@ fn sockets() {
 #[test]
 fn one_socket_for_both() {
     let (theirs, ours) = UnixStream::pair().unwrap();
-    let mut command = second("echo");
+    let mut command = second("echo until seen");
     command
         .stdin(OwnedFd::from(theirs.try_clone().unwrap()))
         .stdout(OwnedFd::from(theirs.try_clone().unwrap()));

@@ -47,6 +47,7 @@ fn the_time_that_the_user_takes_does_not_count() {
         let mut terminal =
             Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("> ");
+        // The user takes longer than the timeout: that it does not run meanwhile, only time can show.
         thread::sleep(Duration::from_millis(2500));
         terminal.types("Ada\n");
         terminal.sees("Hello, Ada!");

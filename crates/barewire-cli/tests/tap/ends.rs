@@ -1,5 +1,6 @@
 //! How things end: codes, signals, and each stream on its own.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::eventually::eventually;
 use super::stage::*;
 
 /// Does nothing, longer than any test needs; whoever is left by a test that failed is so not left for good.
@@ -132,9 +134,14 @@ fn the_end_of_stdin_reaches_the_program() {
 fn a_program_that_stays_after_its_stdin_is_told_of() {
     let folder = Folder::new("stays");
     let log = folder.file("log");
-    let mut child =
-        tap(&["--log".as_ref(), log.as_os_str()], &sh("cat; exec sleep 60")).spawn().expect("it starts");
+    let record = folder.file("stays.wire");
+    let options = ["--log".as_ref(), log.as_os_str(), "--record".as_ref(), record.as_os_str()];
+    let mut child = tap(&options, &sh("cat; exec sleep 60")).spawn().expect("it starts");
     drop(child.stdin.take());
+    eventually("the end is passed on", || {
+        fs::read_to_string(&record).is_ok_and(|text| text.contains("eof >"))
+    });
+    // The host has the patience that the specification wants of it: from here on, only time makes a server late.
     std::thread::sleep(Duration::from_millis(2500));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
     assert_eq!(child.wait().expect("it ends").signal(), Some(15));
@@ -166,7 +173,7 @@ fn a_closed_stdin_reaches_the_host() {
     let mut stdout = child.stdout.take().expect("piped");
     assert_eq!(read_some(&mut stdout, 7), b"closed\n");
     let mut stdin = child.stdin.take().expect("piped");
-    soon("writing fails", || {
+    eventually("writing fails", || {
         use rustix::event::{PollFd, PollFlags, poll};
         let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
         let _ = poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }));
@@ -199,7 +206,7 @@ fn a_killed_tap_ends_the_stdin_of_the_program() {
     ready(&mut child);
     child.kill().expect("it is there");
     child.wait().expect("it ends");
-    soon("the program has seen the end of its stdin", || file.exists());
+    eventually("the program has seen the end of its stdin", || file.exists());
 }
 
 /// Nobody has closed stdin, and the capture does not say so either.

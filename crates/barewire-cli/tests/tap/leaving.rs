@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::eventually::eventually;
 use super::stage::*;
 
 /// What a program leaves behind may still have something to say, whether the host has closed stdin or not.
@@ -31,8 +32,8 @@ fn what_was_launched_can_be_talked_to() {
     let mut child = tap(&["--record".as_ref(), record.as_os_str()], &sh(script)).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     let left = "@ left somebody whom the program has started still holds its stdout";
-    soon("it is noted", || fs::read_to_string(&record).is_ok_and(|text| text.contains(&left[2..])));
-    // Longer than anybody is waited for who cannot be talked to.
+    eventually("it is noted", || fs::read_to_string(&record).is_ok_and(|text| text.contains(&left[2..])));
+    // Longer than anybody is waited for who cannot be talked to. That the tap stays, only time can show.
     thread::sleep(Duration::from_millis(1500));
     for _ in 0..3 {
         stdin.write_all(b"hello\n").expect("it is read");
@@ -68,6 +69,9 @@ fn somebody_left_behind_does_not_keep_the_tap() {
         let mut stdout = child.stdout.take().expect("piped");
         let mut named = [0; 16];
         let count = stdout.read(&mut named).expect("it is named");
+        let left = "left somebody whom the program has started still holds its stdout";
+        eventually("it is noted", || fs::read_to_string(&record).is_ok_and(|text| text.contains(left)));
+        // That the tap stays although the program has ended, only time can show.
         thread::sleep(Duration::from_millis(1200));
         assert!(child.try_wait().expect("it can be asked").is_none(), "the host can still talk");
         let start = Instant::now();
@@ -116,6 +120,7 @@ fn a_slow_host_gets_everything_that_was_written() {
     drop(child.stdin.take());
     let mut named = [0; 16];
     let count = child.stderr.as_mut().expect("piped").read(&mut named).expect("it is named");
+    // The host is slow: it reads when a tap that waited for nobody would be gone.
     thread::sleep(Duration::from_millis(1500));
     assert_eq!(read_some(child.stdout.as_mut().expect("piped"), bytes + 1).len(), bytes);
     assert_eq!(child.wait().expect("it ends").code(), Some(7));

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 pub(crate) fn barewire() -> Command {
     Command::new(program())
@@ -72,16 +71,6 @@ pub(crate) fn read_some(from: &mut ChildStdout, count: usize) -> Vec<u8> {
     }
     bytes.truncate(done);
     bytes
-}
-
-/// Waits for something that must happen soon.
-#[track_caller]
-pub(crate) fn soon(what: &str, mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// The capture as text.

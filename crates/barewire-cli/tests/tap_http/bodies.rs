@@ -3,11 +3,9 @@
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
 use super::ends::{Client, PROGRAM, Tap, server};
+use super::eventually::eventually;
 use super::said::Said;
 
 /// A long body: what stands at a place follows from the place.
@@ -128,12 +126,8 @@ fn many_large_answers_are_all_seen() {
         let length = head.split("content-length: ").nth(1).and_then(|rest| rest.trim().parse().ok());
         client.exactly(length.expect("a length"));
         // One after the other, so that whoever looks on keeps up.
-        let until = Instant::now() + Duration::from_secs(20);
         let seen = format!(" <x{number} result ");
-        while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&seen)) {
-            assert!(Instant::now() < until, "{seen}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        eventually(&seen, || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(&seen)));
     }
     let record = tap.record().to_owned();
     tap.end();

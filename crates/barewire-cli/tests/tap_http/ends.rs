@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::eventually::eventually;
 
 pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
 
@@ -58,15 +60,9 @@ impl Tap {
 
     /// What it has said on stderr, when there is something of this in it.
     pub(super) fn says(&self, what: &str) -> String {
-        let until = Instant::now() + Duration::from_secs(5);
-        loop {
-            let said = self.said.lock().expect("unpoisoned").clone();
-            if said.contains(what) {
-                return said;
-            }
-            assert!(Instant::now() < until, "not said: {what}\n{said}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        let said = || self.said.lock().expect("unpoisoned").clone();
+        eventually(what, || said().contains(what));
+        said()
     }
 
     pub(super) fn connect(&self) -> Client {

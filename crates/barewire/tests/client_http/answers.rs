@@ -1,5 +1,6 @@
 //! What may come back for a POST, and what may not.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use barewire::ClientError;
@@ -8,6 +9,7 @@ use barewire::client::http::{Endpoint, HttpFailure};
 use barewire::mcp::SubscriptionFilter;
 use barewire::peer::ConnectionLimits;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::script::{JSON, Script, answer};
 use super::{soon, tester};
@@ -217,9 +219,15 @@ async fn dropping_a_call_closes_its_stream_and_says_nothing() {
     let asked = script.post("resources/read").await;
     call.abort();
     asked.closed().await;
-    let call = tokio::spawn(client.read_resource("a:b").into_future());
-    let events = script.post("resources/read").await.events(": hello\n\n").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let progressed = Arc::new(Notify::new());
+    let progress = Arc::clone(&progressed);
+    let call = client.read_resource("a:b").on_progress(move |_| progress.notify_one());
+    let call = tokio::spawn(call.into_future());
+    let asked = script.post("resources/read").await;
+    let params = json!({"progressToken": asked.json()["params"]["_meta"]["progressToken"], "progress": 1});
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+    let events = asked.events(&format!("data: {told}\n\n")).await;
+    soon(progressed.notified()).await;
     call.abort();
     events.closed().await;
     script.silence().await;

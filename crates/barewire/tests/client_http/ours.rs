@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::eventually::eventually;
 use super::{soon, tester};
 
 #[derive(Deserialize, JsonSchema)]
@@ -216,13 +217,8 @@ async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
         });
         let up = up(&server).await;
         let client = soon(tester().revision(revision).http(&*up.url)).await.expect("connected");
-        let until = |count: usize| {
-            let cancelled = Arc::clone(&cancelled);
-            soon(async move {
-                while cancelled.load(Ordering::SeqCst) < count {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            })
+        let until = async |count: usize| {
+            eventually("it is cancelled", || cancelled.load(Ordering::SeqCst) >= count).await;
         };
         let waiting = tokio::spawn(client.call_tool("wait", ()).into_future());
         soon(began.notified()).await;
@@ -260,12 +256,7 @@ async fn nothing_goes_on_when_the_client_is_dropped() {
         assert_eq!(listen.is_some(), revision.has_listen());
         assert!(alive() > before);
         drop((listen, client));
-        soon(async {
-            while alive() > before {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
+        eventually("all tasks of the client have ended", || alive() <= before).await;
     }
     stop.stop();
     thread.join().expect("no panic");

@@ -7,6 +7,7 @@ use barewire::peer::{CallError, Connection, Peer, Raw};
 use barewire::transport::{Child, Stderr};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::eventually::eventually;
 use super::process::{Program, alone, children, example, fds, gone_within, members};
 use super::{one_thread, soon, threads};
 
@@ -117,11 +118,7 @@ async fn a_child_killed_under_load_fails_what_is_not_answered() {
 
 /// The threads of a connection close their files a moment after it has ended.
 async fn settles(before: usize) {
-    let began = Instant::now();
-    while fds() > before && began.elapsed() < Duration::from_secs(3) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(fds() <= before, "{before} files before, {} after", fds());
+    eventually(&format!("no more than {before} files"), || fds() <= before).await;
 }
 
 fn quiet(child: &Child) -> Peer {
@@ -161,6 +158,7 @@ fn nothing_is_left_of_many_connections_however_they_end() {
             let (peer, running) = Connection::new(deaf.spawn().expect("sh")).open();
             let running = tokio::spawn(running);
             let call = tokio::spawn(peer.call::<Raw>("ask", ()).into_future());
+            // Any moment will do; after this one the call has most likely been written.
             tokio::time::sleep(Duration::from_millis(5)).await;
             running.abort();
             let error = soon("the call", call).await.expect("no panic").expect_err("nobody drives it");
@@ -181,6 +179,7 @@ fn nothing_is_left_of_many_connections_however_they_end() {
         let peer = runtime.block_on(async {
             let peer = quiet(&deaf);
             tokio::spawn(peer.call::<Raw>("ask", ()).into_future());
+            // Any moment will do; after this one the call has most likely been written.
             tokio::time::sleep(Duration::from_millis(20)).await;
             peer
         });

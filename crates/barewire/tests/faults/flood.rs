@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use barewire::peer::{CallError, Connection, ConnectionLimits, EndReason, Raw};
 use barewire::transport::{Child, Stderr};
 
+use super::eventually::eventually_blocking;
 use super::process::{Program, alone, cpu, lines, peak, rss};
 use super::wire::{Answered, request};
 use super::{echo, one_thread, soon};
@@ -44,8 +45,15 @@ fn flood(mut program: Program, name: &str, bytes: usize) {
         let stop = Arc::clone(&stop);
         move || ask(stdin, bytes, &stop)
     });
-    // It is busy until nothing more fits anywhere.
-    thread::sleep(Duration::from_secs(1));
+    // It is busy until nothing more fits anywhere: then it no longer computes.
+    let mut known = (cpu(pid), Instant::now());
+    eventually_blocking("it waits", || {
+        let now = cpu(pid);
+        if now != known.0 {
+            known = (now, Instant::now());
+        }
+        known.1.elapsed() > Duration::from_millis(500)
+    });
     let (began, computed) = (Instant::now(), cpu(pid));
     let mut stdout = program.stdout.take().expect("piped");
     let mut taken = Vec::new();
@@ -110,7 +118,7 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         let CallError::Closed(closed) = error else { panic!("{error}") };
         assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        let (most, computed) = (peak(pid) - before, cpu(pid));
+        let (most, computed) = (peak(pid).saturating_sub(before), cpu(pid));
         assert!(most < 32 * 1024, "{most} KiB more");
         assert!(computed < Duration::from_secs(2), "{computed:?}");
     });

@@ -5,12 +5,15 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use barewire::peer::{CallError, Connection, EndReason, Methods, Raw};
+use barewire::peer::{CallError, Connection, Context, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr, Transport, tcp, unix};
+use tokio::sync::Notify;
 
+use super::eventually::eventually_blocking;
 use super::process::{Program, cpu_over, example, gone_within, lines, members};
 use super::wire::{Answered, request};
 use super::{echo, soon, threads, yielding};
@@ -63,11 +66,7 @@ fn a_full_disk_ends_it_with_an_error() {
     let quiet = cpu_over(child.id(), A_SECOND);
     assert!(quiet < LITTLE, "{quiet:?} before anything is written");
     stdin.write_all(&request(0, 64)).expect("it reads");
-    let began = Instant::now();
-    while child.try_wait().expect("ours").is_none() {
-        assert!(began.elapsed() < 5 * A_SECOND, "it goes on without a disk");
-        thread::sleep(Duration::from_millis(5));
-    }
+    eventually_blocking("it ends without a disk", || child.try_wait().expect("ours").is_some());
     assert_eq!(child.wait().expect("ours").code(), Some(1));
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
@@ -161,9 +160,15 @@ async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_i
     let script = r#"exec 0<&-; while :; do echo '{"jsonrpc":"2.0","id":1,"method":"m"}'; sleep 0.02; done"#;
     let process = sh(script).spawn().expect("sh");
     let pid = process.pid();
-    let connection = Connection::new(process).methods(echo()).grace(Duration::from_millis(500));
-    let peer = connection.spawn();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let asked = Arc::new(Notify::new());
+    let asks = Arc::clone(&asked);
+    let methods = Methods::new().on("m", move |_: Context, (): ()| {
+        asks.notify_one();
+        async { Ok(()) }
+    });
+    let peer = Connection::new(process).methods(methods).grace(Duration::from_millis(500)).spawn();
+    // It asks only after it has closed its stdin.
+    soon("a request", asked.notified()).await;
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
     let CallError::Closed(closed) = error else { panic!("{error}") };

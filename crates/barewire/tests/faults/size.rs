@@ -2,24 +2,13 @@
 
 use std::io::Write;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::eventually::eventually_blocking;
 use super::process::{Program, rss};
 use super::wire::{id, is_result, request, shown};
 
 const MIB: usize = 1 << 20;
-
-/// Waits a second at most for the memory to come back.
-fn given_back(pid: u32, before: usize) -> usize {
-    let began = Instant::now();
-    loop {
-        let now = rss(pid);
-        if now < before + 4096 || began.elapsed() > Duration::from_secs(1) {
-            return now;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
 
 #[test]
 fn memory_comes_back_after_a_frame_of_60_mib_and_after_one_that_is_too_long() {
@@ -49,10 +38,12 @@ fn memory_comes_back_after_a_frame_of_60_mib_and_after_one_that_is_too_long() {
                     shown(answer.as_bytes())
                 );
             }
-            let after = given_back(program.pid(), before);
+            let pid = program.pid();
+            let what = format!("after a frame of {bytes} bytes the memory is {before} KiB again");
+            eventually_blocking(&what, || rss(pid) < before + 4096);
+            let after = rss(pid);
             let _ =
                 writeln!(std::io::stderr(), "frame of {bytes} bytes: {before} KiB before, {after} KiB after");
-            assert!(after < before + 4096, "frame of {bytes} bytes: {before} KiB before, {after} KiB after");
         }
         drop(stdin);
         assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::{Child, Stderr, memory};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
+use tokio::sync::Notify;
 
+use super::eventually::DEADLINE;
 use super::{one_thread, soon, threads};
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -37,6 +40,7 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
         while first.load(Ordering::SeqCst) == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
+        // Nothing says that its task is over too; if it is not yet, less is tested.
         std::thread::sleep(Duration::from_millis(50));
         async move { Ok(1) }
     });
@@ -47,7 +51,7 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
         let busy = r#"{"jsonrpc":"2.0","id":1,"method":"busy"}"#;
         there.send_line(&format!("{n}\n{n}\n{busy}")).await.expect("memory");
         let began = Instant::now();
-        while seen.load(Ordering::SeqCst) < 2 && began.elapsed() < Duration::from_secs(5) {
+        while seen.load(Ordering::SeqCst) < 2 && began.elapsed() < DEADLINE {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         // Nothing else has come, so nothing but the first has woken anybody.
@@ -234,18 +238,28 @@ async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_
 /// Also those that are begun when nothing can be written any more and nobody knows why.
 #[tokio::test]
 async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
-    let script = "exec 0<&-; sleep 0.4; kill -9 $$";
+    let script = r#"exec 0<&-; echo '{"jsonrpc":"2.0","method":"deaf"}'; exec sleep 60"#;
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).spawn().expect("sh");
-    let peer = Connection::new(child).spawn();
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    let pid = Pid::from_raw(child.pid().cast_signed()).expect("a process");
+    let is_deaf = Arc::new(Notify::new());
+    let says = Arc::clone(&is_deaf);
+    let methods = Methods::new().on("deaf", move |_: Context, (): ()| {
+        says.notify_one();
+        async { Ok(()) }
+    });
+    let peer = Connection::new(child).methods(methods).spawn();
+    soon("it no longer reads", is_deaf.notified()).await;
     for _ in 0..5 {
         let peer = peer.clone();
         tokio::spawn(async move { peer.notify("unheard", ()).await });
+        // No word says that it was written in vain; if it was not yet, less is tested.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (first, second) = (peer.call::<Raw>("first", ()), peer.call::<Raw>("second", ()));
-    let both = async { tokio::join!(first, second) };
-    let (first, second) = soon("the calls", both).await;
+    // It dies when the calls have begun.
+    let dies = async { kill_process(pid, Signal::KILL).expect("it is there") };
+    let all = async { tokio::join!(first, second, dies) };
+    let (first, second, ()) = soon("the calls", all).await;
     for error in [first, second].map(|outcome| outcome.expect_err("it is dead")) {
         assert!(matches!(&error, CallError::Closed(closed) if closed.exit().is_some()), "{error}");
         assert!(error.to_string().contains("signal 9"), "{error}");

@@ -56,7 +56,7 @@ async fn run(count: u64) {
             _ => panic!("something was told before anything changed"),
         }
     }
-    let each = (resident() - before) / count;
+    let each = resident().saturating_sub(before) / count;
     served.is_alive().await;
     let begun = Instant::now();
     served.handle.add(Tool::new("fresh", "Was not there before", || async { "" }));

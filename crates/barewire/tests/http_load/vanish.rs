@@ -165,7 +165,7 @@ async fn legacy(count: usize) {
             .await;
         }
     }
-    // The wires are gone. Nothing is cancelled by that, however long one waits.
+    // The wires are gone, and nothing is cancelled by that. Only time can show it: no message says that the server has seen it.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(counts.running.load(Ordering::SeqCst), count);
     gate.send_replace(true);

@@ -1,10 +1,11 @@
 //! The legacy era: sessions, what belongs to them, and how they end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use barewire::server::http::HttpLimits;
 use serde_json::{Value, json};
 
+use crate::eventually::DEADLINE;
 use crate::wire::{Events, call};
 use crate::{Site, offered};
 
@@ -90,9 +91,10 @@ async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
     let site = Site::of(server.http()).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
-    // Before there is a stream: it waits.
+    // Before there is a stream: it waits, while other things are answered.
     handle.remove_tool("echo");
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
     wire.get(&[&session]).await;
     let mut events = Events::of(wire).await;
     let primed = events.next().await.expect("an event");
@@ -116,9 +118,11 @@ async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
 
 #[tokio::test]
 async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
-    let (site, holding) = Site::new().await;
+    // One more connection than these two is served when one of them is closed.
+    let (site, holding) = Site::with(|limits| limits.connections = 2).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     for token in [true, false] {
         let mut leaving = site.connect().await;
         let mut message = call(1, "hold", json!({"ms": 60_000}));
@@ -128,7 +132,7 @@ async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
         leaving.post(&[&session], &message).await;
         holding.until(1).await;
         drop(leaving);
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(site.connect().await.ask(&[&session], &ping).await.status(), 200);
         assert_eq!(holding.now(), 1, "it goes on");
         let cancel =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
@@ -179,22 +183,25 @@ async fn batches_are_answered_where_the_revision_has_them() {
 async fn sessions_are_bounded_and_expire() {
     let (server, holding) = offered();
     let mut limits = HttpLimits::default();
-    (limits.sessions, limits.session_idle) = (2, Duration::from_millis(300));
+    (limits.sessions, limits.session_idle) = (2, Duration::from_secs(1));
     let site = Site::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let idle = wire.initialize("2025-11-25", json!({})).await;
     let busy = wire.initialize("2025-11-25", json!({})).await;
     let mut caller = site.connect().await;
-    caller.post(&[&busy], &call(1, "hold", json!({"ms": 1000}))).await;
+    caller.post(&[&busy], &call(1, "hold", json!({"ms": 3000}))).await;
     holding.until(1).await;
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let third = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let full = wire.ask(&[], &third).await;
     assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")));
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    let begun = Instant::now();
+    while wire.ask(&[], &third).await.status() != 200 {
+        assert!(begun.elapsed() < DEADLINE, "there is no room again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");
     assert_eq!(caller.answer().await.json()["result"]["content"][0]["text"], "held", "it was in use");
-    assert_eq!(wire.ask(&[], &third).await.status(), 200, "there is room again");
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Streams that break and are taken up again.
 
-use std::time::Duration;
-
+use barewire::server::http::HttpLimits;
 use serde_json::json;
 
 use crate::Site;
@@ -107,7 +106,7 @@ async fn a_resumption_that_is_refused_disturbs_nobody() {
 
 #[tokio::test]
 async fn a_server_that_hangs_up_is_called_again() {
-    let (site, _) = Site::new().await;
+    let (site, holding) = Site::new().await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     wire.post(&[&session], &call(4, "hang_up", json!({"ms": 120}))).await;
@@ -116,7 +115,8 @@ async fn a_server_that_hangs_up_is_called_again() {
     let last = events.next().await.expect("an event");
     assert_eq!((last.retry, last.data), (Some(120), None));
     assert_eq!(events.next().await, None);
-    tokio::time::sleep(Duration::from_millis(120)).await;
+    // The answer waits for the client.
+    holding.until(0).await;
     let mut wire = site.connect().await;
     wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
     let rest = Events::of(wire).await.rest().await;
@@ -133,17 +133,21 @@ async fn a_server_that_hangs_up_is_called_again() {
 async fn the_stream_of_a_session_is_taken_up_where_it_broke() {
     let (server, _) = crate::offered();
     let handle = server.handle();
-    let site = Site::of(server.http()).await;
+    let mut limits = HttpLimits::default();
+    limits.connections = 1;
+    let site = Site::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     wire.get(&[&session]).await;
     let mut events = Events::of(wire).await;
     let primed = events.next().await.expect("an event").id.expect("an id");
     drop(events);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    handle.remove_tool("echo");
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // There is one connection at a time: that this one is served says that the end of the first was seen.
     let mut wire = site.connect().await;
+    let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
+    assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
+    handle.remove_tool("echo");
+    assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
     wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
     let mut events = Events::of(wire).await;
     let news = events.next().await.expect("an event");

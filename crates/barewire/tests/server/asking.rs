@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Alive, Name, Wire, modern, read, until};
+use super::eventually::eventually;
+use super::{Alive, Name, Wire, modern, read};
 
 #[tokio::test]
 async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
@@ -30,7 +31,7 @@ async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
     let mut wire = Wire::to(&server);
     let answer = wire.ask(modern(1, "ask", json!({}))).await;
     assert_eq!(answer["result"]["resultType"], "input_required");
-    until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0).await;
+    eventually("the handler is dropped", || alive.load(Ordering::SeqCst) == 0).await;
     let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
     let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses}))).await;
     assert_eq!(answer["result"]["content"][0]["text"], "Ada");

@@ -1,7 +1,10 @@
 //! Answers that come in pieces, late, broken, too long or not at all.
 
+use std::sync::Arc;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 use super::net::{self, Server, answer, ok};
 use super::*;
@@ -34,6 +37,18 @@ async fn sending(bytes: &'static [u8]) -> Fetch {
 async fn all(response: &mut Response) -> Result<String, FetchError> {
     let bytes = response.bytes(1 << 20).await?;
     Ok(String::from_utf8(bytes).unwrap())
+}
+
+/// Waits until there are so many tasks besides the test.
+async fn tasks_are(count: usize) {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let wait = async {
+        while tasks() != count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+    waited.unwrap_or_else(|_| panic!("{} tasks, and not {count}", tasks()));
 }
 
 const CHUNKED: &[u8] =
@@ -115,8 +130,9 @@ async fn a_connection_is_used_again_when_its_answer_was_read() {
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy());
     for _ in 0..3 {
         assert_eq!(all(&mut post(&fetch).await.unwrap()).await.unwrap(), "here");
-        // The pool takes it back in a task of its own.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // The pool takes it back in a task of its own. Then there are the server, the connection's two
+        // ends, and the clock of the pool.
+        tasks_are(4).await;
     }
     assert!(server.asked().iter().all(|asked| asked.connection == 0));
     assert_eq!(server.asked()[0].header("user-agent"), Some(concat!("barewire/", env!("CARGO_PKG_VERSION"))));
@@ -125,11 +141,23 @@ async fn a_connection_is_used_again_when_its_answer_was_read() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_meanwhile_is_not_used_again() {
-    // Says that the connection stays, and closes it.
-    let fetch = sending(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    // Says that the connection stays, and closes it when the pool has it.
+    let close = Arc::new(Notify::new());
+    let told = Arc::clone(&close);
+    let fetch = after_request(move |mut tcp| {
+        let told = Arc::clone(&told);
+        async move {
+            tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+            told.notified().await;
+        }
+    })
+    .await;
     for _ in 0..5 {
         assert_eq!(post(&fetch).await.unwrap().status, 200);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tasks_are(4).await;
+        close.notify_one();
+        // Of the connection nothing is left.
+        tasks_are(2).await;
     }
 }
 
