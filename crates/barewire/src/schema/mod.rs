@@ -7,6 +7,8 @@
 //! JSON ─ arguments ─ your handler
 //! ```
 
+#[cfg(feature = "jsonschema")]
+pub(crate) mod any_schema;
 mod arguments;
 pub(crate) mod canonical;
 mod check;

@@ -1,14 +1,10 @@
-//! Any JSON Schema and a value -> whether it is valid, by a library that knows every keyword and dialect.
-//!
-//! For schemas that do not come from a type. Nothing is fetched: a reference out of the schema is an error. Dialects are
-//! 2020-12, which is also that of schemas that name none, 2019-09, draft-07, draft-06 and draft-04. Formats are not checked.
+//! A tool's arguments and a schema that does not come from a type -> whether they fit, and the place where not.
 
 use barewire_proto::json::Json;
-use jsonschema::paths::LocationSegment;
-use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::any_schema::{PathSegment, SchemaError, SchemaValidator, Violation};
 use super::arguments::BadArguments;
 use super::check::Checker;
 use super::reads::Place;
@@ -18,12 +14,9 @@ use super::words::{MAX_SAID, brief, push_element, push_member};
 /// A schema, ready to be used.
 #[derive(Debug)]
 pub(crate) struct Validator {
-    library: jsonschema::Validator,
+    schema: SchemaValidator,
     /// The rules that we know ourselves, to say what is wrong.
     ours: Option<Rules>,
-    /// It refers to nothing, so the library can say what is wrong: with references its time for that may double with every
-    /// level of the value. Whether something is wrong it always says in time that grows with both.
-    flat: bool,
 }
 
 impl Validator {
@@ -32,95 +25,49 @@ impl Validator {
         if schema.get().len() > MAX_TEXT {
             return Err(format!("schema longer than {MAX_TEXT} bytes"));
         }
-        let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        if depth(&schema) > MAX_DEPTH {
-            return Err(format!("schema nested deeper than {MAX_DEPTH} levels"));
-        }
-        let draft = dialect(&schema)?;
-        let library = jsonschema::options()
-            .with_draft(draft)
-            .offline()
-            .should_validate_formats(false)
-            // In time that grows with the text, whatever the pattern.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&schema)
-            .map_err(|error| format!("no schema: {}", said(&error)))?;
+        let value: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
+        let schema = SchemaValidator::new(&value, MAX_DEPTH).map_err(|error| match error {
+            SchemaError::TooDeep(levels) => format!("schema nested deeper than {levels} levels"),
+            SchemaError::Dialect(named) => format!(
+                "the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema"
+            ),
+            SchemaError::Invalid { reason, .. } => format!("no schema: {}", brief(&reason, MAX_SAID)),
+        })?;
         // Older dialects give other meanings to some of the keywords that we know.
-        let ours = matches!(draft, Draft::Draft202012 | Draft::Draft201909)
-            .then(|| Rules::new(&schema, &Place::unknown()).ok())
-            .flatten();
-        Ok(Self { library, ours, flat: !refers(&schema) })
+        let ours = schema.is_current().then(|| Rules::new(&value, &Place::unknown()).ok()).flatten();
+        Ok(Self { schema, ours })
     }
 
     /// Checks a value, and names the place of what is wrong with it.
     pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
         let whole = |what: String| BadArguments { path: String::new(), what };
         let value: Value = json.to().map_err(|error| whole(error.to_string()))?;
-        if self.library.is_valid(&value) {
+        if self.schema.is_valid(&value) {
             return Ok(());
         }
         if let Some(ours) = &self.ours {
             Checker::new(ours).check_all(json)?;
         }
-        if self.flat {
-            self.library
-                .validate(&value)
-                .map_err(|error| BadArguments { path: path(&error), what: said(&error) })?;
-        }
-        Err(whole("not what the schema says".into()))
+        Err(match self.schema.violation(&value) {
+            // The library quotes whole values.
+            Some(Violation { path, reason, .. }) => {
+                BadArguments { path: argument(&path), what: brief(&reason, MAX_SAID).into_owned() }
+            }
+            None => whole("not what the schema says".into()),
+        })
     }
 }
 
-fn dialect(schema: &Value) -> Result<Draft, String> {
-    let Some(named) = schema.get("$schema") else { return Ok(Draft::Draft202012) };
-    let name = named.as_str().unwrap_or_default().trim_end_matches('#');
-    match name.trim_start_matches("https://").trim_start_matches("http://") {
-        "json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
-        "json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
-        "json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
-        "json-schema.org/draft-06/schema" => Ok(Draft::Draft6),
-        "json-schema.org/draft-04/schema" => Ok(Draft::Draft4),
-        _ => Err(format!(
-            "the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema"
-        )),
-    }
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-fn refers(value: &Value) -> bool {
-    match value {
-        Value::Array(elements) => elements.iter().any(refers),
-        Value::Object(members) => {
-            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
-        }
-        _ => false,
-    }
-}
-
-fn path(error: &ValidationError<'_>) -> String {
+fn argument(segments: &[PathSegment]) -> String {
     let mut path = String::new();
-    for segment in error.instance_path() {
+    for segment in segments {
         match segment {
-            LocationSegment::Property(name) => push_member(&mut path, &name),
-            LocationSegment::Index(index) => push_element(&mut path, index),
+            PathSegment::Member(name) => push_member(&mut path, name),
+            PathSegment::Element(index) => push_element(&mut path, *index),
         }
     }
     path
 }
-
-/// What the library says, which quotes whole values.
-fn said(error: &ValidationError<'_>) -> String {
-    brief(&error.to_string(), MAX_SAID).into_owned()
-}
-
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// A schema goes into the context of a model: this is tens of thousands of tokens, and more than any tool in use has.
 const MAX_TEXT: usize = 256 * 1024;
@@ -294,7 +241,7 @@ mod tests {
             let Ok(ours) = Constraints::of_schema(&raw) else { return Ok(()) };
             let text = value.to_string();
             let json = Json::parse(text.as_bytes()).expect("JSON");
-            let library = Validator::new(&raw).expect("a schema").library.is_valid(&value);
+            let library = Validator::new(&raw).expect("a schema").schema.is_valid(&value);
             prop_assert_eq!(ours.check(json).is_ok(), library, "{} {}", whole, value);
         }
     }

@@ -64,6 +64,8 @@ use barewire_proto::session::Conventions;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "jsonschema")]
+pub use crate::schema::any_schema::{PathSegment, SchemaError, SchemaValidator, Violation};
 pub use ask::{AskError, Elicit, Question, Roots, Visit};
 pub use call::Call;
 pub use completion::CompletionRequest;

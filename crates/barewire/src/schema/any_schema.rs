@@ -1,0 +1,159 @@
+//! Any JSON Schema -> a validator, by a library that knows every keyword and dialect. Nothing is fetched.
+
+use std::fmt;
+
+use jsonschema::paths::LocationSegment;
+use jsonschema::{Draft, PatternOptions, ValidationError};
+use serde_json::Value;
+
+/// A validator for a JSON Schema of any dialect, ready to be used.
+///
+/// Dialects are 2020-12, which is also that of schemas that name none, 2019-09, draft-07, draft-06 and draft-04. A reference out
+/// of the schema is an error, and formats are not checked.
+#[derive(Debug)]
+pub struct SchemaValidator {
+    validator: jsonschema::Validator,
+    draft: Draft,
+    /// It refers to nothing, so the library can say what is wrong: with references its time for that may double with every
+    /// level of the value. Whether something is wrong it always says in time that grows with both.
+    is_flat: bool,
+}
+
+/// The reason why a JSON Schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// Its dialect, as it is named, is not known.
+    Dialect(String),
+    /// It is nested deeper than this.
+    TooDeep(usize),
+    /// It is no schema of its dialect.
+    Invalid {
+        /// The place, as a JSON Pointer; empty for all of it.
+        path: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A place of a value that is not what the schema says.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The place.
+    pub path: Vec<PathSegment>,
+    /// The place as a JSON Pointer; empty for all of it.
+    pub pointer: String,
+    /// The reason, which may quote the value.
+    pub reason: String,
+    /// The reason without the value.
+    pub masked: String,
+}
+
+/// One step on the way to a place in a JSON value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "JSON has two kinds of containers")]
+pub enum PathSegment {
+    /// A member of an object.
+    Member(String),
+    /// An element of an array, from 0.
+    Element(usize),
+}
+
+impl SchemaValidator {
+    /// Prepares a schema that is nested no deeper than `max_depth`: preparing and checking take stack for each level.
+    pub fn new(schema: &Value, max_depth: usize) -> Result<Self, SchemaError> {
+        let draft = dialect(schema)?;
+        if depth(schema) > max_depth {
+            return Err(SchemaError::TooDeep(max_depth));
+        }
+        let validator = jsonschema::options()
+            .with_draft(draft)
+            .offline()
+            .should_validate_formats(false)
+            // In time that grows with the text, whatever the pattern.
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map_err(|error| SchemaError::Invalid {
+                path: error.instance_path().as_str().to_owned(),
+                reason: error.to_string(),
+            })?;
+        Ok(Self { validator, draft, is_flat: !refers(schema) })
+    }
+
+    /// Whether a value is what the schema says.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// The first place of a value that is not what the schema says, if that can be found in time that grows with the value.
+    pub fn violation(&self, value: &Value) -> Option<Violation> {
+        let error = self.is_flat.then(|| self.validator.validate(value).err()).flatten()?;
+        Some(Violation {
+            path: path(&error),
+            pointer: error.instance_path().as_str().to_owned(),
+            reason: error.to_string(),
+            masked: error.masked().to_string(),
+        })
+    }
+
+    /// Whether its keywords mean what they mean today.
+    pub(crate) fn is_current(&self) -> bool {
+        matches!(self.draft, Draft::Draft202012 | Draft::Draft201909)
+    }
+}
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dialect(named) => write!(f, "its dialect {named} is not known"),
+            Self::TooDeep(levels) => write!(f, "it is nested deeper than {levels} levels"),
+            Self::Invalid { path, reason } if path.is_empty() => f.write_str(reason),
+            Self::Invalid { path, reason } => write!(f, "{path}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+fn dialect(schema: &Value) -> Result<Draft, SchemaError> {
+    let Some(named) = schema.get("$schema") else { return Ok(Draft::Draft202012) };
+    let name = named.as_str().unwrap_or_default().trim_end_matches('#');
+    match name.trim_start_matches("https://").trim_start_matches("http://") {
+        "json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
+        "json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
+        "json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
+        "json-schema.org/draft-06/schema" => Ok(Draft::Draft6),
+        "json-schema.org/draft-04/schema" => Ok(Draft::Draft4),
+        _ => Err(SchemaError::Dialect(named.to_string())),
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn refers(value: &Value) -> bool {
+    match value {
+        Value::Array(elements) => elements.iter().any(refers),
+        Value::Object(members) => {
+            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
+        }
+        _ => false,
+    }
+}
+
+fn path(error: &ValidationError<'_>) -> Vec<PathSegment> {
+    let segment = |segment| match segment {
+        LocationSegment::Property(name) => PathSegment::Member(name.to_string()),
+        LocationSegment::Index(index) => PathSegment::Element(index),
+    };
+    error.instance_path().into_iter().map(segment).collect()
+}
+
+/// The keywords by which a schema refers to another, or to itself.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
