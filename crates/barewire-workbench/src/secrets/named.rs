@@ -188,10 +188,6 @@ impl View<'_> {
                 Some(_) => {}
             }
         }
-        // Whatever was redacted before stays as it is.
-        if rest.starts_with(BEGIN.as_bytes()) {
-            return Found::Nothing;
-        }
         let most = if secret.is_choosy() { LONGEST_CHOICE } else { LONGEST_PLACEHOLDER };
         let window = &rest[..rest.len().min(most)];
         match ending.find(window, 0) {
@@ -215,6 +211,10 @@ impl View<'_> {
             Secret::Authorization => start + scheme(rest),
             _ => start,
         };
+        // Whatever was redacted before stays as it is.
+        if self.text[start..].starts_with(BEGIN.as_bytes()) {
+            return Found::Nothing;
+        }
         Found::Open { start, ending, in_array, kind: Kind::Named(place) }
     }
 

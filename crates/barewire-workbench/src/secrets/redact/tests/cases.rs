@@ -192,6 +192,7 @@ pub(super) const PLAIN: &[&str] = &[
     r#"{"cost_per_token":0.0001,"token":12,"pass":31,"key":"0a1b2c3d4e5f6g7h","cacheKey":"0a1b2c3d4e5f6g7h"}"#,
     r#"{"token":{"type":"object","properties":{"value":{"type":"string"}}},"secret":{"value":null}}"#,
     r#"{"password":"***","token":"<your token>","secret":"${SECRET}"}"#,
+    r#"{"headers":{"Authorization":"Bearer <redacted-7>"},"cookies":["<redacted-8>"]}"#,
     r#"{"a":"Enter the password:","b":"token=" , "c":["--password ","x --token","y"],"d":"{\"e\":\"token=\"}"}"#,
     r#"{"data":{"token":"}","expected_token":"identifier","unexpected_token":"=>","password":"*"}}"#,
     "the token: see below, password: required; token = what you got; secret: none, Unexpected token: StringLiteral",
