@@ -110,12 +110,12 @@ impl Passage {
         let body =
             Body::of(request.headers, if kind == Kind::Message { Framing::Body } else { Framing::None });
         let mut asks = Asks { head: Vec::new(), lines: Vec::new(), changed: Vec::new(), follows, body, kind };
-        self.pass(head, target, &mut asks);
+        self.pass(head, target, !hosts.is_empty(), &mut asks);
         Ok(asks)
     }
 
     /// Copies the head line by line. What is not ours to change is not touched: not its order, its case or its spaces.
-    fn pass(&self, head: &[u8], target: &str, asks: &mut Asks) {
+    fn pass(&self, head: &[u8], target: &str, has_host: bool, asks: &mut Asks) {
         for (index, whole) in head.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = whole.trim_ascii_end();
             let mut passed = line.to_vec();
@@ -128,8 +128,10 @@ impl Passage {
                 };
                 passed = written(target);
                 if let Some(proxy) = &self.proxy {
+                    // The last proxy on the way makes `*` of a URL without a path: RFC 9112, section 3.2.4.
+                    let path = if target == "*" { "" } else { target };
                     recorded =
-                        Some(std::mem::replace(&mut passed, written(&format!("{}{target}", proxy.origin))));
+                        Some(std::mem::replace(&mut passed, written(&format!("{}{path}", proxy.origin))));
                 }
             } else if let Some(colon) = memchr::memchr(b':', line) {
                 let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -159,6 +161,13 @@ impl Passage {
             asks.lines.push(recorded_line);
             asks.head.extend_from_slice(&passed);
             asks.head.extend_from_slice(&whole[line.len()..]);
+            // A whole URL in the request line names the host as well, and only its path goes on: RFC 9112, section 3.2.2.
+            if index == 0 && !has_host {
+                let host = format!("Host: {}", self.host).into_bytes();
+                asks.head.extend_from_slice(&host);
+                asks.head.extend_from_slice(&whole[line.len()..]);
+                asks.lines.push(host);
+            }
         }
     }
 }
@@ -174,7 +183,8 @@ fn split<'a>(method: &str, target: &'a str) -> Result<(Option<&'a str>, &'a str)
     };
     let end = url.find(['/', '?']).unwrap_or(url.len());
     let (authority, path) = url.split_at(end);
-    if Authority::parse(authority.as_bytes()).is_err() || !path.starts_with('/') {
+    let path = if method == "OPTIONS" && path.is_empty() { "*" } else { path };
+    if Authority::parse(authority.as_bytes()).is_err() || !(path.starts_with('/') || path == "*") {
         return Err(Refusal::bad("the request line must hold a path"));
     }
     Ok((Some(authority), path))
@@ -296,3 +306,92 @@ impl Body {
 
 /// More than anybody sends.
 const MOST_HEADERS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::messages::{Messages, Part};
+    use super::*;
+
+    const SERVER: &str = "server.example:8080";
+
+    fn passage(is_through_proxy: bool) -> Passage {
+        let mut access = Access::loopback();
+        access.allow_host(SERVER).expect("a host");
+        let proxy = Proxy { origin: format!("http://{SERVER}"), authorization: Some(b"Basic dTpw".to_vec()) };
+        let proxy = is_through_proxy.then_some(proxy);
+        Passage { access, host: SERVER.to_owned(), uncompressed: true, proxy }
+    }
+
+    fn passed(head: &str, is_through_proxy: bool) -> String {
+        let asks = passage(is_through_proxy).request(head.as_bytes()).expect(head);
+        String::from_utf8(asks.head).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_host_is_sent_also_where_only_the_url_names_one() {
+        let head = "GET http://localhost/a?b HTTP/1.1\r\na: b\r\n\r\n";
+        let expected = "GET /a?b HTTP/1.1\r\nHost: server.example:8080\r\na: b\r\n\r\n";
+        assert_eq!(passed(head, false), expected);
+        let asks = passage(false).request(head.as_bytes()).expect(head);
+        assert_eq!(
+            asks.lines,
+            [&b"GET /a?b HTTP/1.1"[..], b"Host: server.example:8080", b"a: b"].map(<[u8]>::to_vec)
+        );
+    }
+
+    #[test]
+    fn options_of_the_server_itself_pass_a_proxy_as_a_url_without_a_path() {
+        let head = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let expected = "OPTIONS http://server.example:8080 HTTP/1.1\r\nHost: server.example:8080\r\n\
+            Proxy-Authorization: Basic dTpw\r\n\r\n";
+        assert_eq!(passed(head, true), expected);
+        assert!(passed(expected, false).starts_with("OPTIONS * HTTP/1.1\r\n"));
+    }
+
+    const WORDS: &[&str] = &[
+        "Host: localhost\r\n",
+        "host:[::1]:80\n",
+        "Content-Length: 3\r\n",
+        "content-length: 0, 0\r\n",
+        "Content-Type: application/json\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Accept-Encoding: gzip\r\n",
+        "accept-encoding:identity\n",
+        "Content-Encoding: br\r\n",
+        "a: b\r\n",
+        "a:\r\n",
+        " ",
+        "\t",
+        "\r",
+        ":",
+        "\u{e9}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The server finds the same end of a head as we, and reads the same in it.
+        #[test]
+        fn what_goes_on_is_read_as_what_came(
+            first in prop::sample::select(&[
+                "POST /mcp HTTP/1.1\r\n", "GET http://localhost/ HTTP/1.1\n", "OPTIONS * HTTP/1.0\r\n", "HEAD /?a=b HTTP/1.1\r\n",
+            ][..]),
+            words in prop::collection::vec(prop::sample::select(WORDS), 0..8),
+            is_through_proxy in any::<bool>(),
+        ) {
+            let head = format!("{first}{}\r\n", words.concat());
+            let Ok(asks) = passage(is_through_proxy).request(head.as_bytes()) else { return Ok(()) };
+            let (mut messages, mut input) = (Messages::new(), &asks.head[..]);
+            prop_assert_eq!(messages.next(&mut input), Ok(Some(Part::Head(asks.head.clone()))));
+            let again = passage(false).request(&asks.head);
+            let again = again.unwrap_or_else(|refusal| panic!("{refusal:?}: {head:?}"));
+            prop_assert_eq!((again.follows, again.kind, &again.body), (asks.follows, asks.kind, &asks.body));
+            if !is_through_proxy {
+                prop_assert_eq!(again.head, asks.head);
+                prop_assert!(again.changed.is_empty());
+            }
+        }
+    }
+}
