@@ -45,7 +45,7 @@ impl OperationTracker {
     fn refuse(&mut self, channel: &str, conversation: &str) {
         let Some(talk) = self.conversations.get(conversation) else { return };
         let is_here = |number: &u64| self.open.get(number).is_some_and(|it| it.channel == channel);
-        let here: Vec<u64> = talk.numbers().filter(is_here).collect();
+        let here: Vec<u64> = talk.numbers().into_iter().filter(is_here).collect();
         self.refused = here.into_iter().filter_map(|number| self.forget(number)).collect();
     }
 

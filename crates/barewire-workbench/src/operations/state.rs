@@ -39,9 +39,11 @@ impl ConversationState {
         self.asked.is_empty()
     }
 
-    /// The operations that are under way.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.asked.values().flatten().copied()
+    /// The operations that are under way, in the order in which they began.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.asked.values().flatten().copied().collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Enters an operation; `true` if somebody waits under this id already.
