@@ -1,0 +1,166 @@
+//! The bytes of an HTTP/1.1 connection: any split gives the same heads and bodies, and every byte is given out once.
+
+use barewire_workbench::http::messages::{Broken, Follows, Messages, Part};
+
+use super::{setup, splits};
+
+/// What was cut out of one direction of a connection, with parts that follow each other joined.
+#[derive(Debug, PartialEq)]
+enum Cut {
+    Head(Vec<u8>),
+    Body(Vec<u8>),
+    Framing(Vec<u8>),
+    End,
+    /// The head is refused, and nothing more is read.
+    Refused,
+    Broken(Broken),
+}
+
+/// The longest head that is taken, as `docs/tap.md` has it.
+const HEAD_LIMIT: usize = 64 * 1024;
+
+pub fn check(data: &[u8]) {
+    let Some((options, cuts, stream)) = setup(data) else { return };
+    any_split(stream, cuts, follows);
+    chunks(stream, cuts);
+    if options == 0 {
+        long_head(stream, cuts);
+    }
+}
+
+/// What follows a head, as far as that is needed here: the first header that says anything of a length is meant.
+fn follows(head: &[u8]) -> Option<Follows> {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    for line in head.lines() {
+        match line.split_once(':') {
+            Some(("transfer-encoding", _)) => return Some(Follows::Chunks),
+            // What is no number is refused.
+            Some(("content-length", length)) => return length.trim().parse().ok().map(Follows::Length),
+            Some(("upgrade", _)) => return Some(Follows::Rest),
+            _ => {}
+        }
+    }
+    Some(Follows::Nothing)
+}
+
+/// Any split of the bytes gives the same parts, and together they are the bytes.
+fn any_split(stream: &[u8], cuts: u8, follows: fn(&[u8]) -> Option<Follows>) {
+    let [whole, others @ ..] = splits(stream, cuts).map(|pieces| cut(&pieces, follows));
+    for other in others {
+        assert_eq!(other, whole);
+    }
+    let mut given = Vec::new();
+    for part in &whole {
+        match part {
+            Cut::Head(bytes) | Cut::Body(bytes) | Cut::Framing(bytes) => given.extend_from_slice(bytes),
+            Cut::End | Cut::Refused | Cut::Broken(_) => {}
+        }
+    }
+    let Some(rest) = stream.strip_prefix(&given[..]) else { panic!("{whole:?}") };
+    if !matches!(whole.last(), Some(Cut::Refused | Cut::Broken(_))) {
+        let has = |end: &[u8]| rest.windows(end.len()).any(|it| it == end);
+        assert!(!has(b"\n\n") && !has(b"\n\r\n"), "only a head that is not complete is held back");
+    }
+}
+
+/// Cuts the pieces into parts. `follows` reads each head.
+fn cut(pieces: &[&[u8]], follows: fn(&[u8]) -> Option<Follows>) -> Vec<Cut> {
+    let (mut messages, mut cut) = (Messages::new(), Vec::new());
+    // What is left of a body whose length was said, and what was taken without being given out.
+    let (mut left, mut held) = (None, 0);
+    for mut piece in pieces.iter().copied() {
+        loop {
+            let before = piece.len();
+            let part = messages.next(&mut piece);
+            held += before - piece.len();
+            match part {
+                Ok(None) => {
+                    assert!(piece.is_empty(), "None means that all was taken");
+                    assert!(held <= HEAD_LIMIT, "{held} bytes are held");
+                    break;
+                }
+                Ok(Some(Part::Head(head))) => {
+                    held -= head.len();
+                    let next = follows(&head);
+                    cut.push(Cut::Head(head));
+                    match next {
+                        Some(next) => {
+                            left = match next {
+                                Follows::Nothing => Some(0),
+                                Follows::Length(length) => Some(length),
+                                Follows::Chunks | Follows::Rest => None,
+                            };
+                            messages.follows(next);
+                        }
+                        None => {
+                            cut.push(Cut::Refused);
+                            return cut;
+                        }
+                    }
+                }
+                Ok(Some(Part::Body(bytes))) => {
+                    held -= bytes.len();
+                    if let Some(left) = &mut left {
+                        *left = left.checked_sub(bytes.len() as u64).expect("no more than was said");
+                    }
+                    match cut.last_mut() {
+                        Some(Cut::Body(body)) => body.extend_from_slice(bytes),
+                        _ => cut.push(Cut::Body(bytes.to_vec())),
+                    }
+                }
+                Ok(Some(Part::Framing(bytes))) => {
+                    held -= bytes.len();
+                    match cut.last_mut() {
+                        Some(Cut::Framing(framing)) => framing.extend_from_slice(bytes),
+                        _ => cut.push(Cut::Framing(bytes.to_vec())),
+                    }
+                }
+                Ok(Some(Part::End)) => {
+                    assert!(matches!(left, None | Some(0)), "{left:?} bytes are missing");
+                    assert!(messages.is_between());
+                    cut.push(Cut::End);
+                }
+                Err(broken) => {
+                    // How much of what breaks the chunks was given out before depends on the pieces.
+                    if matches!((broken, cut.last()), (Broken::Chunk, Some(Cut::Framing(_)))) {
+                        cut.pop();
+                    }
+                    cut.push(Cut::Broken(broken));
+                    return cut;
+                }
+            }
+        }
+    }
+    cut
+}
+
+/// A body that is sent in chunks comes out as it was, also if another message follows it.
+fn chunks(body: &[u8], cuts: u8) {
+    let mut wire = HEAD.to_vec();
+    for chunk in body.chunks(usize::from(cuts) + 1) {
+        wire.extend_from_slice(format!("{:X};a=\"b\"\r\n", chunk.len()).as_bytes());
+        wire.extend_from_slice(chunk);
+        wire.extend_from_slice(b"\r\n");
+    }
+    wire.extend_from_slice(b"0\r\na: b\r\n\r\n");
+    wire.extend_from_slice(HEAD);
+    for pieces in splits(&wire, cuts) {
+        let cut = cut(&pieces, |_| Some(Follows::Chunks));
+        let heads = cut.iter().filter(|part| **part == Cut::Head(HEAD.to_vec())).count();
+        let bodies =
+            cut.iter().filter_map(|part| if let Cut::Body(bytes) = part { Some(&bytes[..]) } else { None });
+        assert_eq!((heads, bodies.collect::<Vec<_>>().concat()), (2, body.to_vec()));
+        assert_eq!(cut.iter().filter(|part| **part == Cut::End).count(), 1);
+    }
+}
+
+const HEAD: &[u8] = b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// A head that does not end is refused, and is not kept until then.
+fn long_head(line: &[u8], cuts: u8) {
+    let line: Vec<u8> = [b"x", line].concat().into_iter().filter(|byte| *byte != b'\n').collect();
+    let endless = line.repeat(HEAD_LIMIT / line.len() + 1);
+    for pieces in [vec![&endless[..]], endless.chunks(usize::from(cuts) + 64).collect()] {
+        assert_eq!(cut(&pieces, |_| Some(Follows::Nothing)), [Cut::Broken(Broken::LongHead)]);
+    }
+}

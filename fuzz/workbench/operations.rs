@@ -1,0 +1,145 @@
+//! A `.wire` text -> entries -> frames -> operations: the same in memory, from a file and a second time, and nothing is answered
+//! that was not asked.
+
+use std::collections::BTreeMap;
+
+use barewire_workbench::check::Inspector;
+use barewire_workbench::frames::{Format, FrameLimits, Reading, Streams, WireItem, entries};
+use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage};
+use barewire_workbench::pipeline::{Observed, Observer};
+
+/// As much as anybody wants, and so little that frames are too long and too deep.
+const LIMITS: [FrameLimits; 2] =
+    [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
+
+pub fn check(data: &[u8]) {
+    // Fewer than that are never forgotten: 1024 operations that are to be asked again, and 4096 conversations.
+    if data.len() > 64 * 1024 {
+        return;
+    }
+    for limits in LIMITS {
+        let in_memory = from_memory(data, limits);
+        assert_eq!(from_memory(data, limits), in_memory, "the same the second time");
+        let in_file = from_file(data, limits);
+        match in_memory {
+            Some(in_memory) => assert_eq!(in_file, Some(in_memory), "the same from a file"),
+            None => assert_eq!(in_file, None, "a file is not read either"),
+        }
+    }
+}
+
+/// What is told of a transcript that is handed over entry by entry; `None` if it cannot be read.
+fn from_memory(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
+    let entries = entries("memory", text, &|_| {}).ok()?;
+    let (mut streams, mut observed) = (Streams::new(limits), Observed::new(Account::default()));
+    for entry in &entries {
+        assert!(streams.entry(entry, &mut observed).expect("within the limits"), "an account has no end");
+    }
+    streams.finish(&mut observed).expect("within the limits");
+    Some(observed.finish().told)
+}
+
+/// The same of a file.
+fn from_file(text: &[u8], limits: FrameLimits) -> Option<Vec<String>> {
+    let name = format!("barewire-{}-{:?}.wire", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, text).expect("a file can be written");
+    let mut observed = Observed::new(Account::default());
+    let reading = Reading { file: Some(&path), format: Format::Wire, limits, follow: false, warn: &|_| {} };
+    let read = reading.each(&mut observed);
+    std::fs::remove_file(&path).expect("it was written");
+    read.ok().map(|()| observed.finish().told)
+}
+
+/// All that is told, as text; and what of it is not finished, counted a second time.
+#[derive(Default)]
+struct Account {
+    told: Vec<String>,
+    inspector: Inspector,
+    /// The operations that are not finished: how often each was asked for, and how often answered.
+    open: BTreeMap<u64, (usize, usize)>,
+    /// The number of the operation that began last.
+    last: u64,
+}
+
+impl Observer for Account {
+    fn message(&mut self, message: &TrackedMessage<'_>) {
+        self.inspector.message(message);
+        let TrackedMessage { frame, element, sender, conversation, .. } = message;
+        let relation = self.relation(&message.relation);
+        self.told.push(format!("{} {element:?} {sender:?} {} {relation}", frame.number, conversation.name));
+    }
+
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        self.inspector.item(item, operations);
+        for refused in operations.refused() {
+            let counted = self.open.remove(&refused.number).expect("what is refused was not finished");
+            assert_eq!(counted, (refused.rounds.len(), refused.rounds.len() - 1), "{refused:?}");
+            self.told.push(format!("refused {refused:?}"));
+        }
+        let open: Vec<u64> = operations.open().map(|it| it.number).collect();
+        assert!(open.iter().eq(self.open.keys()), "{open:?} are open, and not {:?}", self.open);
+        for operation in operations.open() {
+            let answered = operation.rounds.iter().filter(|round| round.answered.is_some()).count();
+            assert_eq!(self.open[&operation.number], (operation.rounds.len(), answered), "{operation:?}");
+        }
+        self.told.push(match item {
+            WireItem::Header(header) => format!("{header:?}"),
+            WireItem::Frame(frame) => {
+                format!("frame {} at {}, {} bytes", frame.number, frame.offset, frame.length)
+            }
+            WireItem::Stderr(bytes) => format!("{bytes:?}"),
+            WireItem::Endpoint { channel, uri } => format!("{channel} {uri}"),
+            WireItem::Event(event) => format!("{event:?}"),
+        });
+    }
+
+    fn end(&mut self, operations: &OperationTracker) {
+        self.inspector.end(operations);
+        self.told.extend(operations.open().map(|it| format!("open {it:?}")));
+        self.told.extend(self.inspector.news().iter().map(|finding| format!("{finding:?}")));
+    }
+}
+
+impl Account {
+    fn relation(&mut self, relation: &Relation<'_>) -> String {
+        let known =
+            |operation: &Operation| assert!(self.open.contains_key(&operation.number), "{operation:?}");
+        match *relation {
+            Relation::None => "none".to_owned(),
+            Relation::RefusesUnidentified => "refuses".to_owned(),
+            Relation::Duplicate => "duplicate".to_owned(),
+            Relation::Unsolicited => "unsolicited".to_owned(),
+            Relation::Progress { operation } => {
+                known(operation);
+                format!("progress {operation:?}")
+            }
+            Relation::Cancellation { operation } => {
+                known(operation);
+                assert!(operation.cancelled.is_some());
+                format!("cancellation {operation:?}")
+            }
+            Relation::Request { operation, id_in_use } => {
+                let (asked, _) = self.open.entry(operation.number).or_insert_with(|| {
+                    assert_eq!(operation.number, self.last + 1, "in the order in which they began");
+                    self.last += 1;
+                    (0, 0)
+                });
+                *asked += 1;
+                assert_eq!(*asked, operation.rounds.len(), "{operation:?}");
+                format!("request {operation:?} {id_in_use}")
+            }
+            Relation::Response { operation, late, .. } => {
+                assert_eq!(late, operation.cancelled.is_some(), "{operation:?}");
+                let (asked, answered) = self.open.get_mut(&operation.number).expect("it was not finished");
+                *answered += 1;
+                assert!(*answered <= *asked, "answered more often than asked: {operation:?}");
+                let outcome = &operation.answer().expect("this is its answer").outcome;
+                if *outcome != Outcome::InputRequired {
+                    self.open.remove(&operation.number);
+                }
+                format!("response {operation:?} {late}")
+            }
+        }
+    }
+}
