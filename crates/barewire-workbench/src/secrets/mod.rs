@@ -1,12 +1,12 @@
 //! Text -> the secrets in it: by the name before them, by their own shape, or because they are known.
 //!
-//! A [`Detector`] knows what to look for. A [`Line`] takes a line through it, whole or in pieces, and tells a [`Reader`] what of it
+//! A `Detector` knows what to look for. A `Line` takes a line through it, whole or in pieces, and tells a `Reader` what of it
 //! is plain and what is secret. The [`Redactor`] is one, and so is the check that tells of secrets on the wire: so what is replaced
 //! and what is told of is found by the same rules.
 //!
-//! In the order of the data: [`hits`] finds places that may be the beginning or the name of a secret. What is there is said by
-//! [`named`] and [`parameters`] with the table in [`names`], and by [`tokens`] with that in [`shapes`]; all look through a [`view`] of
-//! the text. What is no secret in spite of its name [`words`] says. [`ending`] finds where a secret ends, and [`line`] puts that
+//! In the order of the data: `hits` finds places that may be the beginning or the name of a secret. What is there is said by
+//! `named` and `parameters` with the table in `names`, and by `tokens` with that in `shapes`; all look through a `view` of
+//! the text. What is no secret in spite of its name `words` says. `ending` finds where a secret ends, and `line` puts that
 //! together.
 
 mod ending;
