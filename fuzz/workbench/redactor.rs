@@ -96,14 +96,17 @@ fn planted(options: u8, cuts: u8, text: &[u8]) {
     // Of letters that are in no mark and in no line above.
     let letters = |byte: &u8| char::from(b"QZXJVW23456789"[usize::from(byte % 14)]);
     let secret = format!("Q7Z{:Z<60}", noise.iter().take(64).map(letters).collect::<String>());
-    let line = PLANTED[usize::from(options) % PLANTED.len()].replace('S', "\0").replace('\0', &secret);
+    let planted = usize::from(options) % PLANTED.len();
+    let line = PLANTED[planted].replace('S', &secret);
     let is_part =
         |text: &[u8]| text.windows(LEAST).any(|it| secret.as_bytes().windows(LEAST).any(|part| part == it));
     if is_part(behind) {
         return;
     }
     let line = [FILLER, line.as_bytes(), behind].concat();
-    let (mut redactor, mut out) = (Redactor::knowing([secret.clone().into_bytes()]), Vec::new());
+    // Only the last one is found because it is known.
+    let known = (planted == PLANTED.len() - 1).then(|| secret.clone().into_bytes());
+    let (mut redactor, mut out) = (Redactor::knowing(known), Vec::new());
     let channel = Channel::new("b").expect("a letter");
     let mut noise = noise.chunks(usize::from(cuts % 7) + 1).cycle();
     for piece in line.chunks(usize::from(cuts) + 1) {
