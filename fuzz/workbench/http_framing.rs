@@ -16,12 +16,12 @@ enum Cut {
     Broken(Broken),
 }
 
-/// The longest head that is taken, as `docs/tap.md` has it.
+/// The longest head that is taken, as `docs/limits.md` has it.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 pub fn check(data: &[u8]) {
     let Some((options, cuts, stream)) = setup(data) else { return };
-    any_split(stream, cuts, follows);
+    any_split(stream, cuts);
     chunks(stream, cuts);
     if options == 0 {
         long_head(stream, cuts);
@@ -44,7 +44,7 @@ fn follows(head: &[u8]) -> Option<Follows> {
 }
 
 /// Any split of the bytes gives the same parts, and together they are the bytes.
-fn any_split(stream: &[u8], cuts: u8, follows: fn(&[u8]) -> Option<Follows>) {
+fn any_split(stream: &[u8], cuts: u8) {
     let [whole, others @ ..] = splits(stream, cuts).map(|pieces| cut(&pieces, follows));
     for other in others {
         assert_eq!(other, whole);

@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
 /// Any split of a line comes out the same, and only what is marked is changed.
 fn any_split(options: u8, cuts: u8, text: &[u8]) {
     // With so much around it, something is passed on from every piece. Then the pieces are longer, for speed.
-    let is_long = options % 4 == 0;
+    let is_long = options.is_multiple_of(4);
     let around: &[u8] = if is_long { &FILLER.repeat(60) } else { b"" };
     let cut = around.len() + usize::from(cuts) * text.len() / 256;
     let text = &[around, text, around].concat();
