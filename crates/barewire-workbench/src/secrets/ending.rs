@@ -3,7 +3,7 @@
 use memchr::{memchr_iter, memchr2};
 
 use super::shapes::{is_token, separates};
-use super::view::blank;
+use super::view::{MOST_SLASHES, blank};
 
 /// What ends a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,8 @@ pub(super) fn element(text: &[u8], slashes: usize, more: bool) -> Element {
         let blank = if spaced { blank(rest) } else { 0 };
         let slashed = rest[blank..].iter().take_while(|b| **b == b'\\').count();
         match rest.get(blank + slashed) {
-            None if more && slashed <= slashes => return Element::Undecided,
+            // Backslashes at the end may belong to the sign, or begin white space, as `\n` does.
+            None if more && slashed <= MOST_SLASHES => return Element::Undecided,
             Some(byte) if *byte == sign && slashed == slashes => at += blank + slashed + 1,
             _ => return Element::No,
         }

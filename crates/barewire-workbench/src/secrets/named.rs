@@ -365,7 +365,12 @@ impl View<'_> {
         let window = &rest[..rest.len().min(names::LONGEST_WRITTEN)];
         let end = Ending::Quote { slashes }.find(window, 0);
         let next = match end {
-            Some(end) => self.text.get(self.blank(start + end + slashes + 1)),
+            Some(end) => {
+                let at = self.blank(start + end + slashes + 1);
+                // Backslashes at the end may begin white space, as `\n` does.
+                let behind = self.skip(at, MOST_SLASHES, |b| b == b'\\');
+                self.text.get(at).filter(|_| behind < self.text.len())
+            }
             None if window.len() < rest.len() => return Some(false),
             None => None,
         };
