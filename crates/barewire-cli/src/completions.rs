@@ -1,6 +1,7 @@
 //! `barewire completions`: the command line -> a script that a shell completes it with.
 
 use barewire_proto::mcp::Revision;
+use barewire_workbench::check::catalogue;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 /// The command line with the words that there are for some values. When it is parsed they are not needed: whoever takes such a value
 /// says in better words what is wrong with it.
 fn command() -> clap::Command {
-    let ids: Vec<&str> = crate::check::ids().collect();
+    let ids: Vec<&str> = catalogue::all().map(|check| check.id).collect();
     let revisions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
     let known = [
         ("check", "only", &ids),

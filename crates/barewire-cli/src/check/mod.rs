@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use barewire_workbench::check::catalogue::{self, Severity};
+use barewire_workbench::check::catalogue::Severity;
 use barewire_workbench::check::{Baseline, Checks, Report, Target, Verdict};
 
 use crate::along::Along;
@@ -134,11 +134,6 @@ stream, frame, offset, path and evidence.
 Exit codes: 0 nothing found, 1 findings of at least --fail-on, or a baseline with entries that are
 not found any more, 2 it could not run, 3 something that should have been checked could not be. A
 check that keeps those of --only from being made is reported with them.";
-
-/// What the checks are called.
-pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
-    catalogue::all().map(|check| check.id)
-}
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.list {
