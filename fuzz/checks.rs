@@ -5,9 +5,7 @@ use barewire_proto::frame::{Codec, ContentLength, Frame, FrameError, Lines, Outl
 use barewire_proto::json::{Json, Kind};
 use barewire_proto::mcp::{KeptMessage, RequestParams};
 use barewire_proto::rpc::{Id, Invalid, Message, Params, Parsed, Rule, Shape, parse, write};
-use barewire_proto::transcript::{
-    Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore,
-};
+use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, is_clean, read, read_line, restore};
 use serde_json::value::RawValue;
 
 /// A check, and the name that its fuzz target and its corpus have.
@@ -42,10 +40,7 @@ impl From<Frame<'_>> for Owned {
 }
 
 /// Decodes `stream` handed over in `pieces`.
-fn decode<'a, C: Codec>(
-    mut codec: C,
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> Vec<Result<Owned, FrameError>> {
+fn decode<'a, C: Codec>(mut codec: C, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Result<Owned, FrameError>> {
     let mut frames = Vec::new();
     for mut piece in pieces {
         while let Some(frame) = codec.next_frame(&mut piece) {
@@ -158,8 +153,7 @@ fn naive_events(stream: &[u8]) -> Vec<(String, String, Vec<u8>)> {
     }
     // What stands behind the last line end is no line yet.
     lines.pop();
-    let (mut events, mut data, mut event, mut id) =
-        (Vec::new(), None::<Vec<u8>>, String::new(), String::new());
+    let (mut events, mut data, mut event, mut id) = (Vec::new(), None::<Vec<u8>>, String::new(), String::new());
     for line in lines {
         if line.is_empty() {
             let name = std::mem::take(&mut event);
@@ -252,9 +246,7 @@ pub fn scanner(data: &[u8]) {
             if let Some(json) = json {
                 let apart: Vec<&RawValue> = serde_json::from_str(json.get()).expect("an array");
                 assert_eq!(apart.len(), elements.len());
-                for (text, element) in
-                    apart.iter().zip(&elements).filter(|(text, _)| !text.get().starts_with('['))
-                {
+                for (text, element) in apart.iter().zip(&elements).filter(|(text, _)| !text.get().starts_with('[')) {
                     let alone = match parse(text.get().as_bytes(), 7) {
                         Parsed::Message(message) => Ok(message),
                         Parsed::Invalid(invalid) => Err(invalid),
@@ -306,8 +298,7 @@ fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
     let has = |name: &str| !all(name).is_empty();
     let first = |name: &str| all(name).first().map_or('-', |text| text.chars().next().unwrap_or('-'));
     let is = |name: &str, kinds: &str| kinds.contains(first(name));
-    let version =
-        all("jsonrpc").first().is_some_and(|t| serde_json::from_str(t).is_ok_and(|s: String| s == "2.0"));
+    let version = all("jsonrpc").first().is_some_and(|t| serde_json::from_str(t).is_ok_and(|s: String| s == "2.0"));
     let valid_id = is("id", "\"-0123456789") && has("id");
     let params = !has("params") || is("params", "{[");
     let sound = version && !twice && params_or_answer(params, has("method"));
@@ -315,9 +306,7 @@ fn same_as_naive(data: &[u8], judged: &Result<Message<'_>, Invalid<'_>>) {
         (true, false, false, true) if sound && is("method", "\"") && valid_id => "request",
         (true, false, false, false) if sound && is("method", "\"") => "notification",
         (false, true, false, true) if sound && valid_id => "result",
-        (false, false, true, _) if sound && is("error", "{") && (valid_id || !has("id") || is("id", "n")) => {
-            "error"
-        }
+        (false, false, true, _) if sound && is("error", "{") && (valid_id || !has("id") || is("id", "n")) => "error",
         _ => "invalid",
     };
     let ours = match judged {

@@ -108,8 +108,7 @@ impl Options {
 
     /// The contenders that run, in their order.
     fn contenders(&self, all: &'static [Contender]) -> Result<Vec<&'static Contender>, String> {
-        let named =
-            |name: &str, contender: &Contender| name == contender.name || name.chars().eq([contender.letter]);
+        let named = |name: &str, contender: &Contender| name == contender.name || name.chars().eq([contender.letter]);
         let only = self.only.as_deref().unwrap_or_default();
         if let Some(stranger) = only.iter().find(|name| !all.iter().any(|one| named(name, one))) {
             return Err(format!("no contender is called {stranger}"));
@@ -166,8 +165,8 @@ fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn 
     let rounds = options.rounds.unwrap_or(ROUNDS);
     let mut report = Report::new(suite, rounds);
     for contender in &contenders {
-        let resident_kib = measure::idle(contender, suite.workloads[0].era)
-            .map_err(|error| failed(contender, "idle", &error))?;
+        let resident_kib =
+            measure::idle(contender, suite.workloads[0].era).map_err(|error| failed(contender, "idle", &error))?;
         report.idle.push(Idle { contender: contender.name, resident_kib });
     }
     let floor = contenders.iter().position(|one| one.role == Role::Floor);
@@ -212,18 +211,12 @@ fn race<T>(
     Ok(results)
 }
 
-fn count_instructions(
-    suite: &Suite,
-    report: &mut Report,
-    contenders: &[&Contender],
-) -> Result<(), Box<dyn Error>> {
+fn count_instructions(suite: &Suite, report: &mut Report, contenders: &[&Contender]) -> Result<(), Box<dyn Error>> {
     if !measure::has_valgrind() {
         say("instructions are not counted: there is no valgrind on the PATH");
         return Ok(());
     }
-    let count = |workload: &Workload,
-                 contender: &Contender,
-                 measure: fn(&Contender, &Workload) -> io::Result<f64>| {
+    let count = |workload: &Workload, contender: &Contender, measure: fn(&Contender, &Workload) -> io::Result<f64>| {
         say(&format!("{}, instructions of {}", workload.name, contender.name));
         measure(contender, workload).map_err(|error| failed(contender, workload.name, &error))
     };

@@ -147,8 +147,7 @@ fn chunks(body: &[u8], cuts: u8) {
     for pieces in splits(&wire, cuts) {
         let cut = cut(&pieces, |_| Some(Follows::Chunks));
         let heads = cut.iter().filter(|part| **part == Cut::Head(HEAD.to_vec())).count();
-        let bodies =
-            cut.iter().filter_map(|part| if let Cut::Body(bytes) = part { Some(&bytes[..]) } else { None });
+        let bodies = cut.iter().filter_map(|part| if let Cut::Body(bytes) = part { Some(&bytes[..]) } else { None });
         assert_eq!((heads, bodies.collect::<Vec<_>>().concat()), (2, body.to_vec()));
         assert_eq!(cut.iter().filter(|part| **part == Cut::End).count(), 1);
     }

@@ -23,10 +23,5 @@ fn setup(data: &[u8]) -> Option<(u8, u8, &[u8])> {
 /// The same bytes in pieces: whole, byte by byte, in pieces of one length, and in two.
 fn splits(stream: &[u8], cuts: u8) -> [Vec<&[u8]>; 4] {
     let (first, second) = stream.split_at(usize::from(cuts) * stream.len() / 256);
-    [
-        vec![stream],
-        stream.chunks(1).collect(),
-        stream.chunks(usize::from(cuts % 13) + 2).collect(),
-        vec![first, second],
-    ]
+    [vec![stream], stream.chunks(1).collect(), stream.chunks(usize::from(cuts % 13) + 2).collect(), vec![first, second]]
 }

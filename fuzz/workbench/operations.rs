@@ -9,8 +9,7 @@ use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relat
 use barewire_workbench::pipeline::{Observed, Observer};
 
 /// As much as anybody wants, and so little that frames are too long and too deep.
-const LIMITS: [FrameLimits; 2] =
-    [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
+const LIMITS: [FrameLimits; 2] = [FrameLimits { frame: 1 << 20, depth: 64 }, FrameLimits { frame: 96, depth: 3 }];
 
 pub fn check(data: &[u8]) {
     // Fewer than that are never forgotten: 1024 operations that are to be asked again, and 4096 conversations.
@@ -103,8 +102,7 @@ impl Observer for Account {
 
 impl Account {
     fn relation(&mut self, relation: &Relation<'_>) -> String {
-        let known =
-            |operation: &Operation| assert!(self.open.contains_key(&operation.number), "{operation:?}");
+        let known = |operation: &Operation| assert!(self.open.contains_key(&operation.number), "{operation:?}");
         match *relation {
             Relation::None => "none".to_owned(),
             Relation::RefusesUnidentified => "refuses".to_owned(),

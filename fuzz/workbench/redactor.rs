@@ -24,14 +24,8 @@ fn any_split(options: u8, cuts: u8, text: &[u8]) {
     let cut = around.len() + usize::from(cuts) * text.len() / 256;
     let text = &[around, text, around].concat();
     let pieces = match is_long {
-        true => [
-            vec![&text[..]],
-            text.chunks(usize::from(cuts) + 500).collect(),
-            vec![&text[..cut], &text[cut..]],
-        ],
-        false => {
-            [vec![&text[..]], text.chunks(1).collect(), text.chunks(usize::from(cuts) % 13 + 2).collect()]
-        }
+        true => [vec![&text[..]], text.chunks(usize::from(cuts) + 500).collect(), vec![&text[..cut], &text[cut..]]],
+        false => [vec![&text[..]], text.chunks(1).collect(), text.chunks(usize::from(cuts) % 13 + 2).collect()],
     };
     let [whole, others @ ..] = pieces.map(|pieces| redact(&pieces));
     let (redacted, is_marked) = &whole;
@@ -98,8 +92,7 @@ fn planted(options: u8, cuts: u8, text: &[u8]) {
     let secret = format!("Q7Z{:Z<60}", noise.iter().take(64).map(letters).collect::<String>());
     let planted = usize::from(options) % PLANTED.len();
     let line = PLANTED[planted].replace('S', &secret);
-    let is_part =
-        |text: &[u8]| text.windows(LEAST).any(|it| secret.as_bytes().windows(LEAST).any(|part| part == it));
+    let is_part = |text: &[u8]| text.windows(LEAST).any(|it| secret.as_bytes().windows(LEAST).any(|part| part == it));
     if is_part(behind) {
         return;
     }

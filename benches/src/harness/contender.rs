@@ -85,5 +85,4 @@ pub(crate) const OFFICIAL_PACKAGE: &str = "barewire-benches-official";
 pub(crate) const HTTP_PACKAGE: &str = "barewire-benches-http";
 pub(crate) const OFFICIAL_HTTP_PACKAGE: &str = "barewire-benches-official-http";
 
-const PACKAGES: [&str; 5] =
-    [OUR_PACKAGE, THREADS_PACKAGE, OFFICIAL_PACKAGE, HTTP_PACKAGE, OFFICIAL_HTTP_PACKAGE];
+const PACKAGES: [&str; 5] = [OUR_PACKAGE, THREADS_PACKAGE, OFFICIAL_PACKAGE, HTTP_PACKAGE, OFFICIAL_HTTP_PACKAGE];

@@ -69,5 +69,4 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 /// Of every modern request, in the order of the specification's examples.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"barewire-benches","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 /// Of every modern result of the floor.
-const RESULT_META: &str =
-    r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1.0.0"}}"#;
+const RESULT_META: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1.0.0"}}"#;

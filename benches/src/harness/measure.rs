@@ -83,8 +83,7 @@ pub(crate) fn latency(mut times: Vec<Duration>) -> Latency {
 pub(crate) fn instructions(contender: &Contender, workload: &Workload) -> io::Result<f64> {
     let once = instructions_of(contender, workload, workload.counted)?;
     let twice = instructions_of(contender, workload, 2 * workload.counted)?;
-    let more =
-        twice.checked_sub(once).ok_or_else(|| io::Error::other("fewer instructions for more requests"))?;
+    let more = twice.checked_sub(once).ok_or_else(|| io::Error::other("fewer instructions for more requests"))?;
     Ok(more as f64 / f64::from(workload.counted * workload.depth))
 }
 
@@ -127,8 +126,7 @@ pub(crate) fn start_instructions(contender: &Contender, first: &Workload) -> io:
 
 /// Whether instructions can be counted here.
 pub(crate) fn has_valgrind() -> bool {
-    let version =
-        Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let version = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 

@@ -136,11 +136,7 @@ impl Drop for Scratch {
 
 impl Display for Builds {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "A minimal server on stdio, built in release from nothing; median of {}.\n",
-            self.rounds
-        )?;
+        writeln!(f, "A minimal server on stdio, built in release from nothing; median of {}.\n", self.rounds)?;
         writeln!(f, "{:<12} {:>7} {:>10} {:>10} {:>10}", "", "crates", "CPU", "time", "program")?;
         for Build { package, crates, cpu, wall, size } in &self.packages {
             let size = *size as f64 / f64::from(1 << 20);
@@ -149,13 +145,7 @@ impl Display for Builds {
         if let [ours, theirs] = &self.packages[..] {
             let verdict = |holds| if holds { "holds" } else { "MISSED" };
             let ratio = ours.cpu / theirs.cpu;
-            writeln!(
-                f,
-                "\n{} / {} crates {}",
-                ours.crates,
-                theirs.crates,
-                verdict(ours.crates < theirs.crates)
-            )?;
+            writeln!(f, "\n{} / {} crates {}", ours.crates, theirs.crates, verdict(ours.crates < theirs.crates))?;
             writeln!(f, "{ratio:.2} of the CPU {}", verdict(ratio < 1.0))?;
         }
         Ok(())

@@ -68,11 +68,7 @@ impl Process {
     /// Waits for it to end by itself, after its stdin was closed.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let status = self.child.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(self.watchdog.explain(io::Error::other(format!("{status}"))))
-        }
+        if status.success() { Ok(()) } else { Err(self.watchdog.explain(io::Error::other(format!("{status}")))) }
     }
 }
 

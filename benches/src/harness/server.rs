@@ -65,9 +65,8 @@ impl Server {
             }
             // With nothing left to write a read may wait: no other system call stands between a call and its answer.
             if waiting > 0 && (requests.is_empty() || self.has_answers()?) {
-                waiting = waiting
-                    .checked_sub(self.read()?)
-                    .ok_or_else(|| io::Error::other("more answers than requests"))?;
+                waiting =
+                    waiting.checked_sub(self.read()?).ok_or_else(|| io::Error::other("more answers than requests"))?;
             }
         }
         Ok(())

@@ -69,12 +69,7 @@ pub(crate) struct Mark {
 }
 
 impl Row {
-    pub(crate) fn new(
-        workload: &Workload,
-        contender: &Contender,
-        rounds: &[Round],
-        floor: Option<&[Round]>,
-    ) -> Self {
+    pub(crate) fn new(workload: &Workload, contender: &Contender, rounds: &[Round], floor: Option<&[Round]>) -> Self {
         let of = |take: fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(take).collect());
         let ratio = |take: fn(&Round) -> Option<f64>| {
             let pairs = rounds.iter().zip(floor?);
@@ -98,15 +93,9 @@ impl Row {
 }
 
 impl StartRow {
-    pub(crate) fn new(
-        first: &Workload,
-        contender: &Contender,
-        starts: &[Start],
-        floor: Option<&[Start]>,
-    ) -> Self {
-        let of = |take: fn(&Start) -> f64| {
-            median(starts.iter().map(take).collect()).expect("there is at least one start")
-        };
+    pub(crate) fn new(first: &Workload, contender: &Contender, starts: &[Start], floor: Option<&[Start]>) -> Self {
+        let of =
+            |take: fn(&Start) -> f64| median(starts.iter().map(take).collect()).expect("there is at least one start");
         let ratio = |take: fn(&Start) -> f64| {
             median(starts.iter().zip(floor?).map(|(ours, floor)| take(ours) / take(floor)).collect())
         };
@@ -168,8 +157,7 @@ impl Report {
 
     fn marks_of(&self, ours: &Contender, limit: &Limit) -> Vec<Mark> {
         let mark = |what: String, found, unit| Mark { what, found, most: Some(limit.most), unit };
-        let against =
-            |other: &Contender, what: &str| format!("({}) / ({}) {what}", ours.letter, other.letter);
+        let against = |other: &Contender, what: &str| format!("({}) / ({}) {what}", ours.letter, other.letter);
         let floor = self.suite.floor();
         match limit.of {
             Measure::Cpu(workload) => {

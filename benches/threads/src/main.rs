@@ -11,8 +11,5 @@ struct Echo {
 
 #[tokio::main]
 async fn main() -> Result<(), barewire::Error> {
-    Server::new("echo", "1.0.0")
-        .tool("echo", "Say it back", |Echo { text }| async move { text })
-        .serve_stdio()
-        .await
+    Server::new("echo", "1.0.0").tool("echo", "Say it back", |Echo { text }| async move { text }).serve_stdio().await
 }

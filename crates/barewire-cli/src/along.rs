@@ -23,8 +23,7 @@ impl Along {
     /// The server at a URL, and what is sent along.
     pub(crate) fn endpoint(&self, url: &str) -> Result<Endpoint, Failure> {
         let headers = self.given()?.into_iter();
-        let endpoint =
-            headers.fold(Endpoint::new(url), |endpoint, (name, value)| endpoint.header(name, value));
+        let endpoint = headers.fold(Endpoint::new(url), |endpoint, (name, value)| endpoint.header(name, value));
         Ok(match &self.bearer_env {
             Some(name) => endpoint.bearer(Secret::new(bearer(name)?)),
             None => endpoint,

@@ -10,9 +10,7 @@ pub(crate) fn bearer(name: &str) -> Result<String, Failure> {
             Err(Failure::new(what).with_hint("letters, digits and signs of ASCII, without spaces, can"))
         }
         Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
-        Ok(_) => {
-            Err(Failure::new(format!("the environment variable {name} is empty, and should hold a token")))
-        }
+        Ok(_) => Err(Failure::new(format!("the environment variable {name} is empty, and should hold a token"))),
         Err(_) => Err(Failure::new(format!("there is no environment variable {name} with a token"))
             .with_hint(format!("export {name}=…"))),
     }

@@ -84,11 +84,7 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-fn show(
-    output: &mut Output,
-    to_server: &mut PipeWriter,
-    from_server: &mut PipeReader,
-) -> Result<(), Failure> {
+fn show(output: &mut Output, to_server: &mut PipeWriter, from_server: &mut PipeReader) -> Result<(), Failure> {
     let mut buffer = vec![0; CAPACITY];
     for (index, (heading, lines)) in SCENES.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };

@@ -126,9 +126,7 @@ fn main() -> ExitCode {
     let exit = match done.and_then(|exit| output.flush().map(|()| exit).map_err(Failure::from)) {
         Ok(exit) => exit,
         // Whoever reads our output has seen enough.
-        Err(failure) if failure.output().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => {
-            Exit::Clean
-        }
+        Err(failure) if failure.output().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => Exit::Clean,
         Err(failure) => {
             failure::report(&failure);
             Exit::Failed

@@ -7,9 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use barewire_proto::transcript::{escape, is_clean};
 
-pub(crate) use barewire_workbench::text::{
-    Style, Tone, as_told, pad, precisely, safe_json, shown, size, took, wrap,
-};
+pub(crate) use barewire_workbench::text::{Style, Tone, as_told, pad, precisely, safe_json, shown, size, took, wrap};
 
 /// Where results go.
 pub(crate) struct Output {
@@ -142,8 +140,7 @@ mod tests {
         ];
         for (is_terminal, set, wanted) in cases {
             let pairs = set.iter().map(|it| it.split_once('=').expect("a name and a value"));
-            let variable =
-                |name: &str| pairs.clone().find(|(it, _)| *it == name).map(|(_, value)| value.into());
+            let variable = |name: &str| pairs.clone().find(|(it, _)| *it == name).map(|(_, value)| value.into());
             assert_eq!(is_coloured(is_terminal, variable), wanted, "{is_terminal} {set:?}");
         }
     }

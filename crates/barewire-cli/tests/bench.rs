@@ -64,8 +64,7 @@ fn shell(call: &str) -> [String; 3] {
 
 /// The same, answering every request; and the file that it makes when it has answered a hundred.
 fn busy_shell(name: &str) -> ([String; 3], PathBuf) {
-    let busy =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
+    let busy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&busy);
     let call = format!(r#"answer "$id" '{{}}'; if [ "$n" = 100 ]; then : > '{}'; fi"#, busy.display());
     (shell(&call), busy)
@@ -77,9 +76,7 @@ fn with<'a>(options: &[&'a str], server: &'a [String]) -> Vec<&'a str> {
 
 #[test]
 fn a_good_server_is_measured_in_both_eras_on_stdio() {
-    for (revision, era, method) in
-        [("2025-06-18", "legacy", "ping"), ("2026-07-28", "modern", "server/discover")]
-    {
+    for (revision, era, method) in [("2025-06-18", "legacy", "ping"), ("2026-07-28", "modern", "server/discover")] {
         let options = ["--revision", revision, "--count", "500", "--in-flight", "8", "--warm-up", "0.05"];
         let (json, code) = measured(&[&options[..], &["--", PROGRAM, "serve"]].concat());
         assert_eq!((code, &json["era"], &json["transport"]), (Some(0), &era.into(), &"stdio".into()));
@@ -92,8 +89,7 @@ fn a_good_server_is_measured_in_both_eras_on_stdio() {
         assert!((rows.sum::<f64>() - 500.0).abs() < 0.5);
         assert!(number(&json["throughput"]) > 0.0 && number(&json["seconds"]) > 0.0);
     }
-    let (json, code) =
-        measured(&["echo", "--payload", "1000", "--count", "100", "-n", "4", "--", PROGRAM, "serve"]);
+    let (json, code) = measured(&["echo", "--payload", "1000", "--count", "100", "-n", "4", "--", PROGRAM, "serve"]);
     assert_eq!((code, &json["answered"], &json["request"]["name"]), (Some(0), &100.into(), &"echo".into()));
     assert!(number(&json["request"]["bytes"]) > 1000.0);
 }
@@ -137,8 +133,7 @@ fn what_is_lost_duplicated_and_wrong_is_counted_exactly() {
             *) say "$id" "$text" ;;
         esac"#,
     );
-    let options =
-        ["echo", "--payload", "16", "--count", "100", "--warm-up", "0", "--timeout", "0.4", "-n", "8"];
+    let options = ["echo", "--payload", "16", "--count", "100", "--warm-up", "0", "--timeout", "0.4", "-n", "8"];
     let (json, code) = measured(&with(&options, &server));
     assert_eq!(code, Some(1));
     let counts = ["sent", "answered", "lost", "duplicated", "late"].map(|name| json[name].as_u64());
@@ -151,8 +146,7 @@ fn what_is_lost_duplicated_and_wrong_is_counted_exactly() {
 #[test]
 fn an_answer_that_belongs_to_another_request_is_found() {
     // Every second answer has the text of the request before.
-    let server =
-        shell(r#"if [ $((n % 2)) = 1 ]; then say "$id" "$before"; else say "$id" "$text"; fi; before=$text"#);
+    let server = shell(r#"if [ $((n % 2)) = 1 ]; then say "$id" "$before"; else say "$id" "$text"; fi; before=$text"#);
     let options = ["echo", "--payload", "16", "--count", "20", "--warm-up", "0", "-n", "4"];
     let said = run(&with(&options, &server));
     assert_eq!(said.code, Some(1));
@@ -264,11 +258,7 @@ fn a_server_that_ends_is_told_with_its_last_words() {
     assert!(said.stdout.contains("10 sent, 9 answered, 1 lost"), "{}", said.stdout);
     let once = run(&with(&["--count", "1", "--warm-up", "0"], &server));
     assert!(once.stdout.starts_with("ping; 1 in flight, once\n"), "{}", once.stdout);
-    assert!(
-        said.stdout.contains("sh exited with code 3; its stderr ends with: out of luck"),
-        "{}",
-        said.stdout
-    );
+    assert!(said.stdout.contains("sh exited with code 3; its stderr ends with: out of luck"), "{}", said.stdout);
 }
 
 #[test]
@@ -339,8 +329,7 @@ fn a_server_that_closes_every_connection_is_there_all_the_same() {
             });
         }
     });
-    let (server, code) =
-        measured(&["--count", "50", "--warm-up", "0", "--revision", "2025-06-18", "--url", &url]);
+    let (server, code) = measured(&["--count", "50", "--warm-up", "0", "--revision", "2025-06-18", "--url", &url]);
     assert_eq!((code, number(&server["answered"])), (Some(0), 50.0), "{server}");
 }
 
@@ -350,10 +339,7 @@ fn answered(mut client: &TcpStream) -> std::io::Result<()> {
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line)? > 2 {
         let name = "content-length: ";
-        length = line
-            .to_ascii_lowercase()
-            .strip_prefix(name)
-            .map_or(length, |it| it.trim().parse().expect("a length"));
+        length = line.to_ascii_lowercase().strip_prefix(name).map_or(length, |it| it.trim().parse().expect("a length"));
         line.clear();
     }
     let mut body = vec![0; length];
@@ -432,8 +418,7 @@ fn what_cannot_be_measured_is_said() {
 
 #[test]
 fn the_json_has_what_the_help_promises() {
-    let (json, _) =
-        measured(&["--rate", "200", "--duration", "0.2", "--warm-up", "0", "--", PROGRAM, "serve"]);
+    let (json, _) = measured(&["--rate", "200", "--duration", "0.2", "--warm-up", "0", "--", PROGRAM, "serve"]);
     let said = run(&["--help"]);
     let help = said.stdout.split("With --json").nth(1).expect("it tells of JSON");
     for name in json.as_object().expect("an object").keys() {
@@ -447,8 +432,7 @@ fn the_json_has_what_the_help_promises() {
         ("lag_us", &["p50", "p99", "max"]),
         ("generator", &["cpu_us_per_request"]),
     ] {
-        let mut members: Vec<&str> =
-            json[object].as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut members: Vec<&str> = json[object].as_object().expect("an object").keys().map(String::as_str).collect();
         let mut names = names.to_vec();
         members.sort_unstable();
         names.sort_unstable();

@@ -54,14 +54,7 @@ const LEGACY: &str = r#"read -r line
 fn meta_is_sent_with_notifications_too_or_refused() {
     let mcp = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
-        command.args(["call", "--method"]).args(options).args([
-            "--revision",
-            "2025-11-25",
-            "--",
-            "sh",
-            "-c",
-            LEGACY,
-        ]);
+        command.args(["call", "--method"]).args(options).args(["--revision", "2025-11-25", "--", "sh", "-c", LEGACY]);
         Said::of(command.stdin(Stdio::null()).output().expect("it runs"))
     };
     let said = mcp(&["notifications/own", r#"{"n":1.0,"_meta":{"a":1}}"#, "--meta", "a=2", "--meta", "b=2"]);
@@ -119,10 +112,8 @@ fn json_is_one_object_whatever_comes_of_it() {
     assert!(json(&said)["elapsed"].is_f64());
     assert_eq!((said.code, &json(&said)["kind"]), (Some(0), &"result".into()));
 
-    let said = ask(
-        &["--json", "ping"],
-        r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'"#,
-    );
+    let said =
+        ask(&["--json", "ping"], r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'"#);
     assert_eq!((said.code, &json(&said)["kind"]), (Some(1), &"error".into()));
     assert_eq!(json(&said)["error"]["code"], 1);
 
@@ -130,11 +121,7 @@ fn json_is_one_object_whatever_comes_of_it() {
         ("closed", &["--json", "ping"][..], "echo 'no \"luck\"' >&2; echo twice >&2; exit 3"),
         ("content-length", &["--json", "ping"], r"printf 'Content-Length: 2\r\n\r\n{}'; cat"),
         ("timed-out", &["--json", "ping", "--timeout", "0.1"], "cat >/dev/null"),
-        (
-            "bad-answer",
-            &["--json", "ping"],
-            r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"result":1,"error":2}'; cat"#,
-        ),
+        ("bad-answer", &["--json", "ping"], r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"result":1,"error":2}'; cat"#),
     ] {
         let said = ask(options, script);
         assert_eq!((said.code, &json(&said)["kind"]), (Some(2), &"failed".into()), "{reason}");
@@ -188,7 +175,8 @@ fn a_banner_on_stdout_is_reported_and_skipped() {
 
 #[test]
 fn the_other_framing_is_recognised_and_spoken() {
-    let script = r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
+    let script =
+        r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
     let said = ask(&["ping"], script);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
     let told = "barewire: the other side speaks Content-Length framing, as language servers do, and not one message a \
@@ -221,12 +209,8 @@ fn what_comes_meanwhile_is_talk() {
     let refusal = r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"Method not found","data":{"method":"roots/list"}}}"#;
     let said = ask(&["ping"], script);
     assert_eq!((said.code, &*said.stdout), (Some(0), "null\n"));
-    for line in [
-        r#"notification progress {"done":0.50}"#,
-        r"notification m\x1b",
-        "refused request roots/list",
-        refusal,
-    ] {
+    for line in [r#"notification progress {"done":0.50}"#, r"notification m\x1b", "refused request roots/list", refusal]
+    {
         assert!(said.stderr.lines().any(|told| told == line), "{line}\n{}", said.stderr);
     }
     ask(&["ping", "--quiet"], script).has(0, "null\n", &format!("{refusal}\n"));
@@ -261,9 +245,8 @@ fn bad_params_are_pointed_at_before_anything_is_started() {
     let script = format!("touch {}; {ANSWER}", started.display());
     let file = dir.file("params.json", "{\n  \"a\": [1,]\n}\n");
     let quoted = "hint: params are JSON; in a shell, quoted: '{\"name\":\"value\"}'\n";
-    ask(&["m", &format!("@{file}")], &script).failed(&format!(
-        "barewire: {file}: expected a value at byte 12\n    \"a\": [1,]\n            ^\n{quoted}"
-    ));
+    ask(&["m", &format!("@{file}")], &script)
+        .failed(&format!("barewire: {file}: expected a value at byte 12\n    \"a\": [1,]\n            ^\n{quoted}"));
     ask(&["m", "{a: 1}"], &script).failed(&format!(
         "barewire: the params: expected a member name in double quotes at byte 1\n  {{a: 1}}\n   ^\n{quoted}"
     ));
@@ -287,9 +270,7 @@ fn listeners_are_asked_like_programs() {
     let path = dir.path.join("s");
     let unix = UnixListener::bind(&path).expect("a socket");
     let server = answer_once(move || unix.accept().expect("a connection").0);
-    let said = Said::of(
-        call(&["ping", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"),
-    );
+    let said = Said::of(call(&["ping", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"));
     said.has(0, "[1]\n", "");
     assert_eq!(server.join().expect("it answers"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
 
@@ -326,10 +307,7 @@ fn an_http_server_is_recognised() {
     let server = thread::spawn(move || {
         let mut stream = BufReader::new(tcp.accept().expect("a connection").0);
         stream.read_line(&mut String::new()).expect("a request");
-        stream
-            .get_mut()
-            .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-            .expect("it reads");
+        stream.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").expect("it reads");
     });
     let said = Said::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
     assert_eq!(said.code, Some(2));
@@ -346,9 +324,7 @@ fn exactly_one_is_asked() {
     );
     said(&["ping", "--connect", "tcp:localhost:1", "--", "cat"])
         .failed("barewire: a program and --connect are two to ask\nhint: leave one of them out\n");
-    for address in
-        ["localhost:1", "tcp:localhost", "tcp::1", "tcp:localhost:http", "unix:", "http://localhost"]
-    {
+    for address in ["localhost:1", "tcp:localhost", "tcp::1", "tcp:localhost:http", "unix:", "http://localhost"] {
         let said = said(&["ping", "--connect", address]);
         assert_eq!((said.code, &*said.stdout), (Some(2), ""), "{address}");
         assert!(said.stderr.contains("expected"), "{}", said.stderr);
@@ -357,8 +333,7 @@ fn exactly_one_is_asked() {
 
 #[test]
 fn a_closed_stdout_is_no_error_and_leaves_nothing_behind() {
-    let mut child =
-        call(&["ping", "--", "sh", "-c", &format!("echo $$ >&2; sleep 0.3; {ANSWER}; exec sleep 60")]);
+    let mut child = call(&["ping", "--", "sh", "-c", &format!("echo $$ >&2; sleep 0.3; {ANSWER}; exec sleep 60")]);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
     let (pid, mut stderr) = first_line(&mut child);

@@ -56,8 +56,7 @@ init() {
 impl Said {
     #[track_caller]
     fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
     }
 }
 
@@ -84,8 +83,7 @@ fn every_revision_can_be_forced_on_either_side() {
 
 #[test]
 fn a_resource_goes_into_a_pipe_as_it_is() {
-    let about =
-        "This is barewire's own server, to try clients against. Everything it offers is small and real.";
+    let about = "This is barewire's own server, to try clients against. Everything it offers is small and real.";
     ask(&["read", "barewire://about"]).has(0, about, "");
     let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","blob":"AP8bXTAK"}]}'"#;
     let output = call(&["read", "x:b", "--"]).args(sh(script)).output().expect("it runs");
@@ -120,12 +118,8 @@ hear; case $line in *'"cursor":""'*) ;; *) exit 9;; esac; tool three
 "#;
     let said = ask_script(&["tools/list", "--json"], script);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let names: Vec<Value> = said.json()["result"]["tools"]
-        .as_array()
-        .expect("tools")
-        .iter()
-        .map(|tool| tool["name"].clone())
-        .collect();
+    let names: Vec<Value> =
+        said.json()["result"]["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["one", "two", "three"]);
     assert_eq!(said.json()["result"]["tools"][0]["x-odd"], 1.5);
     assert_eq!(said.json()["result"].get("nextCursor"), None);
@@ -180,13 +174,10 @@ result '{"content":[{"type":"text","text":"two\nlines"},
          {\"depth\":3,\"type\":\"hologram\"}\n",
         "",
     );
-    let structured = r#"init '{"tools":{}}'; hear; result '{"content":[],"structuredContent":{"n":1.0,"list":[]},"isError":true}'"#;
+    let structured =
+        r#"init '{"tools":{}}'; hear; result '{"content":[],"structuredContent":{"n":1.0,"list":[]},"isError":true}'"#;
     let said = ask_script(&["t", "{}"], structured);
-    said.has(
-        1,
-        "{\n  \"n\": 1.0,\n  \"list\": []\n}\n",
-        "barewire: the tool says that it failed (isError)\n",
-    );
+    said.has(1, "{\n  \"n\": 1.0,\n  \"list\": []\n}\n", "barewire: the tool says that it failed (isError)\n");
     let said = ask_script(&["t", "{}", "--json"], structured);
     assert_eq!((said.code, &said.json()["result"]["isError"]), (Some(1), &json!(true)));
 }
@@ -260,9 +251,7 @@ fn listeners_are_asked_like_programs() {
         Command::new(PROGRAM).arg("serve").stdin(stream).stdout(again).status().expect("it runs")
     });
     let said = Said::of(
-        call(&["add", "a=1", "b=2", "--connect", &format!("unix:{}", path.display())])
-            .output()
-            .expect("it runs"),
+        call(&["add", "a=1", "b=2", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"),
     );
     said.has(0, "3\n", "");
     assert!(server.join().expect("it serves").success());
@@ -270,8 +259,7 @@ fn listeners_are_asked_like_programs() {
 
 #[test]
 fn a_signal_cancels_the_call_on_the_wire_and_leaves_nothing_behind() {
-    let script =
-        r#"init '{"tools":{}}'; hear; printf 'called %s\n' "$id" >&2; hear; printf '%s\n' "$line" >&2"#;
+    let script = r#"init '{"tools":{}}'; hear; printf 'called %s\n' "$id" >&2; hear; printf '%s\n' "$line" >&2"#;
     let mut child = call(&["t", "{}", "--"])
         .args(sh(script))
         .stdout(Stdio::piped())
@@ -317,8 +305,7 @@ fn time_is_up_and_the_server_is_told() {
     let said = ask_script(&["t", "{}", "--timeout", "0.5"], script);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
     assert!(
-        said.stderr
-            .contains("barewire: no answer to tools/call within 500ms\nhint: --timeout waits longer\n"),
+        said.stderr.contains("barewire: no answer to tools/call within 500ms\nhint: --timeout waits longer\n"),
         "{}",
         said.stderr
     );

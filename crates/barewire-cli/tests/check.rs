@@ -70,8 +70,7 @@ fn nothing_is_found_in_a_healthy_server() {
         assert_eq!(output.status.code(), Some(0), "{era:?}");
         if era.is_empty() {
             // There is something to look at for every check but those of what a healthy server does not do.
-            let skipped =
-                BTreeSet::from(["input-required", "stderr-hygiene", "undeclared-client-capability"]);
+            let skipped = BTreeSet::from(["input-required", "stderr-hygiene", "undeclared-client-capability"]);
             assert_eq!(with_status(&report, "skip"), skipped, "{report}");
         }
     }
@@ -152,8 +151,7 @@ fn what_is_in_the_baseline_does_not_count_and_what_is_gone_does() {
 
 #[test]
 fn severity_decides_and_what_is_not_wanted_is_not_run() {
-    let (report, output) =
-        check(&["--fail-on", "medium", "--only", "exit-code"], &["--fault", "exits-with-three"]);
+    let (report, output) = check(&["--fail-on", "medium", "--only", "exit-code"], &["--fault", "exits-with-three"]);
     assert_eq!(with_status(&report, "fail"), BTreeSet::from(["exit-code"]));
     assert_eq!(output.status.code(), Some(0), "it is only a low one");
     let (report, _) = check(&["--skip", "exit-code"], &["--fault", "exits-with-three"]);
@@ -165,13 +163,9 @@ fn severity_decides_and_what_is_not_wanted_is_not_run() {
 fn a_tool_that_is_not_there_and_a_check_that_is_not_made_here_are_told() {
     let (report, output) = check(&["--only", "output-schema", "--call", "no-such={}"], &[]);
     assert_eq!(output.status.code(), Some(3), "{report}");
-    assert!(
-        report.to_string().contains("the server lists no tool no-such, which was to be called"),
-        "{report}"
-    );
+    assert!(report.to_string().contains("the server lists no tool no-such, which was to be called"), "{report}");
     let program = env!("CARGO_BIN_EXE_barewire");
-    let output =
-        Command::new(program).args(["check", "--only", "http-origin", "--", program, "serve"]).output();
+    let output = Command::new(program).args(["check", "--only", "http-origin", "--", program, "serve"]).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("none of these can be made here"));
@@ -187,8 +181,7 @@ fn a_tool_that_may_change_something_is_not_called() {
         let (report, output) = check(&args, &[]);
         assert_eq!(output.status.code(), Some(0), "{report}");
         let text = std::fs::read_to_string(&wire).expect("the capture");
-        let calls: Vec<&str> =
-            text.lines().filter(|line| line.contains("\"method\":\"tools/call\"")).collect();
+        let calls: Vec<&str> = text.lines().filter(|line| line.contains("\"method\":\"tools/call\"")).collect();
         (report, calls.join("\n"))
     };
     let (report, calls) = sent(&[]);
@@ -347,8 +340,7 @@ fn who_follows_soon_is_no_orphan() {
 #[test]
 fn a_program_that_never_stops_talking_is_given_up() {
     let began = std::time::Instant::now();
-    let output =
-        barewire().args(["check", "--quiet", "--patience", "0.2", "--timeout", "30", "--", "yes"]).output();
+    let output = barewire().args(["check", "--quiet", "--patience", "0.2", "--timeout", "30", "--", "yes"]).output();
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stdout);
@@ -421,8 +413,7 @@ fn what_cannot_be_started_cannot_be_checked() {
 fn other_programs_can_read_what_was_found() {
     let folder = Folder::new("forms");
     let (sarif, junit) = (folder.file("out.sarif"), folder.file("out.xml"));
-    let (report, _) =
-        check(&[&format!("--sarif={sarif}"), &format!("--junit={junit}")], &["--fault", "dies-of-junk"]);
+    let (report, _) = check(&[&format!("--sarif={sarif}"), &format!("--junit={junit}")], &["--fault", "dies-of-junk"]);
     let sarif: Value = serde_json::from_slice(&std::fs::read(&sarif).expect("SARIF")).expect("JSON");
     assert_eq!(sarif["version"], "2.1.0");
     let run = &sarif["runs"][0];
@@ -435,10 +426,7 @@ fn other_programs_can_read_what_was_found() {
     assert_eq!(results[0]["ruleId"], "parse-error-recovery");
     let junit = std::fs::read_to_string(&junit).expect("XML");
     let checks = report["checks"].as_array().expect("checks").len();
-    assert!(
-        junit.contains("<testsuite name=\"barewire check ") && junit.contains("failures=\"1\""),
-        "{junit}"
-    );
+    assert!(junit.contains("<testsuite name=\"barewire check ") && junit.contains("failures=\"1\""), "{junit}");
     assert_eq!(junit.matches("<testcase ").count(), checks);
     assert_eq!(junit.matches("<failure ").count(), 1);
 }

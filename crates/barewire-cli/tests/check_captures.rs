@@ -19,18 +19,10 @@ fn found(name: &str, transcript: &str) -> Vec<String> {
     let failed = checks.iter().filter(|check| check["status"] == "fail");
     let line = |check: &Value, finding: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        format!(
-            "{} {} {} {}",
-            text(&check["id"]),
-            text(&finding["party"]),
-            finding["frame"],
-            text(&finding["detail"])
-        )
+        format!("{} {} {} {}", text(&check["id"]), text(&finding["party"]), finding["frame"], text(&finding["detail"]))
     };
     let findings = |check: &Value| check["findings"].as_array().cloned().unwrap_or_default();
-    failed
-        .flat_map(|check| findings(check).iter().map(|finding| line(check, finding)).collect::<Vec<_>>())
-        .collect()
+    failed.flat_map(|check| findings(check).iter().map(|finding| line(check, finding)).collect::<Vec<_>>()).collect()
 }
 
 const NOTHING: [&str; 0] = [];
@@ -72,8 +64,7 @@ fn who_does_not_wait_is_not_kept_waiting() {
     let answered = "<(+0.3) {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n@(+9) eof <\n@(+9) exit code 0\n";
     for (closed, is_told) in [("@(+0.2) eof >\n", false), ("", true)] {
         let text = format!("wire 1\n{asked}{closed}{answered}");
-        let path =
-            std::env::temp_dir().join(format!("barewire-waited-{is_told}-{}.wire", std::process::id()));
+        let path = std::env::temp_dir().join(format!("barewire-waited-{is_told}-{}.wire", std::process::id()));
         std::fs::write(&path, text).expect("it can be written");
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_barewire"))
             .args(["check", "--only", "unanswered-request"])
@@ -113,9 +104,8 @@ fn the_failure_of_a_tool_is_no_error_of_the_protocol() {
 
 #[test]
 fn an_id_that_is_changed_is_one_finding() {
-    let asked = |id: &str| {
-        format!("{}> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n", agreed("2025-11-25"))
-    };
+    let asked =
+        |id: &str| format!("{}> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n", agreed("2025-11-25"));
     let session = |asked_as: &str, answered_as: &str| {
         format!("{}< {{\"jsonrpc\":\"2.0\",\"id\":{answered_as},\"result\":{{}}}}\n", asked(asked_as))
     };
@@ -274,11 +264,8 @@ fn an_answer_too_many_does_not_count_against_another_session() {
     let ask = r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#;
     let answer = r#"{"jsonrpc":"2.0","id":5,"result":{}}"#;
     let head = |number: u32, session: &str| {
-        let heads = [
-            "POST /mcp HTTP/1.1",
-            "accept: application/json, text/event-stream",
-            "content-type: application/json",
-        ];
+        let heads =
+            ["POST /mcp HTTP/1.1", "accept: application/json, text/event-stream", "content-type: application/json"];
         let heads: String = heads.iter().map(|line| format!("@x{number} head > {line}\n")).collect();
         format!(
             "{heads}@x{number} head > mcp-session-id: {session}\n@x{number} framing body\n>x{number}(noeol) {ask}\n@x{number} eof >\n"
@@ -325,14 +312,7 @@ fn http_with_sse_is_not_judged_as_streamable_http() {
     let endpoint = "<x1 event: endpoint\n<x1 data: /messages?sessionId=1\n<x1\n";
     let call = ask(1, "tools/list", "{}");
     let talk = |endpoint: &str, last: &str| {
-        let parts = [
-            open(endpoint),
-            post(2, &hello),
-            event(welcome),
-            post(3, ready),
-            post(4, &call),
-            last.to_owned(),
-        ];
+        let parts = [open(endpoint), post(2, &hello), event(welcome), post(3, ready), post(4, &call), last.to_owned()];
         parts.concat()
     };
     let tools = event(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);

@@ -27,8 +27,7 @@ struct Faulty {
 
 impl Faulty {
     fn new(args: &[&str]) -> Self {
-        let mut process =
-            Command::new(faulty_server()).args(args).stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut process = Command::new(faulty_server()).args(args).stdout(Stdio::piped()).spawn().expect("it runs");
         let mut url = String::new();
         BufReader::new(process.stdout.take().expect("piped")).read_line(&mut url).expect("a line");
         Self { process, url: url.trim().to_owned() }
@@ -98,15 +97,11 @@ fn nothing_is_found_in_a_healthy_server() {
 /// Our own server, in all revisions, and as one that knows only some of them.
 #[test]
 fn nothing_is_found_in_barewire_serve() {
-    for options in [
-        &[][..],
-        &["--revision", "2026-07-28"],
-        &["--revision", "2025-03-26,2025-06-18"],
-        &["--bearer-env", TOKEN],
-    ] {
+    for options in
+        [&[][..], &["--revision", "2026-07-28"], &["--revision", "2025-03-26,2025-06-18"], &["--bearer-env", TOKEN]]
+    {
         let server = Served::new(options);
-        let mut args =
-            vec!["--hostile", "--url", &server.url, "--call", r#"sleep={"ms":400}"#, "--call", "greet={}"];
+        let mut args = vec!["--hostile", "--url", &server.url, "--call", r#"sleep={"ms":400}"#, "--call", "greet={}"];
         if options.contains(&TOKEN) {
             args.extend(["--bearer-env", TOKEN]);
         }
@@ -208,9 +203,11 @@ fn legacy(headers: &[&str]) -> String {
 
 /// A modern list asked with these headers.
 fn modern(headers: &[&str]) -> String {
-    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let meta =
+        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let list = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{meta}}}}}"#);
-    let tools = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#;
+    let tools =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#;
     let headers: Vec<&str> = [ACCEPT, JSON].iter().chain(headers).copied().collect();
     format!("wire 1\n{}", exchange(1, &headers, &list, "200 OK", (&[JSON], tools)))
 }

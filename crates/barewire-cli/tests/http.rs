@@ -33,10 +33,7 @@ fn a_tool_is_called_in_every_revision() {
         served.ask(&["add", "a=19", "b=23", "--revision", revision, "--quiet"]).has(0, "42\n", "");
         let said = served.ask(&["echo", "text=x", "--revision", revision, "--json"]);
         let json: Value = serde_json::from_str(&said.stdout).expect("JSON");
-        assert_eq!(
-            (said.code, &json["kind"], &json["revision"]),
-            (Some(0), &"result".into(), &revision.into())
-        );
+        assert_eq!((said.code, &json["kind"], &json["revision"]), (Some(0), &"result".into(), &revision.into()));
     }
     let slow = served.ask(&["sleep", "ms=50"]);
     assert_eq!((slow.code, slow.stdout.as_str()), (Some(0), "slept for 50 ms\n"));
@@ -51,13 +48,8 @@ fn what_is_listened_on_and_how_to_get_there_is_said_on_stderr() {
     let served = Served::new(&["--bearer-env", TOKEN]);
     let Served { url, said, .. } = &served;
     assert_eq!(said[0], format!("barewire: serving {url}, for this machine only; Ctrl-C ends it"));
-    assert!(
-        said[1].ends_with(&format!("barewire call tools --url {url} --bearer-env {TOKEN}")),
-        "{}",
-        said[1]
-    );
-    let entry: Value =
-        serde_json::from_str(said[2].split_once("a host:").expect("an entry").1).expect("JSON");
+    assert!(said[1].ends_with(&format!("barewire call tools --url {url} --bearer-env {TOKEN}")), "{}", said[1]);
+    let entry: Value = serde_json::from_str(said[2].split_once("a host:").expect("an entry").1).expect("JSON");
     assert_eq!(entry["mcpServers"]["barewire"]["url"], url.as_str());
     assert!(!said.concat().contains("sesame"));
 }
@@ -67,11 +59,7 @@ fn only_who_has_the_token_is_served() {
     let served = Served::new(&["--bearer-env", TOKEN]);
     let said = served.ask(&["echo", "text=x"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
-    assert!(
-        said.stderr.contains("401 Unauthorized") && said.stderr.contains("--bearer-env NAME"),
-        "{}",
-        said.stderr
-    );
+    assert!(said.stderr.contains("401 Unauthorized") && said.stderr.contains("--bearer-env NAME"), "{}", said.stderr);
     served.ask(&["echo", "text=x", "--bearer-env", TOKEN]).has(0, "x\n", "");
     served.ask(&["echo", "text=x", "--header", "Authorization: Bearer sesame"]).has(0, "x\n", "");
     let wrong = served.ask(&["echo", "text=x", "--header", "Authorization: Bearer open", "--json"]);
@@ -99,7 +87,9 @@ fn a_url_that_leads_nowhere_is_explained() {
             let Ok(mut stream) = stream else { return };
             let mut some = [0; 4096];
             let _ = stream.read(&mut some);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhi!\x1b");
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhi!\x1b",
+            );
         }
     });
     let said = ask(&["tools", "--url", &format!("http://{addr}/")]);
@@ -123,12 +113,8 @@ fn a_url_that_leads_nowhere_is_explained() {
 #[test]
 fn a_signal_ends_the_server_in_order() {
     let mut served = Served::new(&[]);
-    let addr = served
-        .url
-        .strip_prefix("http://")
-        .and_then(|rest| rest.split('/').next())
-        .expect("an address")
-        .to_owned();
+    let addr =
+        served.url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).expect("an address").to_owned();
     let mut idle = TcpStream::connect(&addr).expect("connected");
     let pid = i32::try_from(served.process.id()).expect("a pid");
     let pid = rustix::process::Pid::from_raw(pid).expect("a pid");

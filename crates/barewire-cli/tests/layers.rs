@@ -4,24 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is typed behind `barewire`, each with its own file or folder.
-const VERBS: &[&str] = &[
-    "attach",
-    "bench",
-    "call",
-    "check",
-    "completions",
-    "demo",
-    "explain",
-    "man",
-    "read",
-    "replay",
-    "serve",
-    "tap",
-];
+const VERBS: &[&str] =
+    &["attach", "bench", "call", "check", "completions", "demo", "explain", "man", "read", "replay", "serve", "tap"];
 
 /// What verbs share.
-const SHARED: &[&str] =
-    &["along", "ask", "bearer", "excerpt", "failure", "input", "log", "main", "output", "platform"];
+const SHARED: &[&str] = &["along", "ask", "bearer", "excerpt", "failure", "input", "log", "main", "output", "platform"];
 
 /// Every source file with the verb or shared part that it belongs to, without comments.
 fn sources() -> Vec<(PathBuf, String, String)> {
@@ -53,8 +40,7 @@ fn no_verb_uses_another() {
     for (path, part, code) in sources() {
         assert!(VERBS.contains(&&*part) || SHARED.contains(&&*part), "{part} is neither a verb nor shared");
         for verb in VERBS.iter().filter(|verb| **verb != part && part != "main") {
-            let uses =
-                code.contains(&format!("crate::{verb}::")) || code.contains(&format!("crate::{{{verb}"));
+            let uses = code.contains(&format!("crate::{verb}::")) || code.contains(&format!("crate::{{{verb}"));
             assert!(!uses, "{}: {part} uses {verb}", path.display());
         }
     }
@@ -63,9 +49,7 @@ fn no_verb_uses_another() {
 #[test]
 fn only_the_platform_asks_which_system_it_is() {
     for (path, part, code) in sources().into_iter().filter(|(_, part, _)| part != "platform") {
-        for word in
-            ["rustix", "std::os::", "cfg(unix", "cfg(not(unix", "target_os", "signal::unix", "net::unix"]
-        {
+        for word in ["rustix", "std::os::", "cfg(unix", "cfg(not(unix", "target_os", "signal::unix", "net::unix"] {
             assert!(!code.contains(word), "{} has {word}: {part} is not the platform", path.display());
         }
     }

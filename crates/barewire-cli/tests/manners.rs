@@ -185,9 +185,7 @@ fn manual_pages_are_read_without_a_warning() {
     let mut pages = vec![said(&["man"])];
     pages.extend(verbs().iter().map(|verb| said(&["man", verb])));
     for page in pages {
-        if let Some(output) =
-            judged("groff", &["-man", "-Tutf8", "-ww", "-rLL=100n", "-P-c", "-P-b", "-P-u"], &page)
-        {
+        if let Some(output) = judged("groff", &["-man", "-Tutf8", "-ww", "-rLL=100n", "-P-c", "-P-b", "-P-u"], &page) {
             assert!(output.status.success() && output.stderr.is_empty(), "{output:?}\n{page}");
             let shown = String::from_utf8_lossy(&output.stdout);
             assert!(shown.contains("EXAMPLES") && shown.contains("barewire"), "{shown}");
@@ -212,10 +210,7 @@ fn a_folder_of_pages() {
     wanted.push("barewire.1".into());
     wanted.sort();
     assert_eq!(names, wanted);
-    assert_eq!(
-        std::fs::read_to_string(folder.join("barewire-read.1")).expect("it is read"),
-        said(&["man", "read"])
-    );
+    assert_eq!(std::fs::read_to_string(folder.join("barewire-read.1")).expect("it is read"), said(&["man", "read"]));
     std::fs::remove_dir_all(&folder).expect("it is ours");
     let output = barewire(&["man", "--to", folder.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(2));

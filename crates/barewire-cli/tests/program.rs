@@ -25,8 +25,7 @@ fn sessions() {
 fn the_session_in_the_readme() {
     let readme = include_str!("../../../README.md");
     let session = readme.split("```console\n$ barewire ").nth(1).and_then(|rest| rest.split("```").next());
-    let (command, shown) =
-        session.expect("the README shows a session").split_once('\n').expect("and its output");
+    let (command, shown) = session.expect("the README shows a session").split_once('\n').expect("and its output");
     let args: Vec<&str> = command.split(' ').collect();
     let output = barewire().args(args).current_dir("tests/cmd/files").output().expect("it runs");
     let printed = [output.stdout, output.stderr].concat();
@@ -58,8 +57,7 @@ const MIXED: &[u8] = include_bytes!("cmd/files/mixed.ndjson");
 
 #[test]
 fn stdin_in_any_pieces_reads_like_the_file() {
-    let whole =
-        barewire().args(["read", "--json", "tests/cmd/files/mixed.ndjson"]).output().expect("it runs");
+    let whole = barewire().args(["read", "--json", "tests/cmd/files/mixed.ndjson"]).output().expect("it runs");
     assert_eq!(whole.status.code(), Some(1));
     for args in [&["read", "--json"][..], &["read", "--json", "-"]] {
         let bytes: Vec<&[u8]> = MIXED.chunks(1).collect();
@@ -69,8 +67,7 @@ fn stdin_in_any_pieces_reads_like_the_file() {
 
 #[test]
 fn every_line_of_json_is_json_whatever_was_read() {
-    let mut input =
-        b"\x00\n\xff\n{\"jsonrpc\":\"2.0\",\"id\":\"\x7f\xc2\x9b\",\"method\":\"\\ud800\"}\n".to_vec();
+    let mut input = b"\x00\n\xff\n{\"jsonrpc\":\"2.0\",\"id\":\"\x7f\xc2\x9b\",\"method\":\"\\ud800\"}\n".to_vec();
     input.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":[\t1],\"method\":\"m\"}\n");
     let output = run(&["read", "--json"], &[&input]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -134,15 +131,13 @@ fn a_transcript_is_known_by_its_first_line() {
 fn a_gap_of_any_length_is_only_a_number() {
     let line = "> {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
     let gap = format!("@ gap > {}\n", u64::MAX);
-    let output =
-        run(&["read", "--json", "--format", "wire"], &[[&gap, line, &gap, line].concat().as_bytes()]);
+    let output = run(&["read", "--json", "--format", "wire"], &[[&gap, line, &gap, line].concat().as_bytes()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
 fn frames_are_shown_while_the_stream_is_open() {
-    let mut child =
-        barewire().arg("read").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut child = barewire().arg("read").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"live\"}\n").expect("it reads");
     let mut first = [0; 64];
@@ -183,17 +178,13 @@ fn a_full_disk_is_an_error_with_a_sentence() {
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_does_not_grow_with_the_input() {
-    let small = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n"
-        .repeat(14_000);
+    let small =
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n".repeat(14_000);
     let long = vec![b'x'; 1 << 20];
     // What lines of one size take is known after some of them; of one that does not end, as much is kept as a frame may have.
     for (piece, first, rest, most_kib) in [(&small, 16, 240, 1024), (&long, 0, 256, 88 * 1024)] {
-        let mut child = barewire()
-            .args(["read", "--json"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it starts");
+        let mut child =
+            barewire().args(["read", "--json"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         let peak = || -> u64 {
             let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");

@@ -22,8 +22,7 @@ fn the_sessions_in_the_guide() {
     assert!(sessions.len() > 5);
     for session in sessions {
         let (command, shown) = session.split_once('\n').expect("a command and its output");
-        let output =
-            barewire().args(command.split(' ')).current_dir("tests/cmd/files").output().expect("it runs");
+        let output = barewire().args(command.split(' ')).current_dir("tests/cmd/files").output().expect("it runs");
         let printed = [output.stdout, output.stderr].concat();
         assert_eq!(String::from_utf8_lossy(&printed), shown, "{command}");
     }
@@ -51,8 +50,7 @@ fn a_capture_that_ends_in_the_middle_of_a_line_is_told_so() {
         std::fs::write(&path, format!("{whole}{rest}")).expect("a file");
         for verb in ["read", "check"] {
             let output = barewire().arg(verb).arg(&path).output().expect("it runs");
-            let (told, said) =
-                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
             assert_eq!(output.status.code(), Some(0), "{rest}: {told}{said}");
             assert_eq!(said.contains("ends in the middle of line 3"), is_cut, "{rest}: {said}");
             assert!(!told.contains("syntax") && !told.contains("FAIL"), "{rest}: {told}");
@@ -130,8 +128,7 @@ fn a_file_that_begins_anew_is_followed() {
 fn a_name_is_followed_to_the_file_that_has_it_next() {
     let path = std::env::temp_dir().join(format!("barewire-next-{}.wire", std::process::id()));
     let aside = path.with_extension("old");
-    let session =
-        |method: &str| format!("wire 1\n>(+0.1) {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
+    let session = |method: &str| format!("wire 1\n>(+0.1) {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n");
     std::fs::write(&path, session("first")).expect("room");
     let mut child = barewire()
         .args(["read", "--follow"])
@@ -210,10 +207,13 @@ fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
         stdin.write_all(b"> [{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\"},{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"m\"}]\n").expect("it reads");
         stdin.write_all(b"< {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":0}\n").expect("it reads");
         stdin.write_all(b"> {\"jsonrpc\":\"2.0\",\"id\":\"c\",\"method\":\"m\"}\n").expect("it reads");
-        stdin.write_all(b"> {\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"c\"}}\n").expect("it reads");
+        stdin
+            .write_all(
+                b"> {\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"c\"}}\n",
+            )
+            .expect("it reads");
     });
-    let lines: Vec<serde_json::Value> =
-        out.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let lines: Vec<serde_json::Value> = out.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let ids: Vec<i64> = lines.iter().filter_map(|line| line["id"].as_i64()).collect();
     assert_eq!(ids, [7, 1007, 2007, 3007, 4007]);
     assert_eq!(lines.len(), 6);
@@ -224,12 +224,9 @@ fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_does_not_grow_with_a_transcript() {
-    for args in [
-        &["read", "--json"][..],
-        &["read", "--unanswered"],
-        &["read", "--tool", "none"],
-        &["read", "--summary"],
-    ] {
+    for args in
+        [&["read", "--json"][..], &["read", "--unanswered"], &["read", "--tool", "none"], &["read", "--summary"]]
+    {
         let (_, peak) = piped(args, |stdin| {
             stdin.write_all(b"wire 1\n").expect("it reads");
             let filler = "x".repeat(2000);
@@ -240,9 +237,7 @@ fn memory_does_not_grow_with_a_transcript() {
                         ">(+{number}.1) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"tools/call\",\"params\":{{\"name\":\"t{}\"}}}}\n",
                         number % 999
                     ),
-                    format!(
-                        "<(+{number}.2) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":\"{filler}\"}}\n"
-                    ),
+                    format!("<(+{number}.2) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":\"{filler}\"}}\n"),
                 ] {
                     pair.push_str(&line);
                 }

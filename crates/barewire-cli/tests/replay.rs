@@ -84,12 +84,12 @@ fn another_answer_is_shown_with_its_place() {
     let capture = record("add", &["add", "a=19", "b=23", "--revision", "2025-06-18"]);
     let changed = edited("add-changed", &capture, "\"text\":\"42\"", "\"text\":\"43\"");
     let said = replay(&changed, &[], SERVE);
-    let diff = "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    let diff =
+        "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
     said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
 
     let said = replay(&changed, &["--json"], SERVE);
-    let lines: Vec<Value> =
-        said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!((said.code, lines.len()), (Some(1), 2));
     assert_eq!(lines[0]["changes"][0]["path"], "/result/content/0/text");
     assert_eq!((&lines[0]["frame"], &lines[0]["answer_frame"]), (&6.into(), &7.into()));
@@ -142,7 +142,8 @@ fn what_the_client_says_first_is_not_made_up_by_the_server() {
     );
     let server = r#"read -r one; echo '{"jsonrpc":"2.0","id":1,"result":{"text":"WRONG","order":"order-other"}}'
         read -r two; case "$two" in *order-other*) echo '{"jsonrpc":"2.0","id":2,"result":{}}' ;; esac; read -r end"#;
-    let told = "echo, id 1: another answer (frames 1, 2)\n  /result/text\n    - \"build-20260728-1\"\n    + \"WRONG\"\n";
+    let told =
+        "echo, id 1: another answer (frames 1, 2)\n  /result/text\n    - \"build-20260728-1\"\n    + \"WRONG\"\n";
     shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
 }
 
@@ -154,12 +155,7 @@ fn an_id_that_is_written_otherwise_is_a_difference() {
     let told = "a, id 1: another answer (frames 1, 2)\n  /id\n    - 1\n    + 1.0\n";
     shell(&capture, &[], server).has(1, told, "2 messages sent, 2 compared: 1 difference\n");
     // A capture that has it so expects it so.
-    let same = edited(
-        "ids-same",
-        &capture,
-        "< {\"jsonrpc\":\"2.0\",\"id\":1,",
-        "< {\"jsonrpc\":\"2.0\",\"id\":1.0,",
-    );
+    let same = edited("ids-same", &capture, "< {\"jsonrpc\":\"2.0\",\"id\":1,", "< {\"jsonrpc\":\"2.0\",\"id\":1.0,");
     assert_eq!(shell(&same, &[], server).code, Some(0));
     assert_eq!(shell(&capture, &["--ignore", "/id"], server).code, Some(0));
 }
@@ -240,8 +236,7 @@ fn the_bytes_are_those_of_the_capture() {
 #[test]
 fn concurrent_requests_stay_concurrent() {
     // Each is answered only when all are there.
-    let asks: String =
-        (1..=20).map(|id| format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")).collect();
+    let asks: String = (1..=20).map(|id| format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n")).collect();
     let answers: String =
         (1..=20).rev().map(|id| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{id}}}\n")).collect();
     let capture = written("concurrent", &format!("wire 1\n{asks}{answers}"));
@@ -253,8 +248,7 @@ fn concurrent_requests_stay_concurrent() {
 #[test]
 fn a_large_message_each_way_does_not_get_stuck() {
     let text = "x".repeat(3_000_000);
-    let asks =
-        format!("> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{{\"text\":\"{text}\"}}}}\n");
+    let asks = format!("> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{{\"text\":\"{text}\"}}}}\n");
     let answer = format!("< {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"{text}\"}}\n");
     let capture = written("large", &format!("wire 1\n{asks}{answer}"));
     let said = replay(&capture, &["--timeout", "20"], &[PROGRAM, "replay", "--quiet", "--serve", &capture]);
@@ -285,13 +279,12 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
         ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
     );
     let said = shell(&redacted, &[], &touch);
-    let hint = "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
+    let hint =
+        "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
     said.has(
         2,
         "",
-        &format!(
-            "barewire: cannot replay {redacted}: something in frame 1 was replaced to keep a secret\n{hint}"
-        ),
+        &format!("barewire: cannot replay {redacted}: something in frame 1 was replaced to keep a secret\n{hint}"),
     );
     let gap = written("gap", "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n@ gap < 10\n");
     let said = shell(&gap, &[], &touch);
@@ -312,8 +305,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
 #[test]
 fn a_server_from_a_capture_answers_a_client() {
     for revision in ["2025-06-18", "2026-07-28"] {
-        let capture =
-            record(&format!("served-{revision}"), &["greet", "--answer", "name=Ada", "--revision", revision]);
+        let capture = record(&format!("served-{revision}"), &["greet", "--answer", "name=Ada", "--revision", revision]);
         let serve = ["--", PROGRAM, "replay", "--serve", &capture];
         let options = ["call", "greet", "--answer", "name=Ada", "--revision", revision];
         let said = run(&[&options[..], &serve].concat());
@@ -342,13 +334,11 @@ fn a_server_from_a_capture_says_how_it_went() {
         let mut stdin = child.stdin.take().expect("piped");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         // Many at once: each is answered, under its own id.
-        let all: String = (0..100)
-            .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{asks}\"}}\n"))
-            .collect();
+        let all: String =
+            (0..100).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{asks}\"}}\n")).collect();
         stdin.write_all(all.as_bytes()).expect("it reads");
         for id in 0..100 {
-            let answer: Value =
-                serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
+            let answer: Value = serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON");
             assert_eq!((&answer["id"], answer.get("error").is_some()), (&id.to_string().into(), code == 1));
         }
         drop(stdin);
@@ -466,8 +456,7 @@ fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
         .expect("it runs");
     // It stays open: nobody but the program closes it.
     let mut stdin = tap.stdin.take().expect("piped");
-    let asked =
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"b\"}\n";
+    let asked = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"b\"}\n";
     stdin.write_all(asked.as_bytes()).expect("it reads");
     assert_eq!(tap.wait().expect("it ends").code(), Some(3));
     let recorded = fs::read_to_string(&file).expect("a capture");
@@ -476,12 +465,7 @@ fn the_last_request_to_a_server_that_crashed_is_not_given_up() {
     // A server that works answers the second request while the first answer is awaited.
     let working = format!("read a; read b; {second}; {first}; read end; exit 3");
     let said = shell(&path, &[], &working);
-    assert!(
-        said.stdout.contains("b, id 2: an answer, and none in the capture"),
-        "{} {}",
-        said.stdout,
-        said.stderr
-    );
+    assert!(said.stdout.contains("b, id 2: an answer, and none in the capture"), "{} {}", said.stdout, said.stderr);
     assert_eq!(said.code, Some(1), "{} {}", said.stdout, said.stderr);
     shell(&path, &[], &crashing).has(0, "", "2 messages sent, 1 compared: no difference\n");
 }
@@ -513,8 +497,7 @@ fn an_answer_to_nobody_is_called_that() {
     let capture = written("nobody", text);
     let answer = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}' ;;"#;
     let said = shell(&capture, &[], &answering(&format!("*) {answer}")));
-    let told =
-        "id 77: an answer to nothing that was asked in the capture either, and it has not come (frame 2)\n";
+    let told = "id 77: an answer to nothing that was asked in the capture either, and it has not come (frame 2)\n";
     said.has(1, told, "1 message sent, 1 compared: 1 difference\n");
     let again = r#"echo '{"jsonrpc":"2.0","id":77,"result":{"b":2,"a":1}}'"#;
     let said = shell(&capture, &[], &answering(&format!("*) {again}; {answer}")));

@@ -40,8 +40,7 @@ fn written(name: &str, text: &str) -> String {
 fn on_stdio(name: &str, call: &[&str]) -> String {
     let path = file(name).to_str().expect("UTF-8").to_owned();
     let _ = fs::remove_file(&path);
-    let said =
-        run(&[&["call"], call, &["--", PROGRAM, "tap", "--record", &path, "--", PROGRAM, "serve"]].concat());
+    let said = run(&[&["call"], call, &["--", PROGRAM, "tap", "--record", &path, "--", PROGRAM, "serve"]].concat());
     assert_ne!(said.code, Some(2), "{}", said.stderr);
     path
 }
@@ -80,19 +79,12 @@ fn what_is_replayed_are_messages_whatever_carried_them() {
                 [(&stdio, &["--url", &served.url][..]), (&http, &["--url", &served.url]), (&http, SERVE)]
             {
                 let said = run(&[&["replay", capture, "--notifications"], to].concat());
-                assert_eq!(
-                    (said.code, said.stdout.as_str()),
-                    (Some(0), ""),
-                    "{asked:?} {to:?} {}",
-                    said.stderr
-                );
+                assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{asked:?} {to:?} {}", said.stderr);
                 assert!(said.stderr.ends_with(" compared: no difference\n"), "{}", said.stderr);
                 assert!(!said.stderr.contains(" 0 compared"), "{}", said.stderr);
             }
             // The same capture is a server on stdio.
-            let said =
-                run(&[&["call"], &asked[..], &["--", PROGRAM, "replay", "--quiet", "--serve", &http]]
-                    .concat());
+            let said = run(&[&["call"], &asked[..], &["--", PROGRAM, "replay", "--quiet", "--serve", &http]].concat());
             let direct = run(&[&["call"], &asked[..], SERVE].concat());
             assert_eq!((said.code, said.stdout), (direct.code, direct.stdout), "{asked:?} {}", said.stderr);
         }
@@ -143,9 +135,7 @@ impl Drop for FromCapture {
 fn a_capture_is_a_server_over_http() {
     let served = Served::new(&[]);
     for revision in ["2025-06-18", "2026-07-28"] {
-        for (name, asked) in
-            [("greet", &["greet", "--answer", "name=Ada"][..]), ("sleep", &["sleep", "ms=20"])]
-        {
+        for (name, asked) in [("greet", &["greet", "--answer", "name=Ada"][..]), ("sleep", &["sleep", "ms=20"])] {
             let asked = [asked, &["--revision", revision][..]].concat();
             let stdio = on_stdio(&format!("serve-{name}-{revision}"), &asked);
             let http = over_http(&served, &format!("serve-{name}-{revision}"), &[&asked]);
@@ -213,7 +203,8 @@ fn another_answer_over_http_is_shown_with_its_place() {
     let text = fs::read_to_string(&capture).expect("a capture").replace("\"text\":\"42\"", "\"text\":\"43\"");
     let capture = written("add-changed", &text);
     let said = run(&["replay", &capture, "--url", &served.url, "--bearer-env", TOKEN]);
-    let diff = "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    let diff =
+        "tools/call add, id 3: another answer (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
     said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
     // Without the token everything is refused, which is told at once.
     let said = run(&["replay", &capture, "--url", &served.url]);
@@ -265,12 +256,9 @@ fn of_several_sessions_one_is_named() {
     let capture = over_http(&served, "sessions", &[asked, asked]);
     let said = run(&["replay", &capture, "--url", &served.url]);
     assert_eq!(said.code, Some(2));
-    let told = said
-        .stderr
-        .strip_prefix(&format!("barewire: cannot replay {capture}: it has 2 sessions over HTTP\n"));
+    let told = said.stderr.strip_prefix(&format!("barewire: cannot replay {capture}: it has 2 sessions over HTTP\n"));
     let names = told.and_then(|told| told.strip_prefix("hint: --channel NAME says which: "));
-    let names: Vec<&str> =
-        names.unwrap_or_else(|| panic!("{}", said.stderr)).trim_end().split(", ").collect();
+    let names: Vec<&str> = names.unwrap_or_else(|| panic!("{}", said.stderr)).trim_end().split(", ").collect();
     assert_eq!(names.len(), 2);
     for name in names {
         let said = run(&["replay", &capture, "--channel", name, "--url", &served.url]);
@@ -300,11 +288,7 @@ fn nobody_at_a_url_is_said() {
     let told = format!("barewire: cannot replay it to http://{free}: ");
     assert!(said.stderr.starts_with(&told), "{}", said.stderr);
     let said = run(&["replay", &capture, "--url", "no url"]);
-    assert!(
-        said.code == Some(2) && said.stderr.starts_with("barewire: cannot replay it: the URL "),
-        "{}",
-        said.stderr
-    );
+    assert!(said.code == Some(2) && said.stderr.starts_with("barewire: cannot replay it: the URL "), "{}", said.stderr);
 }
 
 /// A request of HTTP: its head with the names in lower case, and its body.
@@ -318,9 +302,7 @@ fn request(client: &mut Client) -> (String, String) {
 
 fn answer(client: &mut Client, headers: &str, kind: &str, body: &str) {
     let length = body.len();
-    client.send(format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{headers}content-length: {length}\r\n\r\n{body}"
-    ));
+    client.send(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{headers}content-length: {length}\r\n\r\n{body}"));
 }
 
 /// A server that gives a session and an older version, asks the client something where nobody asked, and ends a stream before
@@ -340,9 +322,7 @@ fn session_version_and_streams_are_those_of_this_server() {
         let what = method.unwrap_or(if body.is_empty() { "" } else { "answer" });
         let (session, version) = (sent("mcp-session-id"), sent("mcp-protocol-version"));
         let verb = line.split(' ').next().unwrap_or_default();
-        seen.lock()
-            .expect("unpoisoned")
-            .push(format!("{verb} {what} {session} {version} {}", sent("x-trace")));
+        seen.lock().expect("unpoisoned").push(format!("{verb} {what} {session} {version} {}", sent("x-trace")));
         match (verb, what) {
             ("post", "initialize") => answer(
                 &mut client,

@@ -68,18 +68,11 @@ fn names_are_known_however_they_are_written() {
         r#""bearer":"bea4er","secret":{"type":"text","value":"ne5ted"},"args":["--password","a4gs"],"key":"kept"}}"#,
         "\n"
     );
-    let env = [
-        ("GITHUB_PAT", "ghpatvalue123"),
-        ("DB_PASS", "dbpassvalue"),
-        ("MY_KEY", "mykeyvalue1"),
-        ("PWD", "/tmp"),
-    ];
+    let env = [("GITHUB_PAT", "ghpatvalue123"), ("DB_PASS", "dbpassvalue"), ("MY_KEY", "mykeyvalue1"), ("PWD", "/tmp")];
     let script = "cat; echo $GITHUB_PAT $DB_PASS $MY_KEY; echo srv --password pppsecret >&2";
-    let script =
-        [script, "sh", "--password=hun;ter", "--token=$uper", "-e", "DB_PASSWORD=(abc", "--pass", "pas7"];
+    let script = [script, "sh", "--password=hun;ter", "--token=$uper", "-e", "DB_PASSWORD=(abc", "--pass", "pas7"];
     let (_folder, capture, log) = tapped("names", &env, message, &script);
-    let secrets =
-        ["esc12345", "987654", "pa55", "bea4er", "ne5ted", "a4gs", "value", "pppsecret", "hun", "ter"];
+    let secrets = ["esc12345", "987654", "pa55", "bea4er", "ne5ted", "a4gs", "value", "pppsecret", "hun", "ter"];
     let capture_only = capture.replace(r#""value":"#, "");
     has_none(&capture_only.replace("barewire", ""), &secrets);
     has_none(&capture, &["$uper", "(abc", "pas7"]);
@@ -107,10 +100,8 @@ fn headers_and_settings_are_found_in_any_text() {
     let message = serde_json::json!({"jsonrpc": "2.0", "method": "x", "params": {"text": text}});
     let script = ["cat > /dev/null; printf '%s\n' \"$TEXT\" >&2"];
     let (folder, capture, log) = tapped("settings", &[("TEXT", &text)], &format!("{message}\n"), &script);
-    let secrets = [
-        "aaa11", "bbb22", "ddd44", "eee55", "fff66", "ggg77", "kkk12", "lll34", "ppp11", "rrr33", "sss44",
-        "ttt55",
-    ];
+    let secrets =
+        ["aaa11", "bbb22", "ddd44", "eee55", "fff66", "ggg77", "kkk12", "lll34", "ppp11", "rrr33", "sss44", "ttt55"];
     has_none(&capture, &secrets);
     has_none(&log, &secrets);
     assert_eq!(capture.matches(prose).count(), 2, "{capture}");
@@ -118,8 +109,7 @@ fn headers_and_settings_are_found_in_any_text() {
     // What a check finds of it is the same.
     let raw = format!("wire 1\n> {message}\n! X-Api-Key: aaa11bbb\n");
     fs::write(folder.file("raw.wire"), raw).expect("it can be written");
-    let (reports, output) =
-        checked("settings-report", &["--only", "payload-exposure"], &[&folder.file("raw.wire")]);
+    let (reports, output) = checked("settings-report", &["--only", "payload-exposure"], &[&folder.file("raw.wire")]);
     let report: Value = serde_json::from_str(&reports.text("json")).expect("JSON");
     let told = |stream: &str| findings(&report, "payload-exposure").iter().any(|it| it["stream"] == stream);
     assert!(told(">") && told("!"), "{report}");
@@ -138,7 +128,8 @@ fn json_over_many_lines_hides_nothing() {
     let pretty = serde_json::to_string_pretty(&config).expect("it can be written");
     let fenced = format!("```json\r\n{}\r\n```", pretty.replace('\n', "\r\n"));
     let texts = [&pretty, &pretty.replace("  ", "\t"), &fenced];
-    let message = serde_json::json!({"jsonrpc": "2.0", "method": "x", "params": {"texts": texts, "deep": config.to_string()}});
+    let message =
+        serde_json::json!({"jsonrpc": "2.0", "method": "x", "params": {"texts": texts, "deep": config.to_string()}});
     let deep = serde_json::json!({"jsonrpc": "2.0", "method": "y", "params": {"text": message.to_string()}});
     // A program that says so in its log, and one that has lines in its messages.
     let script = ["cat; printf '%s\n' \"$TEXT\" >&2; printf '%s\n' \"$TEXT\""];
@@ -146,9 +137,8 @@ fn json_over_many_lines_hides_nothing() {
     let (_folder, capture, log) = tapped("lines", &[("TEXT", &pretty)], &lines, &script);
     has_none(&capture, &["S3cr3t"]);
     has_none(&log, &["S3cr3t"]);
-    let count = |sigil: &str, what: &str| {
-        capture.lines().filter(|line| line.starts_with(sigil) && line.contains(what)).count()
-    };
+    let count =
+        |sigil: &str, what: &str| capture.lines().filter(|line| line.starts_with(sigil) && line.contains(what)).count();
     for sigil in ["!", "<"] {
         assert!(count(sigil, "\"value\": \"<redacted-") == 2 && count(sigil, "as it is") >= 1, "{capture}");
     }
@@ -157,8 +147,7 @@ fn json_over_many_lines_hides_nothing() {
 #[test]
 fn paths_in_the_environment_are_none() {
     let path = r#"{"jsonrpc":"2.0","method":"run /usr/bin/python3 in /home/me/x12"}"#;
-    let env =
-        [("X_TOKEN", "/usr/bin/python3"), ("Y_TOKEN", "/home/me/x12"), ("Z_TOKEN", "Env/S3cr3t Val+ue-99")];
+    let env = [("X_TOKEN", "/usr/bin/python3"), ("Y_TOKEN", "/home/me/x12"), ("Z_TOKEN", "Env/S3cr3t Val+ue-99")];
     let lines = format!("{path}\n?q=Env%2FS3cr3t+Val%2Bue-99 and Env%2FS3cr3t%20Val%2Bue-99\n");
     let (_folder, capture, log) = tapped("paths", &env, &lines, &["cat"]);
     assert_eq!(capture.matches(path).count(), 2, "{capture}");
@@ -244,16 +233,8 @@ fn reports_are_private_and_have_no_secrets() {
         "echo 'token=bannersecret99 Bearer abcdefghijklmnop1'; printf '\\033[31mtoken=errsecret77\\n' >&2;",
         "exec \"$0\" serve"
     );
-    let program = [
-        "--",
-        "sh",
-        "-c",
-        script,
-        env!("CARGO_BIN_EXE_barewire"),
-        "--api-key=argv;secret88",
-        "--pass",
-        "pa55",
-    ];
+    let program =
+        ["--", "sh", "-c", script, env!("CARGO_BIN_EXE_barewire"), "--api-key=argv;secret88", "--pass", "pa55"];
     let secrets = ["bannersecret99", "abcdefghijklmnop1", "errsecret77", "secret88", "pa55"];
     let options = ["--only", "stdout-purity,stderr-hygiene"];
     let (folder, output) = checked("reports", &options, &program);
@@ -270,10 +251,7 @@ fn reports_are_private_and_have_no_secrets() {
     let printed = String::from_utf8(output.stdout).expect("UTF-8");
     // Of the command line only the beginning is shown.
     for secret in &secrets[..4] {
-        assert!(
-            printed.contains(secret) && FORMS.iter().all(|form| folder.text(form).contains(secret)),
-            "{secret}"
-        );
+        assert!(printed.contains(secret) && FORMS.iter().all(|form| folder.text(form).contains(secret)), "{secret}");
     }
 }
 
@@ -282,8 +260,7 @@ fn what_a_check_records_has_the_arguments_as_they_are_typed_but_for_secrets() {
     let folder = Folder::new("open");
     let record = folder.file("c.wire");
     let script = "exec \"$0\" serve";
-    let options =
-        ["check", "--quiet", "--only", "stdout-purity", "--record", &record, "--", "sh", "-c", script];
+    let options = ["check", "--quiet", "--only", "stdout-purity", "--record", &record, "--", "sh", "-c", script];
     let output = barewire()
         .args(options)
         .args([env!("CARGO_BIN_EXE_barewire"), "--api-key", "abcdefgh12345"])
@@ -319,10 +296,8 @@ fn what_was_redacted_when_it_was_recorded_was_on_the_wire() {
     let mut told: Vec<_> = found.iter().map(told).collect();
     told.sort_by_key(|(path, _)| path.clone());
     let what = "a secret, which was redacted when it was recorded";
-    let expected = [
-        (None, format!("on stderr: {what}").into()),
-        (Some("/result/content/0/text".to_owned()), what.into()),
-    ];
+    let expected =
+        [(None, format!("on stderr: {what}").into()), (Some("/result/content/0/text".to_owned()), what.into())];
     assert_eq!(told, expected);
 }
 
@@ -348,13 +323,10 @@ fn a_session_is_in_no_report() {
     let folder = Folder::new("session");
     let exchange = |number: u32, body: &str, answer: &str| {
         let heads = "head > mcp-session-id: 5e55ion-0815";
-        let mut text =
-            format!("@x{number} head > POST /mcp HTTP/1.1\n@x{number} {heads}\n@x{number} framing body\n");
+        let mut text = format!("@x{number} head > POST /mcp HTTP/1.1\n@x{number} {heads}\n@x{number} framing body\n");
         text += &format!(">x{number}(noeol) {body}\n@x{number} eof >\n");
         if !answer.is_empty() {
-            text += &format!(
-                "@x{number} head < HTTP/1.1 200 OK\n@x{number} head < content-type: application/json\n"
-            );
+            text += &format!("@x{number} head < HTTP/1.1 200 OK\n@x{number} head < content-type: application/json\n");
             text += &format!("<x{number}(noeol) {answer}\n@x{number} eof <\n");
         }
         text
@@ -363,8 +335,7 @@ fn a_session_is_in_no_report() {
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
     let capture = ["wire 1\n".to_owned(), exchange(1, &ask(1), ""), exchange(2, &ask(2), answer)].concat();
     fs::write(folder.file("c.wire"), capture).expect("it can be written");
-    let (reports, _) =
-        checked("session-report", &["--only", "unanswered-request"], &[&folder.file("c.wire")]);
+    let (reports, _) = checked("session-report", &["--only", "unanswered-request"], &[&folder.file("c.wire")]);
     let report: Value = serde_json::from_str(&reports.text("json")).expect("JSON");
     assert_eq!(findings(&report, "unanswered-request")[0]["channel"], "x1");
     has_none(&reports.text("json"), &["5e55ion"]);
@@ -388,27 +359,14 @@ fn encoded_server() -> String {
 fn headers_that_are_given_are_numbered_like_all_secrets_and_encoded_bodies_are_left_out() {
     let (folder, url) = (Folder::new("web"), encoded_server());
     let record = folder.file("c.wire");
-    let options =
-        ["--header", "X-Odd: 0dd-va1ue-0815", "--header", "Mcp-Session-Id: s-1", "--record", &record];
+    let options = ["--header", "X-Odd: 0dd-va1ue-0815", "--header", "Mcp-Session-Id: s-1", "--record", &record];
     let output = barewire()
-        .args([
-            "check",
-            "--quiet",
-            "--patience",
-            "0.5",
-            "--timeout",
-            "20",
-            "--url",
-            &format!("{url}?token=abc"),
-        ])
+        .args(["check", "--quiet", "--patience", "0.5", "--timeout", "20", "--url", &format!("{url}?token=abc")])
         .args(options)
         .output()
         .expect("it runs");
     let text = folder.text("c.wire");
-    has_none(
-        &(text.clone() + &String::from_utf8_lossy(&output.stdout)),
-        &["0dd-va1ue", "token=abc", "encoded-me"],
-    );
+    has_none(&(text.clone() + &String::from_utf8_lossy(&output.stdout)), &["0dd-va1ue", "token=abc", "encoded-me"]);
     assert!(text.contains("gap < 10") && text.contains("unread < the body is encoded: gzip"), "{text}");
     // The query has the first number, so a header cannot have it.
     assert!(text.contains("?token=<redacted-1>") && text.contains("x-odd: <redacted-2>"), "{text}");

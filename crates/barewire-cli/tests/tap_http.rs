@@ -73,19 +73,14 @@ fn sessions_and_tokens_are_not_written_down_and_can_be_told_apart() {
     assert!(!record.contains(SECRET) && !log.contains(SECRET), "{record}");
     let lines = |what: &str| record.lines().filter(|line| line.contains(what)).count();
     assert_eq!(lines("authorization: Bearer <redacted-"), lines("authorization: "));
-    let sessions: Vec<&str> =
-        record.lines().filter_map(|line| Some(line.split_once("mcp-session-id: ")?.1)).collect();
+    let sessions: Vec<&str> = record.lines().filter_map(|line| Some(line.split_once("mcp-session-id: ")?.1)).collect();
     let mut different = sessions.clone();
     different.sort_unstable();
     different.dedup();
     assert!(different.len() == 2 && sessions.len() > 6, "{sessions:?}");
     assert!(different.iter().all(|session| session.starts_with("<redacted-")), "{sessions:?}");
     // Questions and answers belong together in each of them.
-    assert_eq!(
-        log.lines().filter(|line| line.contains("result") && line.ends_with(" ms")).count(),
-        6,
-        "{log}"
-    );
+    assert_eq!(log.lines().filter(|line| line.contains("result") && line.ends_with(" ms")).count(), 6, "{log}");
     assert!(!log.contains("nobody") && !log.contains("unanswered"), "{log}");
     let said = Tap::read(&record, "secrets");
     assert!(said.code == Some(0) && said.stderr.contains("all well formed"), "{}", said.stderr);
@@ -100,7 +95,9 @@ fn what_is_passed_on_is_what_was_sent() {
         // Chunks with their extensions, and a trailer.
         say(&client.head());
         say(&client.exactly(b"3;a=b\r\nabc\r\n1\r\nd\r\n0\r\nt: x\r\n\r\n".len()));
-        client.send("HTTP/1.1 200 Fine\r\nX-Odd:  two  spaces \r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+        client.send(
+            "HTTP/1.1 200 Fine\r\nX-Odd:  two  spaces \r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        );
         // A body that is waited for.
         say(&client.head());
         client.send("HTTP/1.1 100 Continue\r\n\r\n");
@@ -112,9 +109,7 @@ fn what_is_passed_on_is_what_was_sent() {
         say(&client.head());
         client.send("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n");
         say(&client.head());
-        client.send(
-            "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n",
-        );
+        client.send("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n");
         // Up to the end of the connection.
         say(&client.head());
         client.send("HTTP/1.1 200 OK\r\n\r\nuntil the end");
@@ -227,7 +222,8 @@ fn the_end_of_a_client_reaches_the_server() {
     let served = Served::new(&[]);
     let slow = Tap::to(&served.url, "cancel");
     let mut client = slow.connect();
-    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let meta =
+        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = format!(r#"{{"_meta":{meta},"name":"sleep","arguments":{{"ms":60000}}}}"#);
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
     client.send(format!(

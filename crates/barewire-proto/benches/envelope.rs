@@ -169,8 +169,7 @@ fn envelopes() -> Vec<(&'static str, Vec<u8>)> {
 
 fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let [call, four, mega, list] = &envelopes()[..] else { unreachable!() };
-    let repeat =
-        |(_, line): &(&str, Vec<u8>), total: usize| [&line[..], b"\n"].concat().repeat(total / line.len());
+    let repeat = |(_, line): &(&str, Vec<u8>), total: usize| [&line[..], b"\n"].concat().repeat(total / line.len());
     vec![
         ("lines-135B", repeat(call, 1 << 20)),
         ("lines-4KiB", repeat(four, 4 << 20)),

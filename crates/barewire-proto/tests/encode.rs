@@ -15,8 +15,7 @@ fn a_message_is_one_line_even_if_its_parts_were_several() {
     let mut out = Vec::new();
     Lines::encode(&mut out, |out| write::request(out, &Id::from(1), "m", Some(params)));
     let text = String::from_utf8(out).expect("UTF-8");
-    let expected =
-        r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{   "text": "a\nb",    "list": [     1   ] }}"#;
+    let expected = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{   "text": "a\nb",    "list": [     1   ] }}"#;
     assert_eq!(text, format!("{expected}\n"));
 }
 
@@ -69,13 +68,9 @@ fn members_go_before_those_of_the_result() {
     use barewire_proto::rpc::{Message, Parsed, parse};
     let frame = br#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
     let Parsed::Message(Message::Request(request)) = parse(frame, 8) else { panic!("a request") };
-    for (result, expected) in [
-        (r#"{"a":1}"#, r#"{"x":0,"a":1}"#),
-        ("{}", r#"{"x":0}"#),
-        ("{\n}", r#"{"x":0}"#),
-        ("[1]", "[1]"),
-        ("7", "7"),
-    ] {
+    for (result, expected) in
+        [(r#"{"a":1}"#, r#"{"x":0,"a":1}"#), ("{}", r#"{"x":0}"#), ("{\n}", r#"{"x":0}"#), ("[1]", "[1]"), ("7", "7")]
+    {
         let raw: &serde_json::value::RawValue = serde_json::from_str(result).expect("JSON");
         let mut out = b"before".to_vec();
         request.reply().serialize_with(&mut out, "\"x\":0", raw).expect("written");

@@ -5,9 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use barewire_proto::transcript::{
-    Closed, CutReason, Entry, Fault, Note, Party, Stream, UnreadReason, escape, read,
-};
+use barewire_proto::transcript::{Closed, CutReason, Entry, Fault, Note, Party, Stream, UnreadReason, escape, read};
 
 #[test]
 fn every_event_is_read_as_what_it_is_and_written_as_it_was() {
@@ -121,9 +119,7 @@ fn line(note: &Note) -> String {
             let (kind, detail, told) = match why {
                 CutReason::ClientClosed { error } => ("client closed", error.as_deref(), None),
                 CutReason::ClientRefused(why) => ("client refused", Some(&why[..]), None),
-                CutReason::ServerClosed { error, told } => {
-                    ("server closed", error.as_deref(), told.as_deref())
-                }
+                CutReason::ServerClosed { error, told } => ("server closed", error.as_deref(), told.as_deref()),
                 CutReason::Failed { error, told } => ("failed", Some(&error[..]), told.as_deref()),
                 CutReason::TapStopped => ("tap stopped", None, None),
                 CutReason::HeldOpen => ("held open", None, None),
@@ -140,12 +136,7 @@ fn line(note: &Note) -> String {
         Note::Signal(signal) => format!("signal: {signal}"),
         Note::Fault(Fault::Seed(seed)) => format!("fault seed: {seed}"),
         Note::Fault(Fault::Applied { stream, message, name: fault, detail }) => {
-            format!(
-                "fault applied, {}, message {message}: {} [{}]",
-                name(*stream),
-                fault.as_str(),
-                text(detail)
-            )
+            format!("fault applied, {}, message {message}: {} [{}]", name(*stream), fault.as_str(), text(detail))
         }
         Note::Fault(Fault::ReorderUndone { stream, message }) => {
             format!("fault reorder undone, {}, message {message}", name(*stream))

@@ -446,8 +446,7 @@ fn headers_say_what_the_body_says() {
 #[test]
 fn a_refusal_says_what_to_do_under_the_id_of_the_request() {
     let refuse = |headers: Row<'_>, body: &str, supported: &[Revision]| {
-        let rejection =
-            plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
+        let rejection = plan(headers, &KeptMessage::read(body, DEFAULT_DEPTH), supported).expect_err("refused");
         let mut out = Vec::new();
         rejection.body(&mut out);
         serde_json::from_slice::<serde_json::Value>(&out).expect("JSON")
@@ -455,10 +454,7 @@ fn a_refusal_says_what_to_do_under_the_id_of_the_request() {
     let body = with_meta("tools/list", "", "v999.0.0").replace("\"id\":1", "\"id\":\"q\"");
     let said = refuse(&[V999], &body, DUAL);
     assert_eq!(said["id"], "q");
-    assert_eq!(
-        said["error"]["data"],
-        serde_json::json!({ "supported": ["2026-07-28"], "requested": "v999.0.0" })
-    );
+    assert_eq!(said["error"]["data"], serde_json::json!({ "supported": ["2026-07-28"], "requested": "v999.0.0" }));
     let said = refuse(&[], INITIALIZE, MODERN);
     assert_eq!(said["id"], 1);
     assert!(said["error"]["message"].as_str().expect("a message").contains("2026-07-28"), "{said}");

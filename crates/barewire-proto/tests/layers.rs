@@ -48,8 +48,7 @@ fn without_comments(text: &str) -> String {
 fn no_layer_uses_one_that_comes_after_it() {
     let mut seen = std::collections::BTreeSet::new();
     for (layer, file, code) in sources() {
-        let reaches =
-            |used: &str| ["crate::", "super::"].iter().any(|up| code.contains(&format!("{up}{used}::")));
+        let reaches = |used: &str| ["crate::", "super::"].iter().any(|up| code.contains(&format!("{up}{used}::")));
         for used in LAYERS.iter().filter(|used| reaches(used)) {
             let allowed = layer == **used || below(&layer).contains(used);
             assert!(allowed, "{file}: {layer} uses {used}, which is not below it");
@@ -59,10 +58,7 @@ fn no_layer_uses_one_that_comes_after_it() {
         }
         seen.insert(layer);
     }
-    assert_eq!(
-        seen.into_iter().collect::<Vec<_>>(),
-        ["frame", "http", "json", "mcp", "rpc", "session", "transcript"]
-    );
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["frame", "http", "json", "mcp", "rpc", "session", "transcript"]);
 }
 
 #[test]
@@ -92,10 +88,7 @@ fn nothing_touches_the_world() {
         ("no layer".into(), file.into(), without_comments(&text))
     });
     for (_, file, code) in sources().into_iter().chain(above) {
-        assert!(
-            !code.contains("use std::{"),
-            "{file}: name the module in the path, so that this test can read it"
-        );
+        assert!(!code.contains("use std::{"), "{file}: name the module in the path, so that this test can read it");
         for word in world {
             assert!(!code.contains(word), "{file}: {word}");
         }

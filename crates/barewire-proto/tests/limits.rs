@@ -70,17 +70,11 @@ fn an_id_of_a_mebibyte_is_echoed() {
     let Parsed::Message(Message::Request(request)) = parse(frame.as_bytes(), DEFAULT_DEPTH) else { panic!() };
     let mut out = Vec::new();
     request.reply().serialize(&mut out, &()).expect("null");
-    assert_eq!(
-        String::from_utf8(out).expect("UTF-8"),
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#)
-    );
+    assert_eq!(String::from_utf8(out).expect("UTF-8"), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#));
 }
 
 /// Feeds `codec` the stream, and says what came out and what it cost.
-fn feed(
-    codec: &mut impl Codec,
-    pieces: impl Iterator<Item = Vec<u8>>,
-) -> (Vec<Result<usize, FrameError>>, u64, u64) {
+fn feed(codec: &mut impl Codec, pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Result<usize, FrameError>>, u64, u64) {
     let mut seen = Vec::new();
     let counted = measure(|| {
         for piece in pieces {
@@ -152,8 +146,7 @@ fn an_announced_length_is_not_believed() {
 
 #[test]
 fn endless_fields_and_headers_are_held_to_a_cap() {
-    let endless =
-        |start: &str| [start.as_bytes().to_vec()].into_iter().chain((0..64).map(|_| vec![b'x'; MIB]));
+    let endless = |start: &str| [start.as_bytes().to_vec()].into_iter().chain((0..64).map(|_| vec![b'x'; MIB]));
     for field in ["event: ", "id: ", "retry: ", ": ", "unknown: ", ""] {
         let (_, peak, _) = feed(&mut Sse::default(), endless(field));
         assert!(peak < 2 * MIB as u64, "{field} {peak}");
@@ -176,11 +169,7 @@ fn long_strings_are_judged_like_short_ones() {
                 frame.extend_from_slice(b"\"]");
                 let theirs = std::str::from_utf8(&frame)
                     .is_ok_and(|text| serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok());
-                assert_eq!(
-                    barewire_proto::json::Json::parse(&frame).is_ok(),
-                    theirs,
-                    "{odd:?} at {at} of {length}"
-                );
+                assert_eq!(barewire_proto::json::Json::parse(&frame).is_ok(), theirs, "{odd:?} at {at} of {length}");
             }
         }
     }

@@ -94,14 +94,8 @@ fn what_is_built_is_what_is_meant() {
         json(&Content::embedded(ResourceContents::blob("a:b", "AA==").with_mime_type("image/png"))),
         r#"{"type":"resource","resource":{"uri":"a:b","mimeType":"image/png","blob":"AA=="}}"#
     );
-    assert_eq!(
-        json(&Content::link(Resource::new("a:b", "b"))),
-        r#"{"type":"resource_link","uri":"a:b","name":"b"}"#
-    );
-    assert_eq!(
-        json(&ClientCapabilities::only(ClientCapability::ElicitationUrl)),
-        r#"{"elicitation":{"url":{}}}"#
-    );
+    assert_eq!(json(&Content::link(Resource::new("a:b", "b"))), r#"{"type":"resource_link","uri":"a:b","name":"b"}"#);
+    assert_eq!(json(&ClientCapabilities::only(ClientCapability::ElicitationUrl)), r#"{"elicitation":{"url":{}}}"#);
     assert_eq!(
         json(&ElicitParams::url("Pay", "https://pay.example/1")),
         r#"{"mode":"url","message":"Pay","url":"https://pay.example/1"}"#

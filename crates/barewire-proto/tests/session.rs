@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, Id, Message, Parsed, parse};
 use barewire_proto::session::{
-    BatchId, CallId, Conventions, Effect, Event, Patience, Refusal, Session, SessionLimits, Settings, Signal,
-    Ticket,
+    BatchId, CallId, Conventions, Effect, Event, Patience, Refusal, Session, SessionLimits, Settings, Signal, Ticket,
 };
 use barewire_proto::transcript::{Entry, Note, escape, read};
 use proptest::prelude::*;
@@ -83,8 +82,7 @@ impl Scene {
         match parse(frame, DEFAULT_DEPTH) {
             Parsed::Message(Message::Request(request)) => {
                 let (bytes, room) = (frame.len(), self.room);
-                let effect =
-                    self.session.step(Event::Request { id: &request.id, bytes, room, stalled: false });
+                let effect = self.session.step(Event::Request { id: &request.id, bytes, room, stalled: false });
                 if let Effect::Start(ticket) | Effect::Park(ticket) = effect {
                     let id = request.id.clone().into_owned();
                     self.started.insert(request.id.to_string(), (ticket, id, bytes));
@@ -144,10 +142,8 @@ impl Scene {
             }
             ["limits", requests, bytes, parked] => {
                 let number = |text: &str| text.parse().expect("a number");
-                let limits = SessionLimits::default()
-                    .requests(number(requests))
-                    .bytes(number(bytes))
-                    .parked(number(parked));
+                let limits =
+                    SessionLimits::default().requests(number(requests)).bytes(number(bytes)).parked(number(parked));
                 self.session = Session::new(Settings::default().limits(limits));
                 return Vec::new();
             }
@@ -340,10 +336,7 @@ fn model(events: Vec<Happens>) {
                     (Effect::Start(ticket), "start") => {
                         assert!(started.iter().all(|it| it.1 != ticket), "a ticket is given out once");
                         if defer {
-                            assert_eq!(
-                                session.step(Event::Defer { ticket, id: &wire, bytes }),
-                                Effect::Nothing
-                            );
+                            assert_eq!(session.step(Event::Defer { ticket, id: &wire, bytes }), Effect::Nothing);
                             reference.owed.push((id, ticket, bytes, false));
                             started.push_back((id, ticket));
                         }

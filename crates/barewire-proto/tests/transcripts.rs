@@ -18,8 +18,7 @@ fn framing() {
         "frame",
         |note| settings.set(note),
         |settings, case| {
-            let stream: Vec<u8> =
-                case.iter().flat_map(|b| [&b.payload[..], b.end.as_bytes()].concat()).collect();
+            let stream: Vec<u8> = case.iter().flat_map(|b| [&b.payload[..], b.end.as_bytes()].concat()).collect();
             let whole = settings.decode(&[&stream]);
             for cut in 0..=stream.len() {
                 let (first, second) = stream.split_at(cut);
@@ -52,9 +51,7 @@ fn grammar() {
                         Err(invalid) => format!("- {}", invalid_line(&invalid)),
                     }));
                     lines.extend(
-                        batch
-                            .refusals()
-                            .map(|invalid| format!("where not allowed: {}", invalid_line(&invalid))),
+                        batch.refusals().map(|invalid| format!("where not allowed: {}", invalid_line(&invalid))),
                     );
                     lines
                 }

@@ -6,8 +6,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
     if wanted.len() > LONGEST {
         return None;
     }
-    let near =
-        names.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, name), name)).min()?;
+    let near = names.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, name), name)).min()?;
     (near.0 <= 2.max(wanted.len() / 3)).then_some(near.1)
 }
 

@@ -196,18 +196,11 @@ mod tests {
 
     #[test]
     fn times_are_told_in_three_digits() {
-        let cases =
-            [(0, "0 us"), (499, "0 us"), (999_499, "999 us"), (999_500, "1.00 ms"), (1_234_567, "1.23 ms")];
+        let cases = [(0, "0 us"), (499, "0 us"), (999_499, "999 us"), (999_500, "1.00 ms"), (1_234_567, "1.23 ms")];
         for (nanos, told) in cases {
             assert_eq!(took(Duration::from_nanos(nanos)), told);
         }
-        let cases = [
-            (12, "12.0 ms"),
-            (456, "456 ms"),
-            (1_000, "1.00 s"),
-            (59_960, "60.0 s"),
-            (3_600_000, "60.0 min"),
-        ];
+        let cases = [(12, "12.0 ms"), (456, "456 ms"), (1_000, "1.00 s"), (59_960, "60.0 s"), (3_600_000, "60.0 min")];
         for (millis, told) in cases {
             assert_eq!(took(Duration::from_millis(millis)), told);
         }

@@ -35,8 +35,7 @@ fn a_bad_server_is_not_clean() {
         "annotations": {"readOnlyHint": true},
     });
     let definition = serde_json::from_value(definition).expect("a definition");
-    let sum =
-        Tool::unchecked(definition, |_: Box<serde_json::value::RawValue>| async { json!({"total": 3}) });
+    let sum = Tool::unchecked(definition, |_: Box<serde_json::value::RawValue>| async { json!({"total": 3}) });
     let server = Server::new("calculator", "1.0").with(sum);
     let report = Checks::new().run(Target::server(&server)).expect("it runs");
     assert!(!report.is_clean(), "{report}");
@@ -53,8 +52,7 @@ fn a_bad_server_is_not_clean() {
 
 #[test]
 fn a_check_that_does_not_exist_is_named() {
-    let error =
-        Checks::new().only(["stdout-puritty"]).run(Target::server(&greeter())).expect_err("no such check");
+    let error = Checks::new().only(["stdout-puritty"]).run(Target::server(&greeter())).expect_err("no such check");
     assert_eq!(error.to_string(), "there is no check stdout-puritty");
     assert_eq!(error.hint().as_deref(), Some("did you mean stdout-purity? `catalogue::all` lists them"));
 }

@@ -69,8 +69,7 @@ fn no_part_uses_one_that_comes_after_it() {
         let below = LAYERS.iter().find(|(name, _)| *name == part).map(|(_, below)| *below);
         assert!(below.is_some() || GROUND.contains(&&*part), "{part} has no place in the order: give it one");
         for used in &names {
-            let reaches =
-                code.contains(&format!("crate::{used}::")) || code.contains(&format!("crate::{{{used}"));
+            let reaches = code.contains(&format!("crate::{used}::")) || code.contains(&format!("crate::{{{used}"));
             let allowed = part == **used || below.is_some_and(|below| below.contains(used));
             assert!(!reaches || allowed, "{}: {part} uses {used}, which is not below it", path.display());
         }
@@ -118,16 +117,9 @@ fn nothing_prints_or_asks_for_a_terminal_or_ends_the_process() {
 #[test]
 fn only_the_platform_asks_which_system_it_is() {
     for Source { path, part, code } in sources().into_iter().filter(|source| source.part != "platform") {
-        for word in [
-            "rustix",
-            "std::os::",
-            "cfg(unix",
-            "cfg(not(unix",
-            "target_os",
-            "signal::unix",
-            "net::unix",
-            "/proc/",
-        ] {
+        for word in
+            ["rustix", "std::os::", "cfg(unix", "cfg(not(unix", "target_os", "signal::unix", "net::unix", "/proc/"]
+        {
             assert!(!code.contains(word), "{} has {word}: {part} is not the platform", path.display());
         }
     }

@@ -13,8 +13,7 @@ fn what_fuzzing_found_still_holds() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/corpus");
     for (name, check) in checks::ALL {
         let folder = corpus.join(name);
-        let files =
-            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut count = 0;
         for file in files.map(|file| file.expect("a file").path()) {
             let bytes = std::fs::read(&file).expect("readable");

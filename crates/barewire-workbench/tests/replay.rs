@@ -6,8 +6,7 @@ use barewire::client::http::{Dialer, Endpoint};
 use barewire::transport::{Transport, memory};
 use barewire_proto::transcript::read;
 use barewire_workbench::replay::{
-    HTTP_PATH, PlayOptions, Played, Script, ScriptOptions, ServeOptions, Served, play, play_http, serve,
-    serve_http,
+    HTTP_PATH, PlayOptions, Played, Script, ScriptOptions, ServeOptions, Served, play, play_http, serve, serve_http,
 };
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -31,8 +30,7 @@ async fn between(client: &str, server: &str) -> (Played, Served, Vec<String>) {
     let far = far.into_parts();
     let (play_options, serve_options) = (PlayOptions::default(), ServeOptions::default());
     let mut log = Vec::new();
-    let served =
-        serve(&server, far.reader, far.writer, &serve_options, |line: &str| log.push(line.to_owned()));
+    let served = serve(&server, far.reader, far.writer, &serve_options, |line: &str| log.push(line.to_owned()));
     let (played, served) = tokio::join!(play(&client, near, &play_options), served);
     (played, served, log)
 }
@@ -93,8 +91,7 @@ fn hints_name_no_option() {
         Script::of(&entries, options).expect_err("unfit").hint().expect("a hint")
     };
     let long = format!("> \"{}\"\n", "x".repeat(200));
-    let compressed =
-        "@x1 head > POST / HTTP/1.1\n@x1 head < HTTP/1.1 200 OK\n@x1 head < Content-Encoding: gzip\n";
+    let compressed = "@x1 head > POST / HTTP/1.1\n@x1 head < HTTP/1.1 200 OK\n@x1 head < Content-Encoding: gzip\n";
     for text in [">a {}\n>b {}\n", ">(redacted) {}\n", "< {}\n", compressed, &long] {
         let hint = refused(text);
         assert!(!hint.contains("--") && !hint.contains("barewire"), "{hint}");

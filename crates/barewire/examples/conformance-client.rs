@@ -35,8 +35,7 @@ fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
         // A person would fill in the form here. What they leave out gets the default of the form, if it has one.
         .on_elicit(|_| async { Ok(accept(json!({}))?) });
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    let revision =
-        revision.map(|it| Revision::parse(&it).ok_or(format!("{it} is no revision"))).transpose()?;
+    let revision = revision.map(|it| Revision::parse(&it).ok_or(format!("{it} is no revision"))).transpose()?;
     Ok(match revision {
         // Its server says 2025-03-26 whatever it is offered.
         Some(_) if scenario == "sse-retry" => builder.era(Era::Legacy),

@@ -28,14 +28,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .layer(rate_limit(10, Duration::from_secs(1)))
         .layer(permissions(move |name| name != "delete" || may_delete))
         .with(
-            Tool::new("read", "Reads a file", |File { name }| async move { format!("contents of {name}") })
-                .read_only(),
+            Tool::new("read", "Reads a file", |File { name }| async move { format!("contents of {name}") }).read_only(),
         )
-        .with(Tool::new(
-            "delete",
-            "Deletes a file",
-            |File { name }| async move { format!("{name} is gone") },
-        ));
+        .with(Tool::new("delete", "Deletes a file", |File { name }| async move { format!("{name} is gone") }));
     Ok(server.serve_stdio().await?)
 }
 

@@ -17,9 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = arguments.next().ok_or("which program?")?;
     let client = Client::spawn(Child::new(program).args(arguments)).await?;
     let server = client.server_info();
-    let name = server
-        .implementation
-        .map_or_else(|| "the server".to_owned(), |it| format!("{} {}", it.name, it.version));
+    let name =
+        server.implementation.map_or_else(|| "the server".to_owned(), |it| format!("{} {}", it.name, it.version));
     eprintln!("{name} speaks {}", server.revision);
     if server.capabilities.tools.is_some() {
         for tool in client.list_tools().await? {

@@ -64,9 +64,7 @@ impl Error {
 
     /// The text of the error, and the cause of it.
     fn parts(&self) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
-        fn of<E: std::error::Error>(
-            error: &E,
-        ) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
+        fn of<E: std::error::Error>(error: &E) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
             (error, error.source())
         }
         match self {

@@ -81,9 +81,7 @@ impl Failure {
                 let data = Data { method: Some(method), exception: None };
                 ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data)
             }
-            Why::InvalidParams(what) => {
-                ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}"))
-            }
+            Why::InvalidParams(what) => ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")),
             Why::Refused(error) => error.clone(),
             Why::Internal { exception, .. } => ErrorObject::standard(Code::INTERNAL_ERROR)
                 .with_data(&Data { method: None, exception: Some(exception) }),

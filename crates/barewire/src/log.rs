@@ -99,8 +99,7 @@ impl Drop for Window {
 /// Reports how many events were not sent.
 fn tell_dropped(dropped: u64) {
     if dropped > 0 {
-        let _ =
-            Failure::catch(|| warn!(target: TARGET, dropped, "{dropped} more like these were not logged"));
+        let _ = Failure::catch(|| warn!(target: TARGET, dropped, "{dropped} more like these were not logged"));
     }
 }
 

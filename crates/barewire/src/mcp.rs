@@ -12,32 +12,32 @@ pub use barewire_proto::mcp::{Era, Icon, Implementation, Meta, Object, Revision,
 // The abilities that each side declares.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
-    ClientCapabilities, ClientCapability, ElicitationCapability, ListCapability, ResourcesCapability,
-    RootsCapability, SamplingCapability, ServerCapabilities, ServerCapability,
+    ClientCapabilities, ClientCapability, ElicitationCapability, ListCapability, ResourcesCapability, RootsCapability,
+    SamplingCapability, ServerCapabilities, ServerCapability,
 };
 
 // The content of results, messages and resources.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
-    Annotations, AudioContent, BlobResourceContents, Content, EmbeddedResource, ImageContent,
-    ResourceContents, Role, TextContent, TextResourceContents,
+    Annotations, AudioContent, BlobResourceContents, Content, EmbeddedResource, ImageContent, ResourceContents, Role,
+    TextContent, TextResourceContents,
 };
 
 // The offer of a server: tools, resources, prompts, completion.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
-    CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference,
-    CompleteResult, Completion, DiscoverResult, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, PromptArgument, PromptMessage,
-    ReadResourceResult, Resource, ResourceTemplate, TaskSupport, Tool, ToolAnnotations, ToolExecution,
+    CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult,
+    Completion, DiscoverResult, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, Prompt, PromptArgument, PromptMessage, ReadResourceResult, Resource, ResourceTemplate,
+    TaskSupport, Tool, ToolAnnotations, ToolExecution,
 };
 
 // The questions of a server to its client: elicitation, sampling, roots.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult,
-    ElicitUrl, IncludeContext, ListRootsResult, ModelHint, ModelPreferences, Root, SamplingContent,
-    SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,
+    IncludeContext, ListRootsResult, ModelHint, ModelPreferences, Root, SamplingContent, SamplingMessage, ToolChoice,
+    ToolChoiceMode, ToolResultContent, ToolUseContent,
 };
 
 // Notifications.

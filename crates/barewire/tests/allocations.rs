@@ -48,11 +48,7 @@ struct Requests {
 }
 
 impl AsyncRead for Requests {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut TaskContext<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut TaskContext<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         buffer.put_slice(std::mem::take(&mut self.opening));
         while self.left > 0 && buffer.remaining() > self.request.len() {
             buffer.put_slice(self.request);
@@ -83,7 +79,8 @@ impl AsyncWrite for Answers {
     }
 }
 
-const REQUEST: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"a longer id than most\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\
+const REQUEST: &[u8] =
+    b"{\"jsonrpc\":\"2.0\",\"id\":\"a longer id than most\",\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\
 \"arguments\":{\"text\":\"0123456789012345678901234567890123456789012345678901234567890123\"}}}\n";
 
 const MODERN_REQUEST: &[u8] =
@@ -93,7 +90,8 @@ const MODERN_REQUEST: &[u8] =
 \"io.modelcontextprotocol/clientCapabilities\":{}},\"name\":\"echo\",\
 \"arguments\":{\"text\":\"0123456789012345678901234567890123456789012345678901234567890123\"}}}\n";
 
-const INITIALIZE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
+const INITIALIZE: &[u8] =
+    b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
 \"capabilities\":{},\"clientInfo\":{\"name\":\"allocations\",\"version\":\"0.0.0\"}}}\n\
 {\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
@@ -123,12 +121,10 @@ fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) 
 #[test]
 fn a_request_that_is_answered_at_once_costs_at_most_four() {
     let typed = |transport| {
-        let methods = Methods::new().on(
-            "tools/call",
-            |_: Context, Params { name: Tool::Echo, arguments }: Params| async move {
+        let methods =
+            Methods::new().on("tools/call", |_: Context, Params { name: Tool::Echo, arguments }: Params| async move {
                 Ok(ToolResult { content: vec![Content { r#type: "text", text: arguments.text }] })
-            },
-        );
+            });
         Connection::new(transport).methods(methods).run()
     };
     let raw = |transport| {

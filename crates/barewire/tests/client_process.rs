@@ -43,8 +43,7 @@ fn server(name: &str, on: &str) -> (Child, Seen) {
         done
         "#
     );
-    let child =
-        Child::new("sh").args(["-c", &script]).env("seen", &seen.0).stderr(Stderr::discard()).grace(GRACE);
+    let child = Child::new("sh").args(["-c", &script]).env("seen", &seen.0).stderr(Stderr::discard()).grace(GRACE);
     (child, seen)
 }
 
@@ -53,8 +52,7 @@ struct Seen(PathBuf);
 
 impl Seen {
     fn new(name: &str) -> Self {
-        let path =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("client-{name}-{}", std::process::id()));
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("client-{name}-{}", std::process::id()));
         fs::write(&path, "").expect("a folder to write in");
         Self(path)
     }
@@ -91,11 +89,11 @@ async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     }
 }
 
-const LEGACY: &str = "server/discover) exit 3;; initialize) initialize;; logging/setLevel|resources/subscribe) answer '{}';;
+const LEGACY: &str =
+    "server/discover) exit 3;; initialize) initialize;; logging/setLevel|resources/subscribe) answer '{}';;
     tools/list) answer '{\"tools\":[]}';; tools/call) echo 'fatal: no such tool' >&2; echo '  at main' >&2; exit 7;;";
 
-const MODERN: &str =
-    "server/discover) discover;; tools/list) answer '{\"resultType\":\"complete\",\"tools\":[]}';;
+const MODERN: &str = "server/discover) discover;; tools/list) answer '{\"resultType\":\"complete\",\"tools\":[]}';;
     subscriptions/listen) acknowledge; changed;; tools/call) exit 7;;";
 
 #[tokio::test]
@@ -170,14 +168,8 @@ async fn a_dead_server_is_started_again_with_the_next_call_and_told_what_it_was_
     soon("a call", client.list_tools().into_future()).await.expect("a new server");
     let lines = seen.lines();
     // The era is remembered.
-    let again = [
-        "start",
-        "initialize",
-        "notifications/initialized",
-        "logging/setLevel",
-        "resources/subscribe",
-        "tools/list",
-    ];
+    let again =
+        ["start", "initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe", "tools/list"];
     assert_eq!(lines[lines.len() - 6..], again, "{lines:?}");
     assert!(matches!(soon("a word", told.next()).await, Some(ServerNotification::Restarted)));
 }
@@ -213,8 +205,7 @@ async fn subscriptions_are_taken_up_again_in_whatever_era_the_server_is_of_then(
     let client = soon("connecting", builder.spawn(child)).await.expect("connected");
     let mut told = client.notifications();
     soon("subscribing", client.subscribe("x:1")).await.expect("subscribed");
-    let asked =
-        ["resources/subscribe", "subscriptions/listen", "resources/subscribe", "subscriptions/listen"];
+    let asked = ["resources/subscribe", "subscriptions/listen", "resources/subscribe", "subscriptions/listen"];
     for start in 1..=asked.len() {
         loop {
             match soon("news", told.next()).await {

@@ -31,9 +31,7 @@ fn a_wrong_handler_is_told_what_a_right_one_is() {
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("this program has a path");
     let mut built = files(test.parent().expect("a program is in a folder"), "rlib");
-    built.retain(|path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libbarewire-"))
-    });
+    built.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libbarewire-")));
     built.sort_by_key(|path| path.metadata().and_then(|it| it.modified()).unwrap_or(SystemTime::UNIX_EPOCH));
     let control = programs().join("control.rs");
     let mut errors = Vec::new();

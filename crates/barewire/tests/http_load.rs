@@ -66,8 +66,7 @@ impl Served {
 
     /// It goes on to answer: a request of a client that does nothing wrong is served at once.
     async fn is_alive(&self) {
-        let answer =
-            soon("an echo", wire::Wire::call(self.addr, 7, "echo", r#"{"text":"still there"}"#)).await;
+        let answer = soon("an echo", wire::Wire::call(self.addr, 7, "echo", r#"{"text":"still there"}"#)).await;
         assert_eq!(answer, "still there");
     }
 

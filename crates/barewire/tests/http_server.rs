@@ -122,8 +122,7 @@ struct Site {
 impl Site {
     async fn of(http: Http) -> Self {
         let listener = http.bind("127.0.0.1:0").await.expect("bound");
-        let (addr, url, stop) =
-            (listener.local_addr().expect("bound"), listener.url(), listener.stop_handle());
+        let (addr, url, stop) = (listener.local_addr().expect("bound"), listener.url(), listener.stop_handle());
         Self { url, addr, stop, running: tokio::spawn(listener.run()) }
     }
 

@@ -21,8 +21,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The name of the type or trait that a line defines for others, if it defines one.
 fn defined(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
-    let rest =
-        ["struct ", "enum ", "trait ", "type ", "union "].iter().find_map(|kind| rest.strip_prefix(kind))?;
+    let rest = ["struct ", "enum ", "trait ", "type ", "union "].iter().find_map(|kind| rest.strip_prefix(kind))?;
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     Some(&rest[..end])
 }
@@ -54,10 +53,8 @@ fn the_messages_share_no_other_names_with_the_rest() {
     let definitions = definitions();
     let mcp = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mcp.rs")).expect("UTF-8");
     let code: String = mcp.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let mut shared: Vec<&str> = code
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .filter(|word| definitions.contains_key(*word))
-        .collect();
+    let mut shared: Vec<&str> =
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| definitions.contains_key(*word)).collect();
     shared.sort_unstable();
     assert_eq!(shared, ALSO_IN_MCP);
 }

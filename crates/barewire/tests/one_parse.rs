@@ -22,8 +22,7 @@ fn each_path_parses_in_one_place() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = BTreeMap::new();
     count(&src, &src, &mut found);
-    let expected: BTreeMap<_, _> =
-        PLACES.into_iter().map(|(file, count, _)| (file.to_owned(), count)).collect();
+    let expected: BTreeMap<_, _> = PLACES.into_iter().map(|(file, count, _)| (file.to_owned(), count)).collect();
     assert_eq!(found, expected, "a second parse has no place: pass on what was read");
 }
 
@@ -48,8 +47,7 @@ fn calls(line: &str) -> usize {
     // `Json::parse(` and `x.parse(` parse something else, and `fn parse(` is none.
     let is_free = |at: usize| {
         let before = &line[..at];
-        !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | ':' | '_'))
-            && !before.ends_with("fn ")
+        !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | ':' | '_')) && !before.ends_with("fn ")
     };
     let free = line.match_indices("parse(").filter(|(at, _)| is_free(*at)).count();
     let named = ["KeptFrame::parse(", "KeptMessage::read(", "RequestParams::read(", "RequestMeta::read("];

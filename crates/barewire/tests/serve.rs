@@ -28,9 +28,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
         "sum" => Ok(json!(call.params::<Vec<i64>>()?.iter().sum::<i64>())),
         "get_data" => Ok(json!(["hello", 5])),
         "update" | "notify_hello" | "notify_sum" => Ok(Value::Null),
-        "echo" => {
-            Ok(call.raw_params().map_or(Value::Null, |params| serde_json::from_str(params).expect("JSON")))
-        }
+        "echo" => Ok(call.raw_params().map_or(Value::Null, |params| serde_json::from_str(params).expect("JSON"))),
         "work" => {
             call.notify("notifications/progress", &json!({"progress": 1}))?;
             call.notify("notifications/progress", &json!({"progress": 2}))?;
@@ -213,20 +211,11 @@ fn a_batch_is_bounded_in_what_it_costs() {
     assert!(answer.contains("\"rule\":\"batch-too-long\"") && answer.lines().count() == 1, "{answer}");
     assert_eq!(logged, 1);
     let (answer, logged) = serve(|conn| conn, "[1,2,3]");
-    assert_eq!(
-        (answer.matches("not-an-object").count(), answer.lines().count(), logged),
-        (3, 1, 1),
-        "{answer}"
-    );
+    assert_eq!((answer.matches("not-an-object").count(), answer.lines().count(), logged), (3, 1, 1), "{answer}");
 
-    let pair =
-        r#"[{"jsonrpc":"2.0","id":1,"method":"get_data"},{"jsonrpc":"2.0","id":"b","method":"get_data"}]"#;
+    let pair = r#"[{"jsonrpc":"2.0","id":1,"method":"get_data"},{"jsonrpc":"2.0","id":"b","method":"get_data"}]"#;
     let (answer, logged) = serve(|conn| conn.refuse_batches(), pair);
-    assert_eq!(
-        (answer.matches("batch-not-allowed").count(), answer.lines().count(), logged),
-        (2, 2, 1),
-        "{answer}"
-    );
+    assert_eq!((answer.matches("batch-not-allowed").count(), answer.lines().count(), logged), (2, 2, 1), "{answer}");
     assert!(answer.contains(r#""id":"b""#) && !answer.contains('['), "{answer}");
     let (answer, _) = serve(|conn| conn.max_batch(1), pair);
     assert!(answer.contains("batch-too-long"), "{answer}");
@@ -248,8 +237,7 @@ fn a_conversation_over_pipes() {
     let server = std::thread::spawn(move || Conn::new(server_reads, server_writes).serve(handle));
     let mut answers = BufReader::new(client_reads).lines();
     for n in 0..50 {
-        writeln!(client_writes, r#"{{"jsonrpc":"2.0","id":{n},"method":"subtract","params":[{n},1]}}"#)
-            .expect("room");
+        writeln!(client_writes, r#"{{"jsonrpc":"2.0","id":{n},"method":"subtract","params":[{n},1]}}"#).expect("room");
         let answer = answers.next().expect("an answer").expect("UTF-8");
         assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{n},"result":{}}}"#, n - 1));
     }

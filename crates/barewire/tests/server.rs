@@ -75,10 +75,8 @@ impl Wire {
 
     async fn initialize(&mut self, capabilities: Value) {
         let info = json!({"name": "test", "version": "1"});
-        let params =
-            json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
-        let answer =
-            self.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
+        let answer = self.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
         self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     }
@@ -113,8 +111,7 @@ async fn a_cancelled_handler_is_dropped() {
     let mut wire = Wire::to(&server);
     wire.send(modern(1, "wait", json!({}))).await;
     eventually("it runs", || alive.load(Ordering::SeqCst) == 1).await;
-    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
-        .await;
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     eventually("it is dropped", || alive.load(Ordering::SeqCst) == 0).await;
     // Nothing was said about it: the next line is the answer to something else.
     let answer = wire.ask(modern(2, "no such tool", json!({}))).await;
@@ -135,8 +132,7 @@ async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
     wire.1.sent("server", &line);
     assert!(line.contains(&format!(r#""inputSchema":{schema}"#)), "{line}");
     assert!(line.contains(r#""outputSchema":{ "type" : "object" }"#), "{line}");
-    let call =
-        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"z": 1.0 }}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"z": 1.0 }}}"#;
     wire.1.sent("client", call);
     wire.0.send_line(call).await.expect("sent");
     assert_eq!(wire.next().await["result"]["content"][0]["text"], r#"{"z": 1.0 }"#);
@@ -154,10 +150,7 @@ async fn arguments_are_checked_by_a_schema_of_ones_own() {
     assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":30.0}"#);
     let answer = wire.ask(modern(2, "raw", json!({"arguments": {"n": 2}}))).await;
     assert_eq!(answer["result"]["isError"], true);
-    assert!(
-        answer["result"]["content"][0]["text"].as_str().is_some_and(|it| it.contains("\"n\"")),
-        "{answer}"
-    );
+    assert!(answer["result"]["content"][0]["text"].as_str().is_some_and(|it| it.contains("\"n\"")), "{answer}");
     let remote = r#"{"type":"object","$ref":"https://example.com/schema"}"#;
     let definition = mcp::Tool::new("remote", serde_json::from_str(remote).expect("JSON"));
     assert!(Tool::checked(definition, handler).is_err());
@@ -180,7 +173,8 @@ async fn structured_content_has_a_schema_and_is_text_as_well() {
     assert_eq!(tools[0]["outputSchema"]["properties"]["degrees"]["type"], "number");
     // Before 2026-07-28 structured content is an object.
     assert_eq!(tools[1].get("outputSchema"), None);
-    let call = |id: u32, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    let call =
+        |id: u32, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
     let answer = wire.ask(call(2, "weather")).await;
     assert_eq!(answer["result"]["structuredContent"], json!({"degrees": 21.5}));
     assert_eq!(answer["result"]["content"][0]["text"], r#"{"degrees":21.5}"#);

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use barewire::mcp::{CallToolResult, ElicitResult, Revision};
 use barewire::server::{
-    Call, Elicit, Invocation, Layer, NextLayer, Prompt, ProtocolError, Resource, Served, Template, Tool,
-    ToolError,
+    Call, Elicit, Invocation, Layer, NextLayer, Prompt, ProtocolError, Resource, Served, Template, Tool, ToolError,
 };
 use barewire::{Client, ClientError, Server, testkit};
 use schemars::JsonSchema;
@@ -111,12 +110,7 @@ async fn the_first_is_the_outermost_around_tools_prompts_and_resources() {
         assert_eq!(text(&client, "add", json!({"a": 19, "b": 23})).await.expect("added"), "42");
         let arguments = r#"{"a":19,"b":23}"#;
         let around = |what: &str| {
-            [
-                format!("outer> {what}"),
-                format!("inner> {what}"),
-                "inner< ok".to_owned(),
-                "outer< ok".to_owned(),
-            ]
+            [format!("outer> {what}"), format!("inner> {what}"), "inner< ok".to_owned(), "outer< ok".to_owned()]
         };
         assert_eq!(seen.take(), around(&format!("Tool add {arguments}")));
         assert_eq!(text(&client, "slow", json!({"a": 19, "b": 23})).await.expect("on a thread"), "-4");
@@ -141,8 +135,7 @@ async fn a_layer_sees_how_a_handler_failed() {
         let client = connect(&server(&seen), revision).await;
         assert_eq!(text(&client, "fail", json!({})).await.expect("a result"), "failed: no");
         assert_eq!(seen.take()[2..], ["inner< failed", "outer< failed"]);
-        let bad =
-            text(&client, "add", json!({"a": 1})).await.expect("arguments are checked inside of the layers");
+        let bad = text(&client, "add", json!({"a": 1})).await.expect("arguments are checked inside of the layers");
         assert!(bad.starts_with("failed: Invalid arguments"), "{bad}");
         assert_eq!(seen.take()[2..], ["inner< failed", "outer< failed"]);
         for (tool, code) in [("panic", -32603), ("refuse", -32602)] {

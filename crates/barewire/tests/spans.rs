@@ -43,13 +43,11 @@ impl tracing::Subscriber for Spans {
 async fn every_request_is_handled_in_a_span_with_its_id_and_method() {
     let spans = Spans::default();
     let _guard = tracing::subscriber::set_default(spans.clone());
-    let methods = Methods::new().on("now", |_: Context, (): ()| async { Ok(()) }).on(
-        "later",
-        |_: Context, (): ()| async {
+    let methods =
+        Methods::new().on("now", |_: Context, (): ()| async { Ok(()) }).on("later", |_: Context, (): ()| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             Ok(())
-        },
-    );
+        });
     let (here, mut raw) = memory(4096);
     let _peer = Connection::new(here).methods(methods).spawn();
     for (id, method) in [("a", "now"), ("b", "later")] {

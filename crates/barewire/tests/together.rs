@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use barewire::client::{Builder, Listen, ListenEnd, ServerNotification, accept};
 use barewire::mcp::{
-    CompleteParams, CompleteReference, CreateMessageParams, CreateMessageResult, ElicitResult, Era,
-    LoggingLevel, Revision, Root, SamplingMessage, SubscriptionFilter,
+    CompleteParams, CompleteReference, CreateMessageParams, CreateMessageResult, ElicitResult, Era, LoggingLevel,
+    Revision, Root, SamplingMessage, SubscriptionFilter,
 };
 use barewire::server::{Call, Elicit, Prompt, Resource, Roots, Structured, Template, ToolError, Visit};
 use barewire::{Client, ClientError, Failure, Server, TraceContext, testkit};
@@ -77,16 +77,12 @@ fn server() -> Server {
         })
         .with(Resource::text("note://readme", "readme", "Read me"))
         .with(Template::new("note://{id}", "note", |Note { id }| async move { format!("Note {id}") }))
-        .with(
-            Prompt::new("explain", "Explains", |Topic { topic }| async move { format!("Explain {topic}") })
-                .complete("topic", |it| async move {
-                    ["rust", "ruby"]
-                        .iter()
-                        .filter(|it2| it2.starts_with(&it.value))
-                        .map(|it| it.to_string())
-                        .collect()
-                }),
-        )
+        .with(Prompt::new("explain", "Explains", |Topic { topic }| async move { format!("Explain {topic}") }).complete(
+            "topic",
+            |it| async move {
+                ["rust", "ruby"].iter().filter(|it2| it2.starts_with(&it.value)).map(|it| it.to_string()).collect()
+            },
+        ))
 }
 
 /// A client whose user is Ada, whose model knows a capital, and which works in one folder.
@@ -148,10 +144,7 @@ async fn tools_resources_and_prompts_work_in_every_revision() {
         let both = client.call_tool("both", Pair { a: 1.0, b: 2.0 }).await.expect("given back");
         assert_eq!(both.structured_content.is_some(), revision.has_structured_content());
         assert_eq!(text(&client, "fail").await.expect("a result"), "failed: it is broken");
-        assert_eq!(
-            client.call_tool("none", ()).await.expect_err("unknown").code().map(|it| it.get()),
-            Some(-32602)
-        );
+        assert_eq!(client.call_tool("none", ()).await.expect_err("unknown").code().map(|it| it.get()), Some(-32602));
 
         assert_eq!(client.list_resources().await.expect("listed")[0].uri, "note://readme");
         assert_eq!(client.list_resource_templates().await.expect("listed").len(), 1);
@@ -196,8 +189,7 @@ async fn a_user_who_says_no_and_one_who_is_not_there() {
         let client = testkit::connect_with(&server(), declining.revision(revision)).await.expect("connected");
         assert_eq!(text(&client, "greet").await.expect("a result"), "failed: the user declined to answer");
 
-        let failing =
-            Client::builder("t", "1").on_elicit(|_| async { Err(Failure::internal("Screen", "it is gone")) });
+        let failing = Client::builder("t", "1").on_elicit(|_| async { Err(Failure::internal("Screen", "it is gone")) });
         let client = testkit::connect_with(&server(), failing.revision(revision)).await.expect("connected");
         assert!(text(&client, "greet").await.expect("a result").starts_with("failed: "));
 
@@ -267,10 +259,8 @@ async fn a_call_that_is_dropped_drops_its_handler() {
 /// A client that is told of all changes, however its era does that.
 async fn listening(server: &Server, revision: Revision) -> (Client, Option<Listen>) {
     let client = testkit::connect_as(server, revision).await;
-    let filter = SubscriptionFilter::default()
-        .tools_list_changed(true)
-        .prompts_list_changed(true)
-        .resources_list_changed(true);
+    let filter =
+        SubscriptionFilter::default().tools_list_changed(true).prompts_list_changed(true).resources_list_changed(true);
     let listen = match client.era() {
         Era::Legacy => None,
         Era::Modern => Some(client.listen(filter.clone()).await.expect("acknowledged")),

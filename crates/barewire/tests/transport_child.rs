@@ -58,8 +58,7 @@ struct Stat {
 }
 
 fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
-    let pids =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     pids.filter(|pid: &u32| {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
         let mut fields = stat[stat.rfind(')').unwrap() + 2..].split(' ');
@@ -138,8 +137,7 @@ async fn what_the_leader_left_behind_ends_with_it() {
     assert!(start.elapsed() < DEADLINE);
 
     // It holds stderr, so it is seen, and has its time to end in order.
-    let (pid, parts) =
-        started("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
+    let (pid, parts) = started("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
     gone(&[pid]);
@@ -223,10 +221,7 @@ async fn lines_of_stderr_are_handed_on_and_the_last_are_in_the_exit() {
     drop(child);
     let lines: Vec<_> = lines.iter().collect();
     assert_eq!(lines, [b"one".to_vec(), b"two".to_vec(), b"\x1b[31mthree".to_vec()]);
-    assert_eq!(
-        exit.to_string(),
-        "sh exited with code 4; its stderr ends with:\n  one\n  two\n  \\x1b[31mthree"
-    );
+    assert_eq!(exit.to_string(), "sh exited with code 4; its stderr ends with:\n  one\n  two\n  \\x1b[31mthree");
 }
 
 #[tokio::test]
@@ -313,8 +308,7 @@ fn nothing_is_left_of_many_processes() {
     }
     let fds = || fs::read_dir("/proc/self/fd").unwrap().count();
     Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        let scripts =
-            ["cat", "echo hi", "exit 1", "sleep 60", "sleep 60 & cat", "sleep 60 >/dev/null 2>&1 & cat"];
+        let scripts = ["cat", "echo hi", "exit 1", "sleep 60", "sleep 60 & cat", "sleep 60 >/dev/null 2>&1 & cat"];
         // The first makes what stays: the runtime's own.
         end(sh("cat").spawn().unwrap().into_parts()).await;
         let before = fds();
@@ -362,8 +356,7 @@ fn nothing_is_left_when_we_are_killed() {
     }
     let mut second = Killed(again(name).stdout(Stdio::piped()).spawn().unwrap());
     let lines = BufReader::new(second.0.stdout.take().unwrap()).lines();
-    let line =
-        lines.map(Result::unwrap).find_map(|line| Some(line.split_once("started ")?.1.to_owned())).unwrap();
+    let line = lines.map(Result::unwrap).find_map(|line| Some(line.split_once("started ")?.1.to_owned())).unwrap();
     let groups: Vec<u32> = line.split(' ').map(|pid| pid.parse().unwrap()).collect();
     let all = children(second.0.id());
     assert_eq!(all.len(), 4);

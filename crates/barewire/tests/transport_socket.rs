@@ -27,10 +27,7 @@ impl Dir {
     }
 
     fn names(&self) -> Vec<String> {
-        fs::read_dir(&self.0)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+        fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 

@@ -26,9 +26,7 @@ const MUCH: usize = 1 << 20;
 
 fn second(role: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command
-        .args(["--exact", "second_role", "--nocapture", "--test-threads=1"])
-        .env("BAREWIRE_TEST_ROLE", role);
+    command.args(["--exact", "second_role", "--nocapture", "--test-threads=1"]).env("BAREWIRE_TEST_ROLE", role);
     command
 }
 
@@ -148,8 +146,7 @@ fn pipes() {
     let (their_in, to) = io::pipe().unwrap();
     let (from, their_out) = io::pipe().unwrap();
     let theirs = vec![their_in.try_clone().unwrap().into(), their_out.try_clone().unwrap().into()];
-    let child =
-        second("echo until seen").stdin(their_in).stdout(their_out).stderr(Stdio::piped()).spawn().unwrap();
+    let child = second("echo until seen").stdin(their_in).stdout(their_out).stderr(Stdio::piped()).spawn().unwrap();
     echoes(child, theirs, to, from, || ());
 }
 
@@ -169,9 +166,7 @@ fn sockets() {
 fn one_socket_for_both() {
     let (theirs, ours) = UnixStream::pair().unwrap();
     let mut command = second("echo until seen");
-    command
-        .stdin(OwnedFd::from(theirs.try_clone().unwrap()))
-        .stdout(OwnedFd::from(theirs.try_clone().unwrap()));
+    command.stdin(OwnedFd::from(theirs.try_clone().unwrap())).stdout(OwnedFd::from(theirs.try_clone().unwrap()));
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     drop(command);
     let (to, close) = (ours.try_clone().unwrap(), ours.try_clone().unwrap());
@@ -218,10 +213,9 @@ fn terminal() -> (File, File) {
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-    let theirs =
-        std::os::unix::fs::OpenOptionsExt::custom_flags(OpenOptions::new().read(true).write(true), flags)
-            .open(name)
-            .unwrap();
+    let theirs = std::os::unix::fs::OpenOptionsExt::custom_flags(OpenOptions::new().read(true).write(true), flags)
+        .open(name)
+        .unwrap();
     (File::from(ours), theirs)
 }
 
@@ -231,8 +225,7 @@ fn a_terminal() {
     for nonblocking in [false, true] {
         let (mut ours, theirs) = terminal();
         if nonblocking {
-            rustix::fs::fcntl_setfl(&theirs, rustix::fs::fcntl_getfl(&theirs).unwrap() | OFlags::NONBLOCK)
-                .unwrap();
+            rustix::fs::fcntl_setfl(&theirs, rustix::fs::fcntl_getfl(&theirs).unwrap() | OFlags::NONBLOCK).unwrap();
         }
         let mut command = second("echo");
         command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());

@@ -88,8 +88,7 @@ impl Session {
 
     async fn twenty_at_once(&self) -> Outcome {
         let tool = self.text("/add/tool");
-        let calls: Vec<_> =
-            (0..20_u8).map(|b| (b, self.client.call_tool(&tool, json!({"a": 1000, "b": b})))).collect();
+        let calls: Vec<_> = (0..20_u8).map(|b| (b, self.client.call_tool(&tool, json!({"a": 1000, "b": b})))).collect();
         for (b, call) in calls {
             let said = said(&call.await.map_err(shown)?);
             same(&last_number(&said), &Some(1000.0 + f64::from(b)))?;
@@ -236,8 +235,7 @@ impl Session {
         }
         if !self.modern() {
             self.say("grow", &json!({})).await?;
-            let changed =
-                || locked(&self.told).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
+            let changed = || locked(&self.told).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
             until(Duration::from_secs(2), changed).await?;
             return Ok(Done::Here);
         }
@@ -264,8 +262,7 @@ impl Session {
 
     async fn list_prompts(&self) -> Outcome {
         let prompts = self.client.list_prompts().await.map_err(shown)?;
-        let prompt =
-            prompts.iter().find(|one| one.name == self.text("/prompt/name")).ok_or("no such prompt")?;
+        let prompt = prompts.iter().find(|one| one.name == self.text("/prompt/name")).ok_or("no such prompt")?;
         for (name, _) in self.surface["prompt"]["arguments"].as_object().into_iter().flatten() {
             same(&prompt.arguments.iter().flatten().any(|argument| argument.name == *name), &true)?;
         }
@@ -390,8 +387,7 @@ async fn main() -> ExitCode {
 /// Starts the server, or finds it at its URL, and connects to it.
 async fn open(wanted: &str, program: &str, rest: &[String]) -> Result<Session, String> {
     let surface = std::env::var("SURFACE");
-    let surface =
-        surface.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());
+    let surface = surface.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());
     let surface = std::fs::read_to_string(surface).map_err(shown)?;
     let asked: Arc<Mutex<Vec<ElicitForm>>> = Arc::default();
     let answer = Arc::new(Mutex::new(ElicitResult::cancel()));

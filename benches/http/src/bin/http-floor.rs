@@ -57,10 +57,7 @@ impl Body for Quiet {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.0.take() {
             Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
             None => Poll::Pending,

@@ -14,8 +14,7 @@ struct Echo {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server =
-        Server::new("echo", "1.0.0").tool("echo", "Say it back", |Echo { text }| async move { text });
+    let server = Server::new("echo", "1.0.0").tool("echo", "Say it back", |Echo { text }| async move { text });
     let listener = server.http().bind(harnessed::ANYWHERE).await?;
     harnessed::begin(listener.local_addr()?)?;
     listener.run().await;

@@ -14,10 +14,8 @@ use tokio::net::TcpListener;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let config =
-        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
-    let service =
-        StreamableHttpService::new(|| Ok(EchoByHand), NeverSessionManager::default().into(), config);
+    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
+    let service = StreamableHttpService::new(|| Ok(EchoByHand), NeverSessionManager::default().into(), config);
     let service = TowerToHyperService::new(service);
     let listener = TcpListener::bind(harnessed::ANYWHERE).await?;
     harnessed::begin(listener.local_addr()?)?;

@@ -149,12 +149,7 @@ impl Connection {
     }
 
     /// Reads what has come; `true` when it is the whole answer, and the right one.
-    fn read(
-        &mut self,
-        text: &Finder<'_>,
-        id: Option<[u8; ID_DIGITS]>,
-        scratch: &mut Vec<u8>,
-    ) -> io::Result<bool> {
+    fn read(&mut self, text: &Finder<'_>, id: Option<[u8; ID_DIGITS]>, scratch: &mut Vec<u8>) -> io::Result<bool> {
         let count = match self.stream.read(&mut self.buffer[self.filled..]) {
             Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed a connection")),
             Ok(count) => count,

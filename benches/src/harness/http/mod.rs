@@ -82,17 +82,15 @@ pub(crate) fn run(
     for era in ERAS {
         let results = race(contenders, rounds, &format!("{era:?}"), say, |one| round(one, era))?;
         for (contender, result) in contenders.iter().zip(&results) {
-            let of = |role: fn(&Contender) -> bool| {
-                contenders.iter().position(|one| role(one)).map(|at| &results[at][..])
-            };
+            let of =
+                |role: fn(&Contender) -> bool| contenders.iter().position(|one| role(one)).map(|at| &results[at][..]);
             let (floor, best) = (of(|one| one.role == Role::Floor), of(|one| one.name == BEST));
             report.rows.push(Row::new(era, contender, result, floor, best));
         }
     }
     for era in ERAS {
         let what = format!("{era:?}, idle streams");
-        let results =
-            race(contenders, rounds.min(STREAM_ROUNDS), &what, say, |one| streams::measure(one, era))?;
+        let results = race(contenders, rounds.min(STREAM_ROUNDS), &what, say, |one| streams::measure(one, era))?;
         for (contender, result) in contenders.iter().zip(results) {
             report.streams.push(StreamRow::new(era, contender, result));
         }
@@ -165,8 +163,7 @@ fn count(contender: &Contender, era: Era) -> io::Result<f64> {
         super::process::count(&counts)
     };
     let (once, twice) = (count(COUNTED)?, count(2 * COUNTED)?);
-    let more =
-        twice.checked_sub(once).ok_or_else(|| io::Error::other("fewer instructions for more requests"))?;
+    let more = twice.checked_sub(once).ok_or_else(|| io::Error::other("fewer instructions for more requests"))?;
     Ok(more as f64 / COUNTED as f64)
 }
 

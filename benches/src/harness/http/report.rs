@@ -100,8 +100,7 @@ impl Report {
 
     /// Fills in the marks from the rows.
     pub(super) fn judge(&mut self) {
-        let letter =
-            |of: fn(&Contender) -> bool| CONTENDERS.iter().find(|one| of(one)).map_or('?', |one| one.letter);
+        let letter = |of: fn(&Contender) -> bool| CONTENDERS.iter().find(|one| of(one)).map_or('?', |one| one.letter);
         let (a, e) = (letter(|one| one.role == Role::Floor), letter(|one| one.name == BEST));
         let floor = CONTENDERS.iter().find(|one| one.role == Role::Floor);
         let mut marks = Vec::new();

@@ -14,8 +14,7 @@ pub(super) fn post(era: Era, method: &str, name: Option<&str>, session: Option<&
     };
     let head = head("POST", era, session);
     let length = body.len();
-    format!("{head}Content-Type: application/json\r\n{modern}Content-Length: {length}\r\n\r\n{body}")
-        .into_bytes()
+    format!("{head}Content-Type: application/json\r\n{modern}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
 /// The stream of a session.

@@ -23,11 +23,7 @@ impl Server {
     }
 
     /// The same under valgrind.
-    pub(super) fn start_counted(
-        contender: &Contender,
-        era: Era,
-        counts: &std::path::Path,
-    ) -> io::Result<Self> {
+    pub(super) fn start_counted(contender: &Contender, era: Era, counts: &std::path::Path) -> io::Result<Self> {
         Self::run(counted(&contender.program()?, counts), contender, &[answer(era)])
     }
 

@@ -3,11 +3,7 @@
 //! It says its URL in the first line of stdout. Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults
 //! with the check that finds each; `--legacy` and `--modern` leave out the other era.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the URL is on stdout, and complaints are on stderr"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the URL is on stdout, and complaints are on stderr")]
 
 mod message;
 mod wire;
@@ -97,13 +93,8 @@ fn main() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     println!("http://127.0.0.1:{port}/mcp");
-    let server = Server {
-        fault,
-        has_legacy: !has("--modern"),
-        has_modern: !has("--legacy"),
-        port,
-        state: Mutex::default(),
-    };
+    let server =
+        Server { fault, has_legacy: !has("--modern"), has_modern: !has("--legacy"), port, state: Mutex::default() };
     let server = Arc::new(server);
     for stream in listener.incoming().flatten() {
         let server = Arc::clone(&server);
@@ -229,8 +220,7 @@ impl Server {
             return self.initialize(message);
         }
         let session = request.header("mcp-session-id");
-        let agreed =
-            session.and_then(|id| self.state.lock().expect("nobody panics").sessions.get(id).cloned());
+        let agreed = session.and_then(|id| self.state.lock().expect("nobody panics").sessions.get(id).cloned());
         let agreed = match (session, agreed) {
             (_, Some(agreed)) => agreed,
             (None, None) if self.has("session-is-optional") => "2025-11-25".to_owned(),

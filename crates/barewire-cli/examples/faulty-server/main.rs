@@ -3,11 +3,7 @@
 //! Without `--fault` it is healthy, and nothing may be found. `--faults` lists the faults with the check that finds each;
 //! `--legacy` and `--modern` leave out the other era.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "stdout is the wire, and this writes it by hand"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "stdout is the wire, and this writes it by hand")]
 
 mod faults;
 mod legacy;
@@ -103,12 +99,7 @@ impl Server {
         }
         if self.has("leaves-a-child") {
             let null = std::process::Stdio::null;
-            let _ = std::process::Command::new("sleep")
-                .arg("30")
-                .stdin(null())
-                .stdout(null())
-                .stderr(null())
-                .spawn();
+            let _ = std::process::Command::new("sleep").arg("30").stdin(null()).stdout(null()).stderr(null()).spawn();
         }
     }
 

@@ -43,9 +43,7 @@ impl Server {
         Reply::Now(match asked.method {
             "tools/list" => self.tools(params),
             "tools/call" => return self.call(asked),
-            "resources/list" => {
-                self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]}))
-            }
+            "resources/list" => self.page(params, json!({"resources": [{"uri": "fixture://about", "name": "about"}]})),
             "resources/read" if params["uri"] == json!("fixture://about") => {
                 Ok(json!({"contents": [{"uri": "fixture://about", "text": "a fixture"}]}))
             }
@@ -54,9 +52,7 @@ impl Server {
                 let code = if asked.is_modern { -32602 } else { -32002 };
                 Err((code, "Resource not found".to_owned(), Some(json!({"uri": params["uri"]}))))
             }
-            "prompts/list" if self.has("prompt-without-name") => {
-                Ok(json!({"prompts": [{"title": "Nobody"}]}))
-            }
+            "prompts/list" if self.has("prompt-without-name") => Ok(json!({"prompts": [{"title": "Nobody"}]})),
             "prompts/list" => {
                 if self.has("modern-notification") && !asked.is_modern {
                     self.wire.notify("notifications/subscriptions/acknowledged", &json!({}));
@@ -104,9 +100,7 @@ impl Server {
         let last = tools.split_off(2);
         match params.get("cursor").and_then(Value::as_str) {
             None => Ok(json!({"tools": tools, "nextCursor": "page-2"})),
-            Some("page-2") if self.has("pages-for-ever") => {
-                Ok(json!({"tools": last, "nextCursor": "page-2"}))
-            }
+            Some("page-2") if self.has("pages-for-ever") => Ok(json!({"tools": last, "nextCursor": "page-2"})),
             Some("page-2") if self.has("refuses-its-own-cursor") => no(-32602, "Invalid cursor"),
             Some("page-2") if self.has("cursor-is-null") => Ok(json!({"tools": last, "nextCursor": null})),
             Some("page-2") => Ok(json!({"tools": last})),
@@ -171,9 +165,7 @@ impl Server {
         }
         if self.has("asks-for-sampling") && !asked.is_modern {
             let params = json!({"messages": [], "maxTokens": 1});
-            wire.send(
-                &json!({"jsonrpc": "2.0", "id": 900, "method": "sampling/createMessage", "params": params}),
-            );
+            wire.send(&json!({"jsonrpc": "2.0", "id": 900, "method": "sampling/createMessage", "params": params}));
         }
         if self.has("asks-a-modern-client") && asked.is_modern {
             wire.send(&json!({"jsonrpc": "2.0", "id": 900, "method": "roots/list"}));

@@ -164,11 +164,7 @@ impl Server {
         let is_modern = meta.get(modern_key("protocolVersion")).is_some()
             || meta.get(modern_key("clientCapabilities")).is_some()
             || matches!(method, "server/discover" | "subscriptions/listen");
-        if is_modern && self.has_modern {
-            self.modern(id, method, params)
-        } else {
-            self.legacy(id, method, params)
-        }
+        if is_modern && self.has_modern { self.modern(id, method, params) } else { self.legacy(id, method, params) }
     }
 
     fn notified(&mut self, method: &str, params: &Value) {

@@ -19,11 +19,7 @@ pub(crate) struct BadArguments {
 }
 
 /// Returns the object, in the order of the pairs, and what is odd about it. `of` is the name of the tool or method.
-pub(crate) fn object(
-    of: &str,
-    pairs: &[Pair],
-    fields: &Fields,
-) -> Result<(Box<RawValue>, Vec<String>), BadArguments> {
+pub(crate) fn object(of: &str, pairs: &[Pair], fields: &Fields) -> Result<(Box<RawValue>, Vec<String>), BadArguments> {
     let wrong = |what: String| BadArguments { what: format!("{}: {what}", name(of)), hint: takes(fields) };
     let (mut text, mut odd) = (String::from("{"), Vec::new());
     let any = Field::default();
@@ -44,12 +40,10 @@ pub(crate) fn object(
         };
         let value = self::value(field, value).map_err(|what| wrong(format!("{} {what}", name(key))))?;
         let comma = if index > 0 { "," } else { "" };
-        write!(text, "{comma}{}:{}", Value::from(key.as_str()), value.get())
-            .expect("a String takes everything");
+        write!(text, "{comma}{}:{}", Value::from(key.as_str()), value.get()).expect("a String takes everything");
     }
     let missing = fields.fields.iter().filter(|field| field.required);
-    let missing: Vec<&Field> =
-        missing.filter(|field| pairs.iter().all(|pair| pair.key != field.name)).collect();
+    let missing: Vec<&Field> = missing.filter(|field| pairs.iter().all(|pair| pair.key != field.name)).collect();
     if let [first, others @ ..] = missing.as_slice() {
         // If something odd was given, that may have been meant.
         let said: String = odd.iter().map(|odd| format!("; {odd}")).collect();
@@ -73,11 +67,7 @@ pub(crate) fn value(field: &Field, text: &Text) -> Result<Box<RawValue>, String>
     let read = match text {
         Text::Json(json) => json.clone(),
         Text::Plain(text) => plain(field, text).ok_or_else(|| {
-            format!(
-                "must be {}, not {}",
-                field.kind(),
-                shown(format!("{text:?}").as_bytes(), MAX_NAME_LENGTH)
-            )
+            format!("must be {}, not {}", field.kind(), shown(format!("{text:?}").as_bytes(), MAX_NAME_LENGTH))
         })?,
     };
     // What no Value holds, a number of a thousand digits, is not judged.
@@ -108,9 +98,7 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
         None => false,
     };
     if let Some(json) = json.filter(|_| fits) {
-        return Some(
-            RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"),
-        );
+        return Some(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
     }
     is(&[Type::String]).then(|| to_raw_value(text).expect("a string is JSON"))
 }
@@ -136,9 +124,7 @@ pub(crate) fn takes(fields: &Fields) -> String {
         let kind = match (&field.choices, field.kinds.as_slice()) {
             (Some(_), _) => field.short(),
             (None, []) => "JSON".to_owned(),
-            (None, kinds) => {
-                kinds.iter().map(|kind| kind.to_string().to_uppercase()).collect::<Vec<_>>().join("|")
-            }
+            (None, kinds) => kinds.iter().map(|kind| kind.to_string().to_uppercase()).collect::<Vec<_>>().join("|"),
         };
         let word = shown(format!("{}={kind}", field.name).as_bytes(), MAX_NAME_LENGTH);
         if field.required { word } else { format!("[{word}]") }
@@ -167,8 +153,7 @@ mod tests {
         "color":{"enum":["red","green"]},"any":{}},"additionalProperties":false}"#;
 
     fn read(schema: &str, words: &[&str]) -> Result<String, BadArguments> {
-        let pairs: Vec<Pair> =
-            words.iter().map(|word| Pair::read(OsStr::new(word)).expect("a pair")).collect();
+        let pairs: Vec<Pair> = words.iter().map(|word| Pair::read(OsStr::new(word)).expect("a pair")).collect();
         let fields = Fields::of(&RawValue::from_string(schema.to_owned()).expect("JSON"));
         object("tool", &pairs, &fields).map(|(object, _)| object.get().to_owned())
     }
@@ -221,7 +206,8 @@ mod tests {
 
     #[test]
     fn what_is_required_must_be_there() {
-        let schema = r#"{"properties":{"a":{"type":"number"},"b":{"type":"number"},"c":{"enum":[1,2]}},"required":["a","b"]}"#;
+        let schema =
+            r#"{"properties":{"a":{"type":"number"},"b":{"type":"number"},"c":{"enum":[1,2]}},"required":["a","b"]}"#;
         let wrong = read(schema, &["a=1"]).expect_err("wrong");
         assert_eq!(wrong.what, "tool: b is missing, a number");
         assert_eq!(wrong.hint, "it takes a=NUMBER b=NUMBER [c=1|2]");
@@ -239,10 +225,7 @@ mod tests {
         };
         let (object, notes) = odd(r#"{"properties":{"text":{}}}"#, "tex=1");
         assert_eq!(object.get(), r#"{"tex":1}"#);
-        assert_eq!(
-            notes,
-            ["tool: there is no tex: did you mean text?; sent all the same, its schema allows others"]
-        );
+        assert_eq!(notes, ["tool: there is no tex: did you mean text?; sent all the same, its schema allows others"]);
         let (object, notes) = odd(r#"{"additionalProperties":{"type":"string"}}"#, "n=1");
         assert_eq!((object.get(), notes.len()), (r#"{"n":"1"}"#, 0));
     }

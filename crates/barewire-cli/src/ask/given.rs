@@ -64,9 +64,7 @@ impl Pair {
         let value = match value.strip_prefix('@') {
             Some(path) => fs::read_to_string(path).map_err(|error| {
                 let path = shown(path.as_bytes(), MAX_WORD_LENGTH);
-                let hint = format!(
-                    "@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'"
-                );
+                let hint = format!("@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'");
                 Failure::new(format!("{key}: cannot read {path}: {error}")).with_hint(hint)
             })?,
             None => value.to_owned(),

@@ -78,9 +78,7 @@ impl NoAnswer {
                 Some("the program and its arguments are words of their own: do not quote them together")
             }
             SpawnError::NotFound { program } if program.contains('/') => Some("check the path"),
-            SpawnError::NotFound { .. } => {
-                Some("is it installed? a program of this directory is named ./PROGRAM")
-            }
+            SpawnError::NotFound { .. } => Some("is it installed? a program of this directory is named ./PROGRAM"),
             SpawnError::NotExecutable { .. } => {
                 Some("chmod +x makes a script a program; or name what runs it: -- python3 server.py")
             }
@@ -106,11 +104,8 @@ impl NoAnswer {
 
     /// Makes it of the error of a client of MCP. A refusal is an answer and does not come here.
     pub(crate) fn from_client(error: &ClientError, context: &RequestContext) -> Self {
-        let said = |reason, what: String, hint: Option<&'static str>| Self {
-            reason,
-            what,
-            hint: hint.map(Cow::Borrowed),
-        };
+        let said =
+            |reason, what: String, hint: Option<&'static str>| Self { reason, what, hint: hint.map(Cow::Borrowed) };
         let any_revision = context.revision.map(|_| "without --revision, one is found that both sides speak");
         match error {
             ClientError::Spawn(error) => Self::not_started(error),
@@ -165,8 +160,7 @@ impl NoAnswer {
     }
 
     pub(crate) fn timed_out(method: &str, context: &RequestContext) -> Self {
-        let what =
-            format!("no answer to {} within {:?}", shown(method.as_bytes(), EXCERPT_LENGTH), context.timeout);
+        let what = format!("no answer to {} within {:?}", shown(method.as_bytes(), EXCERPT_LENGTH), context.timeout);
         Self { reason: Reason::TimedOut, what, hint: Some(Cow::Borrowed("--timeout waits longer")) }
     }
 
@@ -196,13 +190,11 @@ impl NoAnswer {
             ClientError::Refused { .. } if context.over_http => {
                 Some("is this the path of the MCP endpoint? it often is /mcp".into())
             }
-            ClientError::Refused { .. } => {
-                Some("if it does not speak MCP: --raw sends plain JSON-RPC".into())
-            }
+            ClientError::Refused { .. } => Some("if it does not speak MCP: --raw sends plain JSON-RPC".into()),
             ClientError::TimedOut { .. } if context.over_http => Some("--timeout waits longer".into()),
-            ClientError::TimedOut { .. } => Some(
-                "--timeout waits longer; barewire check -- PROGRAM says what comes in place of it".into(),
-            ),
+            ClientError::TimedOut { .. } => {
+                Some("--timeout waits longer; barewire check -- PROGRAM says what comes in place of it".into())
+            }
             _ => None,
         });
         Self { reason: Reason::NoHandshake, what, hint }
@@ -220,9 +212,7 @@ impl NoAnswer {
 
     pub(crate) fn closed(closed: &ConnectionEnd) -> Self {
         let (reason, hint) = match (closed.reason(), closed.stray_output()) {
-            (EndReason::ContentLength, _) => {
-                (Reason::ContentLength, Some("--framing content-length speaks it"))
-            }
+            (EndReason::ContentLength, _) => (Reason::ContentLength, Some("--framing content-length speaks it")),
             (_, Some(stray)) if stray.excerpt.starts_with("HTTP/") => {
                 (Reason::Closed, Some("it speaks HTTP: --url http://… asks it"))
             }

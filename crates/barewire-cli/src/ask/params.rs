@@ -20,8 +20,7 @@ pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
         [b'@', path @ ..] => {
             let name = shown(path, MAX_PATH_LENGTH);
             let text = fs::read(platform::path(path)).map_err(|error| {
-                Failure::new(format!("cannot read {name}: {error}"))
-                    .with_hint("@ is followed by the path of a file")
+                Failure::new(format!("cannot read {name}: {error}")).with_hint("@ is followed by the path of a file")
             })?;
             check(&name, &text)
         }

@@ -98,26 +98,17 @@ impl PlannedRequest {
     }
 
     /// Makes the request, and asks the server for its lists if they are needed.
-    pub(crate) async fn prepare(
-        self,
-        client: &Client,
-        context: &RequestContext,
-    ) -> Result<PreparedRequest, NoAnswer> {
+    pub(crate) async fn prepare(self, client: &Client, context: &RequestContext) -> Result<PreparedRequest, NoAnswer> {
         let missed = |error: ClientError| NoAnswer::from_client(&error, context);
         match self {
-            Self::List { method, names } => {
-                Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) })
-            }
-            Self::Read { uri } => {
-                Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri })))))
-            }
+            Self::List { method, names } => Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) }),
+            Self::Read { uri } => Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
             Self::Method { method, given } => {
                 let (params, notes) = match given {
                     GivenArguments::Nothing => (None, Vec::new()),
                     GivenArguments::Object(object) => (Some(object), Vec::new()),
                     GivenArguments::Pairs(pairs) => {
-                        let (object, notes) =
-                            arguments::object(&method, &pairs, &known_params()).map_err(wrong)?;
+                        let (object, notes) = arguments::object(&method, &pairs, &known_params()).map_err(wrong)?;
                         (Some(object), notes)
                     }
                 };
@@ -221,8 +212,7 @@ pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
         return format!("this server has no {what}s");
     }
     let near = nearest(name, names.iter().copied());
-    let near = near
-        .map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), MAX_NAME_LENGTH)));
+    let near = near.map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), MAX_NAME_LENGTH)));
     let some: Vec<String> =
         names.iter().take(MAX_LISTED_NAMES).map(|name| shown(name.as_bytes(), MAX_NAME_LENGTH)).collect();
     let more = if names.len() > MAX_LISTED_NAMES {

@@ -172,9 +172,9 @@ impl Field {
         }
         self.limits.check(value)?;
         if let (Some(items), Some(elements)) = (&self.items, value.as_array()) {
-            elements.iter().try_for_each(|element| {
-                items.check(element).map_err(|wrong| format!("has an element that {wrong}"))
-            })?;
+            elements
+                .iter()
+                .try_for_each(|element| items.check(element).map_err(|wrong| format!("has an element that {wrong}")))?;
         }
         Ok(())
     }
@@ -270,16 +270,12 @@ impl Limits {
                 (self.above.filter(|above| number <= *above), "more than"),
                 (self.below.filter(|below| number >= *below), "less than"),
             ];
-            if let Some((limit, words)) =
-                broken.iter().find_map(|(limit, words)| Some((limit.as_ref()?, words)))
-            {
+            if let Some((limit, words)) = broken.iter().find_map(|(limit, words)| Some((limit.as_ref()?, words))) {
                 return Err(format!("must be {words} {limit}"));
             }
         }
         let counted = match value {
-            Value::String(text) => {
-                Some((text.chars().count(), self.min_length, self.max_length, "characters"))
-            }
+            Value::String(text) => Some((text.chars().count(), self.min_length, self.max_length, "characters")),
             Value::Array(elements) => Some((elements.len(), self.min_items, self.max_items, "elements")),
             _ => None,
         };
@@ -339,8 +335,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..DEEPEST {
         let reference = schema.get("$ref").and_then(Value::as_str);
-        let Some(found) = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it))
-        else {
+        let Some(found) = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it)) else {
             break;
         };
         schema = found;
@@ -448,11 +443,7 @@ mod tests {
             (json!({"enum": ["a", "b", 3]}), "one of a, b, 3", "a|b|3"),
             (json!({"oneOf": [{"const": "a", "title": "A"}, {"const": "b"}]}), "one of a, b", "a|b"),
             (json!({"anyOf": [{"enum": ["x"]}, {"type": "null"}]}), "one of x, null", "x|null"),
-            (
-                json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
-                "a number or a string",
-                "number|string",
-            ),
+            (json!({"anyOf": [{"type": "number"}, {"type": "string"}]}), "a number or a string", "number|string"),
             (json!({"type": "array", "items": {"type": "string"}}), "an array", "array of string"),
             (json!({"type": "string", "format": "email"}), "a string", "string (email)"),
             (json!({"type": "integer", "format": "uint32"}), "an integer", "integer"),

@@ -148,8 +148,7 @@ enum Tapped {
 
 impl Tapped {
     fn find(document: &Document<'_>, command: &Child, args: &Args) -> Option<Self> {
-        let said: Vec<Option<String>> =
-            args.elements.iter().map(|element| document.string(element)).collect();
+        let said: Vec<Option<String>> = args.elements.iter().map(|element| document.string(element)).collect();
         let is = |at: usize, what: &str| said.get(at).is_some_and(|it| it.as_deref() == Some(what));
         if !is(0, "tap") {
             return None;
@@ -181,9 +180,7 @@ impl Attached {
         let own = &elements[self.inner];
         let arguments = match elements.get(self.inner + 1) {
             Some(next) => elements[0].start..next.start,
-            None if !self.had_args && self.follows_directly(text) => {
-                self.command.value.end..self.args.value.end
-            }
+            None if !self.had_args && self.follows_directly(text) => self.command.value.end..self.args.value.end,
             // A comma that somebody put behind the last one has nothing to stand behind.
             None => elements[0].start..document.comma_after(own.end).unwrap_or(own.end),
         };
@@ -230,7 +227,6 @@ fn quoted(text: &str) -> String {
 /// The line break and indentation directly before a byte, if it is the first of its line.
 fn line_break_before(text: &str, at: usize) -> Option<&str> {
     let indented = text[..at].trim_end_matches([' ', '\t']);
-    let start =
-        if indented.ends_with("\r\n") { indented.len() - 2 } else { indented.strip_suffix('\n')?.len() };
+    let start = if indented.ends_with("\r\n") { indented.len() - 2 } else { indented.strip_suffix('\n')?.len() };
     Some(&text[start..at])
 }

@@ -140,8 +140,7 @@ fn broken(path: &Path, text: &[u8], bad: &Bad) -> Failure {
     let start = text[..bad.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let end = text[bad.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| bad.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
-    let column =
-        String::from_utf8_lossy(&text[start..bad.at]).chars().filter(|c| *c != '\u{feff}').count() + 1;
+    let column = String::from_utf8_lossy(&text[start..bad.at]).chars().filter(|c| *c != '\u{feff}').count() + 1;
     // A tab has no width that could be known here; a space is as good.
     let line: Vec<u8> = text[start..end].iter().map(|b| if *b == b'\t' { b' ' } else { *b }).collect();
     let line = line.strip_suffix(b"\r").unwrap_or(&line);

@@ -56,9 +56,7 @@ impl Host {
                 }
                 for flavour in ["Code", "Code - Insiders"] {
                     let user = platform::settings().map(|it| it.join(flavour).join("User"));
-                    files.extend(
-                        user.iter().flat_map(|user| [user.join("mcp.json"), user.join("settings.json")]),
-                    );
+                    files.extend(user.iter().flat_map(|user| [user.join("mcp.json"), user.join("settings.json")]));
                 }
             }
         }
@@ -68,9 +66,7 @@ impl Host {
     /// What has to be done before it takes notice.
     pub(super) fn restart(self) -> &'static str {
         match self {
-            Self::ClaudeDesktop => {
-                "quit Claude Desktop and start it again: it reads its configuration only then"
-            }
+            Self::ClaudeDesktop => "quit Claude Desktop and start it again: it reads its configuration only then",
             Self::ClaudeCode => "start Claude Code again: a session that is running keeps the old server",
             Self::VsCode => "restart the server in VS Code: MCP: List Servers, the server, Restart Server",
         }

@@ -127,8 +127,7 @@ impl<'a> Document<'a> {
 
     /// Whether there are several members of this name.
     pub(super) fn has_several(&self, object: &Range<usize>, name: &str) -> bool {
-        self.is_object(object)
-            && self.children(object).iter().filter(|child| self.is_named(child, name)).count() > 1
+        self.is_object(object) && self.children(object).iter().filter(|child| self.is_named(child, name)).count() > 1
     }
 
     fn is_named(&self, member: &Child, name: &str) -> bool {
@@ -261,9 +260,7 @@ impl<'a> Lexer<'a> {
             match &self.bytes[at..] {
                 [b'"', ..] => break,
                 [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => at += 2,
-                [b'\\', b'u', a, b, c, d, ..]
-                    if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) =>
-                {
+                [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
                     at += 6;
                 }
                 [b'\\', ..] => return Err(Bad { at, what: "a backslash that begins no escape of JSON" }),
@@ -350,8 +347,7 @@ mod tests {
         let text = "{ \"a\": [1, {\"b\": 2},], /*c*/ \"d\" : \"x\", \"a\": null }";
         let document = Document::parse(text).expect("it is good");
         let members = document.children(&document.root());
-        let shown: Vec<_> =
-            members.iter().map(|it| (&text[it.key.clone()], &text[it.value.clone()])).collect();
+        let shown: Vec<_> = members.iter().map(|it| (&text[it.key.clone()], &text[it.value.clone()])).collect();
         assert_eq!(shown, [("\"a\"", "[1, {\"b\": 2},]"), ("\"d\"", "\"x\""), ("\"a\"", "null")]);
         let elements = document.children(&members[0].value);
         let shown: Vec<_> = elements.iter().map(|it| &text[it.value.clone()]).collect();
@@ -373,9 +369,8 @@ mod tests {
     /// Whatever `serde_json` takes is taken, and what is taken without the liberties is what it takes.
     #[test]
     fn plain_json_is_judged_as_serde_does() {
-        let pieces = [
-            "{", "}", "[", "]", ",", ":", "\"a\"", "1", "-", "true", " ", "\"", "\\", "0", ".5", "e1", "null",
-        ];
+        let pieces =
+            ["{", "}", "[", "]", ",", ":", "\"a\"", "1", "-", "true", " ", "\"", "\\", "0", ".5", "e1", "null"];
         let mut seed = 0x2545_f491_4f6c_dd1d_u64;
         let mut good = 0;
         for _ in 0..200_000 {

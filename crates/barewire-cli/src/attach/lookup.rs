@@ -56,11 +56,7 @@ impl Lookup {
         if lookup.configs.is_empty() {
             let looked: Vec<String> = files.iter().map(|file| name(file)).collect();
             let none = || {
-                Failure::new(format!(
-                    "{} has no configuration here: looked for {}",
-                    which.display(),
-                    looked.join(", ")
-                ))
+                Failure::new(format!("{} has no configuration here: looked for {}", which.display(), looked.join(", ")))
             };
             return Err(lookup.failures.pop().unwrap_or_else(none));
         }

@@ -166,10 +166,10 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
     let edits = attached.detach(&document);
     let text = edited(document.text(), &edits);
     if Document::parse(&text).is_err() {
-        let why =
-            format!("{called} in {} has been changed so that it cannot be undone", name(found.config.path()));
-        return Err(Failure::new(why)
-            .with_hint("what stands behind the -- of its args is the program and its arguments"));
+        let why = format!("{called} in {} has been changed so that it cannot be undone", name(found.config.path()));
+        return Err(
+            Failure::new(why).with_hint("what stands behind the -- of its args is the program and its arguments")
+        );
     }
     if args.which.dry_run {
         return dry_run(&found, &edits, output);
@@ -222,8 +222,7 @@ fn said_after(found: &Match<'_>, document: &Document<'_>) {
     if path.file_name().is_some_and(|file| file == ".claude.json") {
         say("Claude Code writes this file itself: if it was running, look whether the change is still there");
     }
-    let restart =
-        Host::of(path).map_or("restart the host: it starts its servers when it starts itself", Host::restart);
+    let restart = Host::of(path).map_or("restart the host: it starts its servers when it starts itself", Host::restart);
     say(restart);
 }
 
@@ -242,11 +241,12 @@ fn over_http(server: &str, url: &str) -> Failure {
     let to = format!("{}{cut}", shown(plain.as_bytes(), 200));
     // The tap stands for the whole origin, so the path stays.
     let path = to.split_once("://").and_then(|(_, rest)| Some(&rest[rest.find('/')?..])).unwrap_or("");
-    Failure::new(format!("{server} is reached over HTTP, at {to}: there is no program to stand in for"))
-        .with_hint(format!(
+    Failure::new(format!("{server} is reached over HTTP, at {to}: there is no program to stand in for")).with_hint(
+        format!(
             "barewire tap --http 127.0.0.1:8808 --to {to} --record FILE stands in for the URL; give the host \
          http://127.0.0.1:8808{path} as the url meanwhile"
-        ))
+        ),
+    )
 }
 
 fn own_path() -> Result<String, Failure> {
@@ -264,8 +264,7 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
         let why = "only options of barewire tap stand behind the --; the program is in the entry";
         return Err(Failure::new(why));
     }
-    let line =
-        ["barewire", "tap"].into_iter().chain(options.iter().map(String::as_str)).chain(["--", "server"]);
+    let line = ["barewire", "tap"].into_iter().chain(options.iter().map(String::as_str)).chain(["--", "server"]);
     let Err(error) = crate::command().try_get_matches_from(line) else { return Ok(()) };
     let why = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

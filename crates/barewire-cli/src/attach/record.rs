@@ -35,9 +35,7 @@ impl Record {
         // Tap would pass everything on without it, and what it says about that is in the log of the host, where nobody looks.
         let folder = Path::new(&path).parent().unwrap_or(Path::new("/"));
         if !folder.as_os_str().as_encoded_bytes().contains(&b'%') && !folder.is_dir() {
-            return Err(
-                Failure::new(format!("there is no folder {}", name(folder))).with_hint("make it first")
-            );
+            return Err(Failure::new(format!("there is no folder {}", name(folder))).with_hint("make it first"));
         }
         Ok(Self { path, folder: None })
     }
@@ -45,8 +43,7 @@ impl Record {
     /// A file a start, in a folder of ours.
     fn usual(server: &str) -> Result<Self, Failure> {
         let folder = platform::captures().ok_or_else(|| {
-            Failure::new("there is no home folder to put captures into")
-                .with_hint("--record FILE says where they go")
+            Failure::new("there is no home folder to put captures into").with_hint("--record FILE says where they go")
         })?;
         let plain = folder.to_str().ok_or_else(|| no_text(&folder))?.replace('%', "%%");
         Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })

@@ -29,14 +29,7 @@ impl Writer<'_> {
         for _ in 0..self.choose(3) {
             self.one_of(&[" ", "\n", "\r\n", "\t", "    ", "\n  "]);
             if !self.is_strict && self.choose(4) == 0 {
-                self.one_of(&[
-                    "// \"args\": [\n",
-                    "/* , */",
-                    "/**/",
-                    "//\"\r\n",
-                    "/* \"tap\", \"--\" ] } */",
-                    "//é\n",
-                ]);
+                self.one_of(&["// \"args\": [\n", "/* , */", "/**/", "//\"\r\n", "/* \"tap\", \"--\" ] } */", "//é\n"]);
             }
         }
     }
@@ -217,8 +210,7 @@ proptest! {
 /// An empty list of arguments and none are the same to hosts.
 fn without_empty_args(mut config: Value) -> Value {
     for path in ["/mcpServers", "/servers", "/mcp/servers"] {
-        for entry in
-            config.pointer_mut(path).and_then(Value::as_object_mut).into_iter().flat_map(|it| it.values_mut())
+        for entry in config.pointer_mut(path).and_then(Value::as_object_mut).into_iter().flat_map(|it| it.values_mut())
         {
             if let Some(entry) = entry.as_object_mut()
                 && entry.get("args") == Some(&json!([]))

@@ -33,13 +33,10 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     let mut all = Vec::new();
     for path in PLACES {
         let start = Named { name: String::new(), value: root.clone(), again: None };
-        all.extend(
-            at(document, start, path).into_iter().flat_map(|it| take(document, &it, &Scope::File, path)),
-        );
+        all.extend(at(document, start, path).into_iter().flat_map(|it| take(document, &it, &Scope::File, path)));
     }
     let start = Named { name: String::new(), value: root, again: None };
-    for project in at(document, start, &["projects"]).iter().flat_map(|projects| members(document, projects))
-    {
+    for project in at(document, start, &["projects"]).iter().flat_map(|projects| members(document, projects)) {
         let scope = Scope::Project(project.name.clone());
         let servers = at(document, project, PROJECT);
         all.extend(servers.into_iter().flat_map(|it| take(document, &it, &scope, PROJECT)));
@@ -58,8 +55,7 @@ struct Named {
 /// What stands in an object under these names, one in the other.
 fn at(document: &Document<'_>, start: Named, path: &[&str]) -> Option<Named> {
     path.iter().try_fold(start, |object, name| {
-        let again =
-            object.again.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
+        let again = object.again.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
         let value = document.member(&object.value, name)?.value;
         Some(Named { name: (*name).to_owned(), value, again })
     })
@@ -89,14 +85,8 @@ fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
     all
 }
 
-fn take(
-    document: &Document<'_>,
-    object: &Named,
-    scope: &Scope,
-    place: &'static [&'static str],
-) -> Vec<Server> {
-    let server =
-        |Named { name, value, again }| Server { name, entry: value, scope: scope.clone(), place, again };
+fn take(document: &Document<'_>, object: &Named, scope: &Scope, place: &'static [&'static str]) -> Vec<Server> {
+    let server = |Named { name, value, again }| Server { name, entry: value, scope: scope.clone(), place, again };
     members(document, object).into_iter().map(server).collect()
 }
 
@@ -120,8 +110,7 @@ mod tests {
         }"#;
         let document = Document::parse(text).expect("it is good");
         let all = servers(&document);
-        let names: Vec<_> =
-            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.again.as_deref())).collect();
+        let names: Vec<_> = all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.again.as_deref())).collect();
         assert_eq!(
             names,
             [

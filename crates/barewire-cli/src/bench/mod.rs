@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::load::{
-    self, Amount, ConnectError, ConnectFailure, Ending, LoadSettings, MeasuredServer, Stop, Target,
-    UnfitAnswer,
+    self, Amount, ConnectError, ConnectFailure, Ending, LoadSettings, MeasuredServer, Stop, Target, UnfitAnswer,
 };
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -156,12 +155,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     done
 }
 
-async fn bench(
-    args: &Args,
-    targets: &[Target],
-    plan: &RequestPlan<'_>,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: &mut Output) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
     let stop = Stop::new();
     let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
@@ -255,8 +249,7 @@ impl Args {
             (false, true) => Naming::Method,
             (false, false) => Naming::Any,
         };
-        let ask =
-            self.what.as_ref().map(|what| PlannedRequest::read(what, &self.arguments, naming)).transpose()?;
+        let ask = self.what.as_ref().map(|what| PlannedRequest::read(what, &self.arguments, naming)).transpose()?;
         let plan = RequestPlan { args: self, ask };
         plan.check()?;
         Ok(plan)

@@ -65,10 +65,7 @@ impl RequestSource for RequestPlan<'_> {
         let context = self.args.context(target);
         let ask = match &self.ask {
             Some(ask) => ask.clone(),
-            None => PlannedRequest::Method {
-                method: usual(client.era()).to_owned(),
-                given: GivenArguments::Nothing,
-            },
+            None => PlannedRequest::Method { method: usual(client.era()).to_owned(), given: GivenArguments::Nothing },
         };
         let request = match &self.args.payload {
             Some(wanted) => with_payload(ask, wanted, client, &context).await?,
@@ -118,24 +115,17 @@ async fn with_payload(
             let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
             prepared(PlannedRequest::Prompt { name, given }, client, context).await
         }
-        _ if wanted.key.is_some() => {
-            Err(Failure::new("--payload: only tools and prompts have arguments to fill")
-                .with_hint("without a name the payload is sent in _meta"))
-        }
+        _ if wanted.key.is_some() => Err(Failure::new("--payload: only tools and prompts have arguments to fill")
+            .with_hint("without a name the payload is sent in _meta")),
         ask => {
             let request = prepared(ask, client, context).await?;
-            let params =
-                request.with_meta(&json!({ PADDING: text })).map_err(|error| no_answer(&error, context))?;
+            let params = request.with_meta(&json!({ PADDING: text })).map_err(|error| no_answer(&error, context))?;
             Ok(PreparedRequest { params, ..request })
         }
     }
 }
 
-async fn prepared(
-    ask: PlannedRequest,
-    client: &Client,
-    context: &RequestContext,
-) -> Result<PreparedRequest, Failure> {
+async fn prepared(ask: PlannedRequest, client: &Client, context: &RequestContext) -> Result<PreparedRequest, Failure> {
     let request = ask.prepare(client, context).await.map_err(without_call_options)?;
     if request.is_notification() {
         let method = shown(request.method.as_bytes(), MAX_NAME_LENGTH);
@@ -161,8 +151,9 @@ fn filled(
     let key = match &wanted.key {
         Some(key) if is_given(key) => {
             let key = shown(key.as_bytes(), MAX_NAME_LENGTH);
-            return Err(Failure::new(format!("{key} is given, and --payload would fill it"))
-                .with_hint("leave one of them out"));
+            return Err(
+                Failure::new(format!("{key} is given, and --payload would fill it")).with_hint("leave one of them out")
+            );
         }
         Some(key) => key.clone(),
         None => {
@@ -258,10 +249,7 @@ mod tests {
         assert_eq!(filled(object(r#"{"text":"a"}"#), "64").as_deref(), Some(r#"{"text":"a","note":"x"}"#));
         assert_eq!(filled(object(r#"{"text":"a","note":"b"}"#), "64"), None);
         assert_eq!(filled(object(r#"{"text":"a"}"#), "text=64"), None);
-        assert_eq!(
-            filled(object(r#"{"text":"a"}"#), "more=64").as_deref(),
-            Some(r#"{"text":"a","more":"x"}"#)
-        );
+        assert_eq!(filled(object(r#"{"text":"a"}"#), "more=64").as_deref(), Some(r#"{"text":"a","more":"x"}"#));
     }
 
     #[test]

@@ -92,8 +92,7 @@ impl Console {
         if !self.is_terminal || state.held || state.status.is_empty() {
             return;
         }
-        let columns =
-            terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
         // The last column stays empty: some terminals go on to the next line with it.
         bytes.extend_from_slice(shown(state.status.as_bytes(), columns.saturating_sub(1)).as_bytes());
         state.drawn = true;

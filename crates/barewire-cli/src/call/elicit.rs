@@ -83,15 +83,15 @@ impl Elicitor {
 
     fn nobody(&self, message: &str, hint: &str) -> ElicitResult {
         let message = shown(message.as_bytes(), LONGEST);
-        self.console.say(format!("barewire: the server asks, and there is no terminal to ask at; cancelled: {message}\nhint: {hint}"));
+        self.console.say(format!(
+            "barewire: the server asks, and there is no terminal to ask at; cancelled: {message}\nhint: {hint}"
+        ));
         ElicitResult::cancel()
     }
 
     async fn at_terminal(
         &self,
-        ask: impl FnOnce(&str, &mut Terminal<io::StdinLock<'_>, io::Stderr>) -> io::Result<ElicitResult>
-        + Send
-        + 'static,
+        ask: impl FnOnce(&str, &mut Terminal<io::StdinLock<'_>, io::Stderr>) -> io::Result<ElicitResult> + Send + 'static,
     ) -> ElicitResult {
         let _turn = self.turn.lock().await;
         let _held = self.console.hold();

@@ -51,9 +51,8 @@ pub(super) struct Wishes {
 impl Wishes {
     /// Reads it all, before anything is started.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {
-        let pairs = |words: &[String]| {
-            words.iter().map(|word| Pair::read(OsStr::new(word))).collect::<Result<Vec<_>, _>>()
-        };
+        let pairs =
+            |words: &[String]| words.iter().map(|word| Pair::read(OsStr::new(word))).collect::<Result<Vec<_>, _>>();
         let mut meta = Map::new();
         for Pair { key, value } in pairs(&args.meta)? {
             let any = crate::ask::schema::Field::default();
@@ -63,8 +62,8 @@ impl Wishes {
                     arguments::value(&any, &text).map_err(|wrong| Failure::new(format!("{key}: {wrong}")))?
                 }
             };
-            let value = serde_json::from_str(value.get())
-                .map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
+            let value =
+                serde_json::from_str(value.get()).map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
         }
         let ask = PlannedRequest::read(&args.what, &args.arguments, args.naming())?;
@@ -185,8 +184,7 @@ async fn asked(
         console.say(format!("barewire: no log: {what}"));
     }
     // Whatever does not exist may have been sent as it was written, and the server has said so.
-    let is_unchecked =
-        matches!(&ask, PlannedRequest::Tool { given: crate::ask::given::GivenArguments::Object(_), .. });
+    let is_unchecked = matches!(&ask, PlannedRequest::Tool { given: crate::ask::given::GivenArguments::Object(_), .. });
     let request = ask.prepare(client, &args.context()).await?;
     for note in &request.notes {
         console.say(format!("barewire: {note}"));
@@ -260,14 +258,11 @@ async fn existing(client: &Client, request: &PreparedRequest) -> Option<String> 
 /// A folder as a URI.
 fn root(path: &Path) -> Result<Root, Failure> {
     let shown = crate::output::shown(path.as_os_str().as_encoded_bytes(), LONGEST);
-    let whole =
-        std::fs::canonicalize(path).map_err(|error| Failure::new(format!("--root {shown}: {error}")))?;
+    let whole = std::fs::canonicalize(path).map_err(|error| Failure::new(format!("--root {shown}: {error}")))?;
     let mut uri = String::from("file://");
     for byte in whole.as_os_str().as_encoded_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(*byte))
-            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(*byte)),
             byte => uri.push_str(&format!("%{byte:02X}")),
         }
     }

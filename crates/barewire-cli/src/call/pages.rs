@@ -12,11 +12,7 @@ use crate::ask::request::PreparedRequest;
 use crate::output::shown;
 
 /// Asks for page after page. What is on them is not read, so nothing of it is lost.
-pub(super) async fn all(
-    client: &Client,
-    request: &PreparedRequest,
-    meta: &Value,
-) -> Result<Raw, ClientError> {
+pub(super) async fn all(client: &Client, request: &PreparedRequest, meta: &Value) -> Result<Raw, ClientError> {
     let first = ask(client, request, None, meta).await?;
     let (mut pages, mut seen, mut bytes) = (vec![first], HashSet::new(), 0);
     let fault = |what: String| Err(ClientError::Fault { method: request.method.clone(), what });
@@ -64,8 +60,7 @@ fn next(page: &Raw) -> Option<String> {
 /// The members of the first page, with the elements of all in its list. A single page stays as it is.
 fn joined(pages: &[Raw]) -> Raw {
     let [first, more @ ..] = pages else { return Raw::default() };
-    let Some(json) =
-        first.as_str().and_then(|text| Json::parse(text.as_bytes()).ok()).filter(|_| !more.is_empty())
+    let Some(json) = first.as_str().and_then(|text| Json::parse(text.as_bytes()).ok()).filter(|_| !more.is_empty())
     else {
         return first.clone();
     };
@@ -75,8 +70,8 @@ fn joined(pages: &[Raw]) -> Raw {
         let value = match member.value.kind() {
             Kind::Array => {
                 let others = more.iter().filter_map(|page| Json::parse(page.as_str()?.as_bytes()).ok());
-                let others = others
-                    .filter_map(|page| page.members().find(|it| it.name == member.name).map(|it| it.value));
+                let others =
+                    others.filter_map(|page| page.members().find(|it| it.name == member.name).map(|it| it.value));
                 let elements = member.value.elements().chain(others.flat_map(Json::elements));
                 format!("[{}]", elements.map(Json::as_str).collect::<Vec<_>>().join(","))
             }
@@ -108,10 +103,7 @@ mod tests {
         assert_eq!(next(&first).as_deref(), Some("2"));
         assert_eq!(next(&second), None);
         let all = joined(&[first, second.clone()]);
-        assert_eq!(
-            all.as_str(),
-            Some(r#"{"tools":[{"name":"a", "x":1.0},{"name":"\u0062"},{"name":"c"}],"ttlMs":5}"#)
-        );
+        assert_eq!(all.as_str(), Some(r#"{"tools":[{"name":"a", "x":1.0},{"name":"\u0062"},{"name":"c"}],"ttlMs":5}"#));
         assert_eq!(joined(std::slice::from_ref(&second)), second);
     }
 }

@@ -8,8 +8,7 @@ use crate::output::shown;
 pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     let ProgressParams { progress: done, total, message, .. } = progress;
     let mut line = String::new();
-    if let Some(part) = total.map(|total| done / total).filter(|part| (0.0..=1.0).contains(part) && with_bar)
-    {
+    if let Some(part) = total.map(|total| done / total).filter(|part| (0.0..=1.0).contains(part) && with_bar) {
         let full = (1..=BAR).filter(|step| f64::from(*step) <= part * f64::from(BAR)).count();
         line = format!("[{:<width$}] ", "#".repeat(full), width = usize::from(BAR));
     } else if !with_bar {

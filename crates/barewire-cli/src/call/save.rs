@@ -18,12 +18,7 @@ pub(super) fn decoded(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Writes a file that was not there before, and gives its path. `name` may be anything.
-pub(super) fn save(
-    folder: &Path,
-    name: &str,
-    mime_type: Option<&str>,
-    bytes: &[u8],
-) -> Result<PathBuf, Failure> {
+pub(super) fn save(folder: &Path, name: &str, mime_type: Option<&str>, bytes: &[u8]) -> Result<PathBuf, Failure> {
     let failed = |path: &Path, error: io::Error| {
         let path = shown(path.as_os_str().as_encoded_bytes(), LONGEST);
         Failure::new(format!("cannot write {path}: {error}"))

@@ -40,11 +40,9 @@ fn say(mut line: Vec<u8>) {
 pub(super) fn told(notification: &ServerNotification) -> String {
     match notification {
         ServerNotification::Message(LogMessage { level, logger, data, .. }) => {
-            let logger = logger
-                .as_ref()
-                .map_or(String::new(), |logger| format!(" {}", shown(logger.as_bytes(), LONGEST)));
-            let data =
-                serde_json::from_str(data.get()).unwrap_or_else(|_| safe_json(data.get()).into_owned());
+            let logger =
+                logger.as_ref().map_or(String::new(), |logger| format!(" {}", shown(logger.as_bytes(), LONGEST)));
+            let data = serde_json::from_str(data.get()).unwrap_or_else(|_| safe_json(data.get()).into_owned());
             format!("log {level}{logger}: {}", shown(data.as_bytes(), LONGEST_DATA))
         }
         ServerNotification::Lagged(count) => {

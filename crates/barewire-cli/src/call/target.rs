@@ -37,8 +37,7 @@ pub(super) enum Address {
 impl<'a> Target<'a> {
     /// Exactly one of them.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
-        let two =
-            |both| Err(Failure::new(format!("{both} are two to ask")).with_hint("leave one of them out"));
+        let two = |both| Err(Failure::new(format!("{both} are two to ask")).with_hint("leave one of them out"));
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
             ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
             ([], Some(address), None) => Ok(Self::Listener(address)),
@@ -122,10 +121,7 @@ fn connection(transport: impl Transport, args: &Args) -> Peer {
 }
 
 /// A listener that does not answer is not waited for any longer than an answer is.
-async fn within<T>(
-    patience: Option<Duration>,
-    connecting: impl Future<Output = io::Result<T>>,
-) -> io::Result<T> {
+async fn within<T>(patience: Option<Duration>, connecting: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let Some(patience) = patience else { return connecting.await };
     let gave_up = |_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")));
     tokio::time::timeout(patience, connecting).await.unwrap_or_else(gave_up)

@@ -41,12 +41,8 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         known: &Object,
     ) -> io::Result<ElicitResult> {
         writeln!(self.seen, "{} asks: {}", shown(server.as_bytes(), LONGEST), text_for(true, &form.message))?;
-        writeln!(
-            self.seen,
-            "(Enter takes what is in brackets; Ctrl-D or !decline says no, !cancel goes away)"
-        )?;
-        let asked: Vec<&Field> =
-            fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
+        writeln!(self.seen, "(Enter takes what is in brackets; Ctrl-D or !decline says no, !cancel goes away)")?;
+        let asked: Vec<&Field> = fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
         // What was typed before is what Enter takes when it is asked again.
         let mut before = Object::new();
         loop {
@@ -96,15 +92,11 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         writeln!(self.seen, "{}", text_for(true, &head.replace('\n', " ")))?;
         for (number, Choice { value, title }) in (1..).zip(of(field)) {
             let title = title.as_ref().map_or(String::new(), |title| format!("  {title}"));
-            writeln!(
-                self.seen,
-                "  {number}. {}",
-                shown(format!("{}{title}", plain(value)).as_bytes(), LONGEST)
-            )?;
+            writeln!(self.seen, "  {number}. {}", shown(format!("{}{title}", plain(value)).as_bytes(), LONGEST))?;
         }
         loop {
-            let taken = default
-                .map_or(String::new(), |default| format!("[{}] ", shown(typed(default).as_bytes(), LONGEST)));
+            let taken =
+                default.map_or(String::new(), |default| format!("[{}] ", shown(typed(default).as_bytes(), LONGEST)));
             let text = match self.line(&format!("{taken}> "))? {
                 Line::Text(text) => text,
                 other => return Ok(Filled::Not(other)),
@@ -204,18 +196,12 @@ fn format(field: &Field, value: &Value) -> Result<(), String> {
     };
     let is_date = |text: &str| {
         let mut parts = text.split('-');
-        digits(parts.next(), 4)
-            && digits(parts.next(), 2)
-            && digits(parts.next(), 2)
-            && parts.next().is_none()
+        digits(parts.next(), 4) && digits(parts.next(), 2) && digits(parts.next(), 2) && parts.next().is_none()
     };
     let (holds, example) = match format {
         "email" => {
             let sides = text.rsplit_once('@');
-            (
-                sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
-                "an address as ada@example.org",
-            )
+            (sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()), "an address as ada@example.org")
         }
         "uri" => (
             text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()),
@@ -288,25 +274,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_asked_again() {
-        let (result, seen) = fill(
-            json!({"properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}),
-            "\nx\n0\n7\n",
-        );
+        let (result, seen) =
+            fill(json!({"properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}), "\nx\n0\n7\n");
         assert_eq!(result, json!({"action": "accept", "content": {"n": 7}}));
         assert!(seen.contains("a value is needed"), "{seen}");
         assert!(seen.contains("must be an integer, not \"x\""), "{seen}");
         assert!(seen.contains("must be at least 1"), "{seen}");
-        assert_eq!(
-            one(json!({"type": "string", "format": "email"}), "ada\nada@example.org\n"),
-            "ada@example.org"
-        );
+        assert_eq!(one(json!({"type": "string", "format": "email"}), "ada\nada@example.org\n"), "ada@example.org");
         assert_eq!(one(json!({"type": "string", "format": "date"}), "today\n2026-07-28\n"), "2026-07-28");
     }
 
     #[test]
     fn several_fields_are_reviewed_and_some_may_be_left_out() {
-        let schema =
-            json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]});
+        let schema = json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]});
         let (result, _) = fill(schema, "1\n\nn\n3\n\ny\n");
         assert_eq!(result, json!({"action": "accept", "content": {"a": "3"}}));
         let list = json!({"type": "array", "items": {"enum": ["x", "y"]}});
@@ -326,8 +306,7 @@ mod tests {
 
     #[test]
     fn a_page_is_shown_and_only_a_yes_accepts_it() {
-        for (typed, action) in
-            [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
+        for (typed, action) in [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
         {
             let page = ElicitUrl::new("Sign in", "https://a\u{202e}b");
             let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };

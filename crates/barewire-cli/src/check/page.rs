@@ -14,10 +14,7 @@ pub(super) fn page() -> String {
     page.push_str("\n## All checks\n\n| id | severity | rule | what must hold |\n|---|---|---|---|\n");
     for check in all() {
         let Check { id, title, severity, level, .. } = check;
-        say(
-            &mut page,
-            format_args!("| [`{id}`](#{id}) | {} | {} | {title} |\n", severity.as_str(), level.as_str()),
-        );
+        say(&mut page, format_args!("| [`{id}`](#{id}) | {} | {} | {title} |\n", severity.as_str(), level.as_str()));
     }
     for taxon in Taxon::ALL {
         let name = taxon.as_str();
@@ -40,8 +37,7 @@ fn section(page: &mut String, check: &Check) {
         runs.push_str("; hostile input");
     }
     let links = |ids: &[&str]| ids.iter().map(|id| format!("[`{id}`](#{id})")).collect::<Vec<_>>().join(", ");
-    let references: Vec<_> =
-        check.references.iter().map(|it| format!("[{}]({})", it.label(), it.url())).collect();
+    let references: Vec<_> = check.references.iter().map(|it| format!("[{}]({})", it.label(), it.url())).collect();
     let history: Vec<_> = check.history.iter().map(|(version, what)| format!("{version} ({what})")).collect();
     for (label, text) in [
         ("Severity", severity),

@@ -120,9 +120,7 @@ fn senders(method: &Method) -> Vec<(&'static str, Sent, Option<String>)> {
     }
     let each = [("the client", by_client), ("the server", by_server)];
     each.into_iter()
-        .filter_map(|(from, sent)| {
-            sent.map(|sent| (from, sent, sent.needs.map(|needs| declared(&sent, needs))))
-        })
+        .filter_map(|(from, sent)| sent.map(|sent| (from, sent, sent.needs.map(|needs| declared(&sent, needs)))))
         .collect()
 }
 
@@ -151,12 +149,7 @@ fn members(method: &str) -> &'static Members {
     MEMBERS.iter().find(|members| members.name == method).expect("a test looks for each of them")
 }
 
-const fn request(
-    name: &'static str,
-    params: &'static str,
-    result: &'static str,
-    note: &'static str,
-) -> Members {
+const fn request(name: &'static str, params: &'static str, result: &'static str, note: &'static str) -> Members {
     Members { name, params, result, note }
 }
 
@@ -222,12 +215,7 @@ mod tests {
         let known: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
         assert_eq!(described, known);
         for method in METHODS {
-            assert_eq!(
-                members(method.name).result.is_empty(),
-                method.kind == Kind::Notification,
-                "{}",
-                method.name
-            );
+            assert_eq!(members(method.name).result.is_empty(), method.kind == Kind::Notification, "{}", method.name);
             assert_ne!(sender(method), "nobody", "{}", method.name);
         }
     }

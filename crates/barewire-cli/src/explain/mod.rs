@@ -53,9 +53,7 @@ pub(crate) fn in_a_line(method: &str) -> Option<&'static str> {
 
 fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure> {
     let wanted = what.trim();
-    if let Some(topic) =
-        TOPICS.iter().find(|topic| topic.names.iter().any(|name| name.eq_ignore_ascii_case(wanted)))
-    {
+    if let Some(topic) = TOPICS.iter().find(|topic| topic.names.iter().any(|name| name.eq_ignore_ascii_case(wanted))) {
         show(output, topic.names[0], topic, json)?;
         return Ok(Exit::Clean);
     }
@@ -68,8 +66,7 @@ fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure>
         return Ok(Exit::Clean);
     }
     if let Ok(code) = wanted.parse::<i64>() {
-        let (_, topic) =
-            RANGES.iter().find(|(range, _)| range.contains(&code)).expect("the ranges cover all");
+        let (_, topic) = RANGES.iter().find(|(range, _)| range.contains(&code)).expect("the ranges cover all");
         show(output, wanted, topic, json)?;
         return Ok(Exit::Clean);
     }
@@ -84,8 +81,7 @@ fn show(output: &mut Output, name: &str, topic: &Topic, json: bool) -> io::Resul
     let Topic { title, what, fault, fix, see, .. } = topic;
     let known = name.parse().ok().and_then(|number| code::find(Code::received(number)));
     if json {
-        let mut value =
-            json!({"name": name, "title": title, "what": what, "fault": fault, "fix": fix, "see": see});
+        let mut value = json!({"name": name, "title": title, "what": what, "fault": fault, "fix": fix, "see": see});
         if let Some(known) = known {
             value["since"] = json!(known.since);
             value["until"] = json!(known.until);
@@ -163,9 +159,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        for code in
-            [i64::MIN, -32769, -32768, -32701, -32604, -32100, -32099, -32000, -31999, -1, 0, 1, i64::MAX]
-        {
+        for code in [i64::MIN, -32769, -32768, -32701, -32604, -32100, -32099, -32000, -31999, -1, 0, 1, i64::MAX] {
             assert!(RANGES.iter().any(|(range, _)| range.contains(&code)), "{code}");
         }
     }

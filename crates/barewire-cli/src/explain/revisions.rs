@@ -19,8 +19,7 @@ pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io
             && !(revision.is_modern() && method.is_input_request())
     });
     let inputs = if revision.is_modern() { &INPUT_REQUESTS[..] } else { &[] };
-    let codes: Vec<i64> =
-        CODES.iter().filter(|known| known.is_in(revision)).map(|known| known.code.get()).collect();
+    let codes: Vec<i64> = CODES.iter().filter(|known| known.is_in(revision)).map(|known| known.code.get()).collect();
     if as_json {
         let era = match revision.era() {
             Era::Legacy => "legacy",
@@ -46,12 +45,8 @@ pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io
     };
     wrapped(output, "Opens:      ", opens)?;
     wrapped(output, "Batches:    ", batches)?;
-    let lists = [
-        ("New:        ", &new[..]),
-        ("Gone:       ", &gone),
-        ("Methods:    ", &here),
-        ("In results: ", inputs),
-    ];
+    let lists =
+        [("New:        ", &new[..]), ("Gone:       ", &gone), ("Methods:    ", &here), ("In results: ", inputs)];
     for (label, names) in lists {
         if !names.is_empty() {
             wrapped(output, label, &names.join(" "))?;

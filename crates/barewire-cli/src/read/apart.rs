@@ -89,8 +89,7 @@ fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
             writeln!(output)?;
         }
         let name = format!("{:<10}", shown(member.name.raw().as_bytes(), 24));
-        let (name, at) =
-            (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
+        let (name, at) = (output.paint(Tone::Strong, name), output.paint(Tone::Faint, format_args!("@{at:<5}")));
         writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
         writeln!(output, "  {:<17} {meaning}", "")?;
         if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
@@ -124,8 +123,7 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
         },
         (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
         (Name::Method, Kind::String) => {
-            let known =
-                Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::in_a_line(&name));
+            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::in_a_line(&name));
             known.unwrap_or("what to do").to_owned()
         }
         (Name::Method, kind) => format!("must be a string, is {kind}"),
@@ -135,9 +133,7 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
             format!("must be an object or an array, is {kind}: leave it out if there are none")
         }
         (Name::Result, _) => "the request succeeded, and this came of it".into(),
-        (Name::Error, Kind::Object) => {
-            "the request failed, and this is why: code, message, perhaps data".into()
-        }
+        (Name::Error, Kind::Object) => "the request failed, and this is why: code, message, perhaps data".into(),
         (Name::Error, kind) => format!("must be an object with code and message, is {kind}"),
     }
 }
@@ -155,15 +151,12 @@ fn consequence(seen: &WireFrame<'_>) -> Vec<String> {
         Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
             return vec!["It ends its request. It is not answered.".into()];
         }
-        Parsed::Message(
-            Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error),
-        ) => {
+        Parsed::Message(Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error)) => {
             return vec![format!("It is not answered. More: barewire explain {}", error.code)];
         }
         Parsed::Batch(_) => {
             return vec![
-                "Its answers come in one array, in any order; where batches are not allowed it is refused."
-                    .into(),
+                "Its answers come in one array, in any order; where batches are not allowed it is refused.".into(),
             ];
         }
         Parsed::Invalid(invalid) => invalid,

@@ -38,9 +38,7 @@ impl Directions {
                 }
                 sender
             }
-            Message::Notification(notification) if notification.method == "notifications/progress" => {
-                Side::Server
-            }
+            Message::Notification(notification) if notification.method == "notifications/progress" => Side::Server,
             Message::Notification(notification) => usual_sender(notification.method),
             Message::Response(response) => {
                 if self.asked_by_server.remove(&response.id.clone().into_owned()) {

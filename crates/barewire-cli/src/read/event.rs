@@ -39,12 +39,7 @@ impl<'a> Happening<'a> {
             }),
             WireItem::Event(Event { channel, note, marks }) => {
                 let (stream, word, text) = told(note)?;
-                Some(Self {
-                    channel: channel.as_str(),
-                    time: marks.time,
-                    stream,
-                    what: What::Event(word, text),
-                })
+                Some(Self { channel: channel.as_str(), time: marks.time, stream, what: What::Event(word, text) })
             }
         }
     }

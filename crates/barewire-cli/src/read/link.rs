@@ -105,8 +105,7 @@ impl Link {
                     Answer::InputRequired => words.push("input required".to_owned()),
                 }
                 if let Some(about) = about.filter(|about| about.round > 1) {
-                    let total =
-                        about.total.map_or(String::new(), |total| format!(", {} in all", took(total)));
+                    let total = about.total.map_or(String::new(), |total| format!(", {} in all", took(total)));
                     words.push(format!("round {} of frame {}{total}", about.round, about.frame));
                 }
             }

@@ -126,10 +126,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 /// A plain stream says neither who has sent what nor when.
 fn refuse_without_places(filter: &Filter) -> Result<(), Failure> {
     let Some(option) = filter.needs_a_transcript() else { return Ok(()) };
-    Err(Failure::new(format!(
-        "{option} needs a transcript: this input says neither who has sent what nor when"
-    ))
-    .with_hint("docs/wire-format.md describes what a transcript is"))
+    Err(Failure::new(format!("{option} needs a transcript: this input says neither who has sent what nor when"))
+        .with_hint("docs/wire-format.md describes what a transcript is"))
 }
 
 fn plural(count: u64, what: &str) -> String {

@@ -28,12 +28,7 @@ const LEAST_CHANNEL: usize = 3;
 const MOST_CHANNEL: usize = 12;
 
 /// Number, offset, kind, id, method, size, what it has to do with others. What is wrong with it stands below.
-pub(super) fn line(
-    output: &mut Output,
-    ways: &mut Ways,
-    seen: &WireFrame<'_>,
-    links: &[Link],
-) -> io::Result<()> {
+pub(super) fn line(output: &mut Output, ways: &mut Ways, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
     let facts = seen.facts();
     let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
     let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
@@ -42,8 +37,7 @@ pub(super) fn line(
         format!("{time}{}", ways.column(place.stream.sigil(), place.channel))
     });
     let link = if facts.kind == "batch" { None } else { links.first() };
-    let (columns, size, words) =
-        (columns(output, &facts, link), size(seen.length), words(output, link, &facts));
+    let (columns, size, words) = (columns(output, &facts, link), size(seen.length), words(output, link, &facts));
     if words.is_empty() {
         writeln!(output, "{number} {offset}  {place}{columns}  {size}")?;
     } else {

@@ -11,9 +11,7 @@ use std::time::Duration;
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire::transport::{Child, Stderr};
 use barewire_proto::frame::DEFAULT_LIMIT;
-use barewire_workbench::replay::{
-    Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http,
-};
+use barewire_workbench::replay::{Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http};
 use tokio::runtime::Builder;
 
 use crate::along::Along;

@@ -11,8 +11,7 @@ use crate::output::{Output, Tone, safe_json, shown};
 /// One difference: what it is about, where it stands in the capture, and what differs.
 pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<()> {
     let about = about(difference);
-    let about =
-        if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
+    let about = if about.is_empty() { String::new() } else { format!("{}: ", output.paint(Tone::Strong, about)) };
     let frames: Vec<String> =
         [difference.frame, difference.answer_frame].iter().flatten().map(u64::to_string).collect();
     let frames = match frames.as_slice() {

@@ -36,17 +36,11 @@ pub(super) async fn serve(
 }
 
 /// Serves over HTTP until Ctrl-C or SIGTERM.
-async fn at(
-    script: &Script,
-    options: &ServeOptions,
-    addr: &str,
-    log: impl FnMut(&str),
-) -> Result<Served, Failure> {
+async fn at(script: &Script, options: &ServeOptions, addr: &str, log: impl FnMut(&str)) -> Result<Served, Failure> {
     let listener = bind(addr).await?;
     let mut signals =
         Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
-    let local =
-        listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
+    let local = listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
     say(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; Ctrl-C ends it"));
     let stop = async {
         signals.next().await;
@@ -59,9 +53,7 @@ async fn bind(addr: &str) -> Result<TcpListener, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("cannot serve at {addr}: {why}"));
     let addrs: Vec<SocketAddr> = addr.to_socket_addrs().map_err(|error| cannot(&error))?.collect();
     if addrs.iter().any(|addr| !addr.ip().to_canonical().is_loopback()) {
-        return Err(
-            cannot(&"other machines can connect there").with_hint("127.0.0.1:PORT is for this machine only")
-        );
+        return Err(cannot(&"other machines can connect there").with_hint("127.0.0.1:PORT is for this machine only"));
     }
     TcpListener::bind(&addrs[..]).await.map_err(|error| cannot(&error))
 }

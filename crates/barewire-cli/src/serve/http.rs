@@ -86,10 +86,7 @@ fn say(listener: &HttpListener, args: &HttpArgs) -> io::Result<()> {
         None => (String::new(), format!(r#""url": "{url}""#)),
     };
     writeln!(stderr, "barewire: try it:   barewire call tools --url {url}{header}")?;
-    writeln!(
-        stderr,
-        r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#
-    )
+    writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)
 }
 
 fn unbound(addr: &str, error: &HttpError) -> Failure {

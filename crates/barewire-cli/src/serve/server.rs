@@ -130,8 +130,7 @@ pub(super) async fn tick(handle: ServerHandle) {
 
 const CLOCK: &str = "barewire://clock";
 
-const ABOUT: &str =
-    "This is barewire's own server, to try clients against. Everything it offers is small and real.";
+const ABOUT: &str = "This is barewire's own server, to try clients against. Everything it offers is small and real.";
 
 const NAMES: &[&str] = &["Ada", "Alan", "Barbara", "Claude", "Grace", "Linus"];
 

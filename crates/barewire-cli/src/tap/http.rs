@@ -54,9 +54,8 @@ impl HttpArgs {
             ListenError::Address(error) => {
                 cannot(&address, &error).with_hint("an address and a port are expected, as 127.0.0.1:8900")
             }
-            ListenError::Open(open) => cannot(&open, &"other machines can connect there").with_hint(
-                "127.0.0.1 is for this machine only; or --host NAME says by which name clients reach it",
-            ),
+            ListenError::Open(open) => cannot(&open, &"other machines can connect there")
+                .with_hint("127.0.0.1 is for this machine only; or --host NAME says by which name clients reach it"),
             ListenError::Host(bad) => Failure::new(format!("cannot answer to {bad}")),
             ListenError::Bind(error) => cannot(&address, &error),
             other => cannot(&address, &format_args!("{other:?}")),
@@ -67,10 +66,8 @@ impl HttpArgs {
 /// Whether what was asked for can be done over HTTP.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     if args.http.http.is_some() && !args.fault.is_empty() {
-        return Err(Failure::new(
-            "--fault does nothing over HTTP yet: it is for the lines of stdin and stdout",
-        )
-        .with_hint("leave out --fault, or tap a server on stdio"));
+        return Err(Failure::new("--fault does nothing over HTTP yet: it is for the lines of stdin and stdout")
+            .with_hint("leave out --fault, or tap a server on stdio"));
     }
     Ok(())
 }
@@ -88,8 +85,8 @@ pub(super) fn run(
     runtime.block_on(async {
         let dialer = args.http.dial()?;
         let relay = args.http.listen(dialer.clone()).await?;
-        let mut signals = Signals::catch()
-            .map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
+        let mut signals =
+            Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
         // The log is there already, and says it.
         let to_stderr = matches!(args.log, Some(Target::Stderr)) && outlet.is_some();
         if let Some(outlet) = &outlet {
@@ -121,8 +118,5 @@ fn say(addr: SocketAddr, dial: &Dialer) {
     // A query may hold a token, and whoever gave it knows it; but it is to be asked for as well.
     let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
     let reach = if is_loopback(&addr) { "this machine" } else { "every machine that can connect" };
-    talk(&format!(
-        "tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it",
-        dial.origin()
-    ));
+    talk(&format!("tapping {}{path}{query} at http://{addr}{path}{query}, for {reach}; Ctrl-C ends it", dial.origin()));
 }

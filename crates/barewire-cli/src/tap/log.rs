@@ -12,9 +12,7 @@ use super::outlet::Outlet;
 use crate::output::{pad, shown, size};
 use barewire_workbench::capture::Redactor;
 use barewire_workbench::frames::{FrameFacts, WireItem};
-use barewire_workbench::operations::{
-    Operation, OperationTracker, Outcome, Relation, TrackedMessage, member,
-};
+use barewire_workbench::operations::{Operation, OperationTracker, Outcome, Relation, TrackedMessage, member};
 use barewire_workbench::pipeline::Observer;
 use barewire_workbench::secrets::EXCERPT;
 
@@ -155,8 +153,7 @@ fn line(watched: &TrackedMessage<'_>, redactor: &mut Redactor) -> String {
 
 /// What a message is about, and what else there is to say of it.
 fn said(watched: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Redactor) -> (String, String) {
-    let method =
-        facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
+    let method = facts.method.map_or(String::new(), |method| redactor.shown(method.trim_matches('"').as_bytes(), 40));
     if let Some(invalid) = facts.invalid {
         let text = watched.text.map_or(String::new(), |text| noise(watched, text, redactor));
         return (format!("{} at {}", invalid.rule.name(), invalid.at), text);
@@ -178,14 +175,10 @@ fn said(watched: &TrackedMessage<'_>, facts: &FrameFacts<'_>, redactor: &mut Red
         Relation::Progress { operation } => {
             (format!("{method} of {}", titled(operation, redactor)), progress(watched, redactor))
         }
-        Relation::Cancellation { operation } => {
-            (format!("{method} of {}", titled(operation, redactor)), String::new())
-        }
+        Relation::Cancellation { operation } => (format!("{method} of {}", titled(operation, redactor)), String::new()),
         Relation::RefusesUnidentified => (error(facts, redactor), "about something without an id".to_owned()),
         Relation::Duplicate => (error(facts, redactor), "answered before".to_owned()),
-        Relation::Unsolicited => {
-            (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned())
-        }
+        Relation::Unsolicited => (error(facts, redactor), "answers nobody: nothing was asked under this id".to_owned()),
     }
 }
 

@@ -137,8 +137,7 @@ fn is_free(path: &Path, capture: Option<&Path>) -> Result<(), Failure> {
     let Some(there) = fs::metadata(path).ok().filter(|it| !platform::is_device(it)) else {
         return Ok(());
     };
-    let is_capture =
-        |capture: &Path| fs::metadata(capture).is_ok_and(|capture| is_same_file(&capture, &there));
+    let is_capture = |capture: &Path| fs::metadata(capture).is_ok_and(|capture| is_same_file(&capture, &there));
     let why = match capture {
         _ if platform::is_stdout(&there) => "that is stdout, where only messages go",
         Some(capture) if is_capture(capture) => "the capture is written there",
@@ -181,11 +180,7 @@ fn tap(
         Err(error) => {
             let what = error.to_string();
             if let Some(capture) = &mut capture {
-                capture.write(event(
-                    Channel::default(),
-                    Note::Failed(what.clone().into_bytes()),
-                    Some(clock.now()),
-                ));
+                capture.write(event(Channel::default(), Note::Failed(what.clone().into_bytes()), Some(clock.now())));
                 relay::flush(capture, report);
             }
             if let Some(outlet) = &outlet {
@@ -220,8 +215,7 @@ fn observe(
     redactor: Redactor,
     with_stderr: bool,
 ) -> Option<Observation> {
-    let log =
-        outlet.map(|outlet| Box::new(Log::new(outlet, redactor, with_stderr)) as Box<dyn Observer + Send>);
+    let log = outlet.map(|outlet| Box::new(Log::new(outlet, redactor, with_stderr)) as Box<dyn Observer + Send>);
     let is_observed = capture.is_some() || log.is_some();
     is_observed.then(|| Observation::start(clock, capture, log.into_iter().collect(), report))
 }

@@ -16,13 +16,8 @@ fn only_the_entry_is_changed_and_comes_back() {
         place.write("c.json", before);
         let (printed, said) = place.done(&attach("c.json", "s"));
         assert_eq!(place.read("c.json"), *attached, "{why}");
-        assert!(
-            printed.is_empty() && said.contains("attached s in ") && said.contains("restart"),
-            "{why}: {said}"
-        );
-        assert!(
-            place.done(&attach("c.json", "s")).1.contains("s is attached already, captures go to /%t.wire")
-        );
+        assert!(printed.is_empty() && said.contains("attached s in ") && said.contains("restart"), "{why}: {said}");
+        assert!(place.done(&attach("c.json", "s")).1.contains("s is attached already, captures go to /%t.wire"));
         assert_eq!(place.read("c.json"), *attached, "{why}, once more");
         assert!(place.done(&["detach", "c.json", "s"]).1.contains("detached s in "));
         assert_eq!(place.read("c.json"), *before, "{why}, detached");
@@ -78,18 +73,13 @@ fn options_for_tap_and_a_file_from_here() {
     assert!(said.contains("every start of the server overwrites it"), "{said}");
     let config: Value = serde_json::from_str(&place.read("c.json")).expect("JSON");
     let file = place.path("x.wire");
-    assert_eq!(
-        config["mcpServers"]["s"]["args"],
-        json!(["tap", "--record", file, "--log", "stderr", "--", "a", "b"])
-    );
+    assert_eq!(config["mcpServers"]["s"]["args"], json!(["tap", "--record", file, "--log", "stderr", "--", "a", "b"]));
     place.done(&["detach", "c.json", "s"]);
     assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"command":"a","args":["b"]}}}"#);
     let said = place.failed(&["attach", "c.json", "s", "--record", "none/x.wire"]);
     assert!(said.contains("there is no folder ") && said.contains("/none"), "{said}");
     assert!(place.failed(&["attach", "c.json", "s", "--", "npx"]).contains("only options of barewire tap"));
-    assert!(
-        place.failed(&["attach", "c.json", "s", "--", "--log", "x", "--", "npx"]).contains("only options")
-    );
+    assert!(place.failed(&["attach", "c.json", "s", "--", "--log", "x", "--", "npx"]).contains("only options"));
     assert!(place.failed(&["attach", "c.json", "s", "--", "--record=x"]).contains("--record stands before"));
 }
 
@@ -99,9 +89,8 @@ fn what_is_changed_in_between_stays_changed() {
     place.write("c.json", "{\n  \"mcpServers\": {\n    \"s\": {\"command\": \"a\"}\n  }\n}\n");
     place.done(&attach("c.json", "s"));
     // Another server, another variable, another argument for the server.
-    let edited = place
-        .read("c.json")
-        .replace("\"--\", \"a\"]", "\"--\", \"a\", \"--verbose\"], \"env\": {\"A\": \"1\"}");
+    let edited =
+        place.read("c.json").replace("\"--\", \"a\"]", "\"--\", \"a\", \"--verbose\"], \"env\": {\"A\": \"1\"}");
     let edited = edited.replace("\"mcpServers\": {", "\"mcpServers\": {\n    \"t\": {\"command\": \"t\"},");
     place.write("c.json", &edited);
     place.done(&["detach", "c.json", "s"]);
@@ -122,10 +111,7 @@ fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
     let args = config["mcpServers"]["s"]["args"].to_string();
     // With the comma at the end that some formatters write.
     let args = args.replace("\"]", "\",]");
-    place.write(
-        "c.json",
-        format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"),
-    );
+    place.write("c.json", format!("{{\"mcpServers\":{{\"s\":{{\"args\":{args},\"command\":\"/b/barewire\"}}}}}}"));
     let (_, said) = place.done(&["detach", "c.json", "s"]);
     assert_eq!(place.read("c.json"), r#"{"mcpServers":{"s":{"args":[],"command":"a"}}}"#);
     assert!(said.contains("an empty list stays"), "{said}");
@@ -134,8 +120,7 @@ fn arguments_that_cannot_go_are_left_empty_and_it_is_said() {
 #[test]
 fn what_was_wrapped_by_hand_is_told_and_left_alone() {
     let place = Place::new();
-    let before =
-        r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#;
+    let before = r#"{"mcpServers":{"s":{"command":"barewire","args":["tap","--log","stderr","--","a","b"]}}}"#;
     place.write("c.json", before);
     assert!(place.done(&["attach", "c.json"]).0.contains("s  by hand   a"));
     for verb in ["attach", "detach"] {
@@ -158,8 +143,7 @@ fn what_stands_twice_is_told() {
         ("servers", r#"{"mcp":{"servers":{"s":{"command":"a"}},"servers":{"s":{"command":"b"}}}}"#),
     ] {
         place.write("c.json", before);
-        let told =
-            format!("\n{name} stands there more than once: hosts take the last, and that was changed\n");
+        let told = format!("\n{name} stands there more than once: hosts take the last, and that was changed\n");
         assert!(place.done(&attach("c.json", "s")).1.contains(&told), "{before}");
         assert!(place.done(&["detach", "c.json", "s"]).1.contains(&told), "{before}");
         assert_eq!(place.read("c.json"), before);
@@ -172,8 +156,7 @@ fn what_stands_twice_is_told() {
 fn an_attached_server_is_recorded_each_time_it_is_started() {
     let place = Place::new();
     let barewire = env!("CARGO_BIN_EXE_barewire");
-    let before =
-        json!({"mcpServers": {"demo": {"command": barewire, "args": ["serve", "--lenient"]}}}).to_string();
+    let before = json!({"mcpServers": {"demo": {"command": barewire, "args": ["serve", "--lenient"]}}}).to_string();
     place.write("c.json", &before);
     place.done(&["attach", "c.json", "demo"]);
     let ask = || {

@@ -32,8 +32,7 @@ fn no_depth_and_no_size_is_too_much() {
 fn links_and_permissions_stay() {
     let place = Place::new();
     place.write("dotfiles/mcp.json", SHAPES[0].1);
-    fs::set_permissions(place.path("dotfiles/mcp.json"), fs::Permissions::from_mode(0o640))
-        .expect("it is ours");
+    fs::set_permissions(place.path("dotfiles/mcp.json"), fs::Permissions::from_mode(0o640)).expect("it is ours");
     symlink("dotfiles/mcp.json", place.path("one.json")).expect("it can be made");
     symlink(place.path("one.json"), place.path("two.json")).expect("it can be made");
     let (_, said) = place.done(&attach("two.json", "s"));
@@ -132,8 +131,7 @@ fn of_two_in_one_file_the_one_that_the_host_reads_is_changed_and_named() {
             (&json!("a"), &json!("/b/barewire"))
         );
         assert!(said.starts_with(&format!("attached s in {path}, under servers\n")), "{said}");
-        let other =
-            format!("\n{path}, under mcpServers, has a server of this name as well, and was not changed\n");
+        let other = format!("\n{path}, under mcpServers, has a server of this name as well, and was not changed\n");
         assert!(said.contains(&other), "{said}");
         let (_, said) = place.done(&["detach", config, "s"]);
         assert!(said.starts_with(&format!("detached s in {path}, under servers\n")), "{said}");
@@ -162,10 +160,7 @@ fn hosts_are_known_by_name() {
     fs::create_dir_all(place.path("work/deep/er")).expect("it can be made");
     let (_, said) = place.done(&[&attach("vscode", "w")[..], &["--project", "work/deep/er"]].concat());
     assert!(said.contains("work/.vscode/mcp.json") && said.contains("MCP: List Servers"), "{said}");
-    assert!(
-        said.contains("Code/User/mcp.json has a server of this name as well, and was not changed"),
-        "{said}"
-    );
+    assert!(said.contains("Code/User/mcp.json has a server of this name as well, and was not changed"), "{said}");
     place.done(&attach("vscode", "u"));
     assert!(place.read(&user).contains("/b/barewire"));
     let (printed, _) = place.done(&["attach", "vscode", "--project", "work"]);
@@ -193,10 +188,7 @@ fn claude_code_has_three_scopes() {
     place.write(".claude.json", &before);
     place.write(".mcp.json", r#"{"mcpServers":{"shared":{"command":"a"},"all":{"command":"shared"}}}"#);
     let (_, said) = place.done(&attach("claude-code", "all"));
-    assert!(
-        said.contains("Claude Code writes this file itself") && said.contains("start Claude Code again"),
-        "{said}"
-    );
+    assert!(said.contains("Claude Code writes this file itself") && said.contains("start Claude Code again"), "{said}");
     assert!(said.contains(&format!("attached all in {here}/.claude.json, for {here}\n")), "{said}");
     assert!(said.contains(&format!("{here}/.claude.json, under mcpServers, has a server of this")), "{said}");
     assert!(said.contains(&format!("\n{here}/.mcp.json has a server of this name as well")), "{said}");

@@ -64,8 +64,7 @@ impl Place {
 
     pub(super) fn files(&self) -> Vec<String> {
         let all = fs::read_dir(&self.0).expect("it is there");
-        let mut names: Vec<String> =
-            all.map(|it| text(it.expect("read").file_name().as_encoded_bytes())).collect();
+        let mut names: Vec<String> = all.map(|it| text(it.expect("read").file_name().as_encoded_bytes())).collect();
         names.sort();
         names
     }

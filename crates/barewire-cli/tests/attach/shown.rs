@@ -14,19 +14,14 @@ fn a_dry_run_prints_a_diff_that_patch_takes() {
         place.write("c.json", before);
         let (diff, said) = place.done(&[&attach("c.json", "s")[..], &["--dry-run"]].concat());
         assert_eq!(place.read("c.json"), *before, "{why}: nothing is written");
-        assert!(
-            said.is_empty() && diff.starts_with("--- ") && diff.contains("\n@@ -"),
-            "{why}: {diff}{said}"
-        );
+        assert!(said.is_empty() && diff.starts_with("--- ") && diff.contains("\n@@ -"), "{why}: {diff}{said}");
         if !has_patch {
             continue;
         }
         for (diff, wanted) in [(diff, attached), (String::new(), before)] {
-            let diff =
-                if diff.is_empty() { place.done(&["detach", "c.json", "s", "--dry-run"]).0 } else { diff };
+            let diff = if diff.is_empty() { place.done(&["detach", "c.json", "s", "--dry-run"]).0 } else { diff };
             place.write("diff", &diff);
-            let patched =
-                place.command("patch").args(["--binary", "-s", "c.json", "diff"]).output().expect("it runs");
+            let patched = place.command("patch").args(["--binary", "-s", "c.json", "diff"]).output().expect("it runs");
             assert!(patched.status.success(), "{why}: {patched:?}\n{diff}");
             assert_eq!(place.read("c.json"), **wanted, "{why}: {diff}");
         }
@@ -79,22 +74,13 @@ fn what_cannot_be_attached_is_told_and_left_alone() {
         "both":{"type":"http","url":"https://x.example/mcp","command":"a","args":[]}}}"#;
     place.write("c.json", before);
     let said = place.failed(&["attach", "c.json", "flies"]);
-    assert!(
-        said.contains("there is no server flies in ") && said.contains("hint: did you mean files?"),
-        "{said}"
-    );
+    assert!(said.contains("there is no server flies in ") && said.contains("hint: did you mean files?"), "{said}");
     let said = place.failed(&["attach", "c.json", "web"]);
-    assert!(
-        said.contains("web is reached over HTTP, at https://x.example/mcp?…: there is no program"),
-        "{said}"
-    );
+    assert!(said.contains("web is reached over HTTP, at https://x.example/mcp?…: there is no program"), "{said}");
     assert!(said.contains("hint: barewire tap --http 127.0.0.1:8808 --to https://x.example/mcp"), "{said}");
     assert!(!said.contains("SECRET"), "{said}");
     let said = place.failed(&["attach", "c.json", "both"]);
-    assert!(
-        said.contains("both is reached over HTTP, at https://x.example/mcp: there is no program"),
-        "{said}"
-    );
+    assert!(said.contains("both is reached over HTTP, at https://x.example/mcp: there is no program"), "{said}");
     assert!(place.failed(&["attach", "c.json", "odd"]).contains("has a command that is no text"));
     assert!(place.failed(&["attach", "c.json", "list"]).contains("is no object"));
     assert!(place.failed(&["attach", "c.json", "args"]).contains("has args that are no array"));

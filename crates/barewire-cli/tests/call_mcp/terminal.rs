@@ -44,8 +44,7 @@ fn at_a_terminal_no_is_an_answer_and_a_signal_ends_the_question() {
 #[test]
 fn the_time_that_the_user_takes_does_not_count() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let mut terminal =
-            Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
+        let mut terminal = Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("> ");
         // The user takes longer than the timeout: that it does not run meanwhile, only time can show.
         thread::sleep(Duration::from_millis(2500));
@@ -71,7 +70,8 @@ fn at_a_terminal_progress_is_one_line_and_text_is_escaped() {
 
 #[test]
 fn at_a_terminal_bytes_are_not_shown() {
-    let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","mimeType":"a/b","blob":"GxsbGw=="}]}'"#;
+    let script =
+        r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","mimeType":"a/b","blob":"GxsbGw=="}]}'"#;
     let mut terminal = Terminal::start(&["read", "x:b"], &sh(script).each_ref().map(String::as_str));
     terminal.sees("[x:b, a/b, 4 B]");
     terminal.sees("bytes are not shown");

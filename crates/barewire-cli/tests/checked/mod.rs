@@ -59,8 +59,7 @@ pub(crate) fn each_fault_is_found(
             let is_right = failed == BTreeSet::from([expected.as_str()]) && unknown.is_empty() == is_let_in;
             if !is_right || output.status.code() != Some(1) {
                 let findings = findings(&report);
-                let told =
-                    format!("{fault}: {expected} should fail: {failed:?}, unknown {unknown:?}: {findings:?}");
+                let told = format!("{fault}: {expected} should fail: {failed:?}, unknown {unknown:?}: {findings:?}");
                 wrong.lock().expect("nobody panics").push(told);
             }
         }

@@ -18,16 +18,11 @@ impl Served {
     pub(super) fn new(options: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(["serve", "--http", "127.0.0.1:0"]).args(options).env(TOKEN, "sesame");
-        let mut process = command
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
+        let mut process =
+            command.stdin(Stdio::null()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
         let stderr = BufReader::new(process.stderr.take().expect("piped"));
         let said: Vec<String> = stderr.lines().take(3).map(|line| line.expect("text")).collect();
-        let url =
-            said[0].split([' ', ',']).find(|word| word.starts_with("http://")).expect("a URL").to_owned();
+        let url = said[0].split([' ', ',']).find(|word| word.starts_with("http://")).expect("a URL").to_owned();
         Self { process, url, said }
     }
 }

@@ -12,8 +12,7 @@ fn through(options: &[&str], program: &[&str], bytes: &[u8], piece: usize) -> (V
     let mut stderr = child.stderr.take().expect("piped");
     let mut stdout = child.stdout.take().expect("piped");
     let copy = bytes.to_vec();
-    let sender =
-        thread::spawn(move || copy.chunks(piece.max(1)).try_for_each(|piece| stdin.write_all(piece)));
+    let sender = thread::spawn(move || copy.chunks(piece.max(1)).try_for_each(|piece| stdin.write_all(piece)));
     let errors = thread::spawn(move || {
         let mut text = Vec::new();
         stderr.read_to_end(&mut text).map(|_| text)
@@ -44,9 +43,7 @@ fn bytes_of_any_kind_come_through_as_they_are() {
         let bytes = noise(seed, length);
         let record = folder.file(&format!("{seed}.wire"));
         let record = record.to_str().expect("UTF-8");
-        for options in
-            [&[][..], &["--record", record, "--no-redact"], &["--record", record, "--log", "stderr"]]
-        {
+        for options in [&[][..], &["--record", record, "--no-redact"], &["--record", record, "--log", "stderr"]] {
             let (out, _) = through(options, &["cat"], &bytes, piece);
             assert!(out == bytes, "{length} bytes in pieces of {piece} with {options:?}");
         }
@@ -61,8 +58,7 @@ fn a_capture_restores_the_bytes() {
     let record = folder.file("all.wire");
     let mut bytes = noise(99, 700_000);
     bytes.extend(b"{\"jsonrpc\":\"2.0\"}\r\n\n\r\nno end".repeat(3));
-    let (out, _) =
-        through(&["--no-redact", "--record", record.to_str().expect("UTF-8")], &["cat"], &bytes, 10_000);
+    let (out, _) = through(&["--no-redact", "--record", record.to_str().expect("UTF-8")], &["cat"], &bytes, 10_000);
     assert!(out == bytes);
     let entries = read(&std::fs::read(&record).expect("there is a capture")).expect("it is one");
     for stream in [Stream::ToServer, Stream::ToClient] {
@@ -81,8 +77,7 @@ fn a_line_of_any_length_streams() {
     let mut child = tap(&options, &["cat"]).spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = child.stdout.take().expect("piped");
-    let piece: Vec<u8> =
-        noise(5, 1 << 20).into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte }).collect();
+    let piece: Vec<u8> = noise(5, 1 << 20).into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte }).collect();
     let sent = piece.clone();
     let sender = thread::spawn(move || {
         for _ in 0..64 {

@@ -25,9 +25,7 @@ fn the_exit_code_is_that_of_the_program() {
 
 #[test]
 fn the_signal_that_ended_the_program_ends_the_tap() {
-    for signal in
-        [Signal::TERM, Signal::INT, Signal::KILL, Signal::SEGV, Signal::ABORT, Signal::PIPE, Signal::USR1]
-    {
+    for signal in [Signal::TERM, Signal::INT, Signal::KILL, Signal::SEGV, Signal::ABORT, Signal::PIPE, Signal::USR1] {
         let script = format!("ulimit -c 0; kill -{} $$", signal.as_raw());
         let status = tap::<&str, _>(&[], &sh(&script)).status().expect("it runs");
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
@@ -138,9 +136,7 @@ fn a_program_that_stays_after_its_stdin_is_told_of() {
     let options = ["--log".as_ref(), log.as_os_str(), "--record".as_ref(), record.as_os_str()];
     let mut child = tap(&options, &sh("cat; exec sleep 60")).spawn().expect("it starts");
     drop(child.stdin.take());
-    eventually("the end is passed on", || {
-        fs::read_to_string(&record).is_ok_and(|text| text.contains("eof >"))
-    });
+    eventually("the end is passed on", || fs::read_to_string(&record).is_ok_and(|text| text.contains("eof >")));
     // The host has the patience that the specification wants of it: from here on, only time makes a server late.
     std::thread::sleep(Duration::from_millis(2500));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
@@ -186,8 +182,7 @@ fn a_closed_stdin_reaches_the_host() {
 /// The host closes its end of stdout: the program is told as it would be without a tap, by SIGPIPE.
 #[test]
 fn a_host_that_stops_reading_is_seen_by_the_program() {
-    let mut child =
-        tap::<&str, _>(&[], &sh("while :; do echo more; sleep 0.01; done")).spawn().expect("it starts");
+    let mut child = tap::<&str, _>(&[], &sh("while :; do echo more; sleep 0.01; done")).spawn().expect("it starts");
     let mut stdout = child.stdout.take().expect("piped");
     assert_eq!(read_some(&mut stdout, 5), b"more\n");
     drop(stdout);
@@ -216,8 +211,7 @@ fn an_end_is_only_written_down_where_there_was_one() {
     let record = folder.file("crash.wire");
     for code in [0, 3] {
         let script = format!("read line; exit {code}");
-        let mut child =
-            tap(&["--record".as_ref(), record.as_os_str()], &sh(&script)).spawn().expect("it starts");
+        let mut child = tap(&["--record".as_ref(), record.as_os_str()], &sh(&script)).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(b"one\ntw").expect("it reads");
         assert_eq!(child.wait().expect("it ends").code(), Some(code));

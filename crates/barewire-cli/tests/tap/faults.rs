@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::stage::*;
 
-const INPUT: &str =
-    "{\"n\":1,\"t\":\"é\"}\n{\"n\":2,\"t\":\"ü\"}\n{\"n\":3,\"t\":\"ö\"}\n{\"n\":4,\"t\":\"ß\"}\n";
+const INPUT: &str = "{\"n\":1,\"t\":\"é\"}\n{\"n\":2,\"t\":\"ü\"}\n{\"n\":3,\"t\":\"ö\"}\n{\"n\":4,\"t\":\"ß\"}\n";
 
 /// What comes out of `cat`, and the capture.
 fn faulty(name: &str, faults: &[&str], seed: &str) -> (Vec<u8>, Vec<String>) {
@@ -55,11 +54,7 @@ fn the_same_seed_does_the_same() {
         assert_eq!(of_server(&once.1), of_server(&again.1), "{fault}");
         assert!(once.1.contains(&"@ fault seed 42".to_owned()), "{fault}");
         let name = fault[2..].split(['=', '@', '%']).next().expect("a name");
-        assert!(
-            once.1.iter().any(|line| line.starts_with("@ fault < ") && line.contains(name)),
-            "{:#?}",
-            once.1
-        );
+        assert!(once.1.iter().any(|line| line.starts_with("@ fault < ") && line.contains(name)), "{:#?}", once.1);
     }
 }
 

@@ -14,8 +14,7 @@ use super::stage::*;
 #[test]
 fn what_comes_after_the_end_comes_through() {
     for closed in [true, false] {
-        let mut child =
-            tap::<&str, _>(&[], &sh("(sleep 0.2; echo late) & exit 3")).spawn().expect("it starts");
+        let mut child = tap::<&str, _>(&[], &sh("(sleep 0.2; echo late) & exit 3")).spawn().expect("it starts");
         let stdin = child.stdin.take().filter(|_| !closed);
         assert_eq!(read_some(child.stdout.as_mut().expect("piped"), 100), b"late\n");
         assert_eq!(child.wait().expect("it ends").code(), Some(3));
@@ -63,8 +62,7 @@ fn somebody_left_behind_does_not_keep_the_tap() {
     let record = folder.file("daemon.wire");
     let script = "exec 3<&0; sleep 60 <&3 3<&- & echo $!; exit 5";
     for with_signal in [false, true] {
-        let mut child =
-            tap(&["--record".as_ref(), record.as_os_str()], &sh(script)).spawn().expect("it starts");
+        let mut child = tap(&["--record".as_ref(), record.as_os_str()], &sh(script)).spawn().expect("it starts");
         let mut stdin = child.stdin.take();
         let mut stdout = child.stdout.take().expect("piped");
         let mut named = [0; 16];
@@ -86,7 +84,8 @@ fn somebody_left_behind_does_not_keep_the_tap() {
         let mut said = String::new();
         child.stderr.take().expect("piped").read_to_string(&mut said).expect("it can be read");
         end_left(&named[..count]);
-        let stdout_and_stderr = "barewire: the program has ended; what others still write to its stdout and stderr is not passed on\n";
+        let stdout_and_stderr =
+            "barewire: the program has ended; what others still write to its stdout and stderr is not passed on\n";
         assert_eq!(said, stdout_and_stderr);
         let lines = lines(&record);
         let cut = "@ cut < the program has ended, and somebody still holds its stdout";
@@ -99,9 +98,8 @@ fn somebody_left_behind_does_not_keep_the_tap() {
 /// Nor does somebody who never stops talking.
 #[test]
 fn somebody_left_behind_who_never_stops_does_not_keep_the_tap() {
-    let mut child = tap::<&str, _>(&[], &sh("(while echo more; do sleep 0.05; done) & exit 6"))
-        .spawn()
-        .expect("it starts");
+    let mut child =
+        tap::<&str, _>(&[], &sh("(while echo more; do sleep 0.05; done) & exit 6")).spawn().expect("it starts");
     let mut stdout = child.stdout.take().expect("piped");
     drop(child.stdin.take());
     let mut all = Vec::new();

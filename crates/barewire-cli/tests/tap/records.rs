@@ -42,10 +42,7 @@ fn nothing_but_a_capture_is_overwritten() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("it is there already, and is no capture; everything is still passed on\nhint: "),
-        "{said}"
-    );
+    assert!(said.contains("it is there already, and is no capture; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&record), "dear reader\n");
     for capture in ["", "wire 1\n", "wire 1\r\n", "wire 1 a=b\n> x\n"] {
         fs::write(&record, capture).expect("it can be written");
@@ -68,10 +65,7 @@ fn only_to_a_log_is_a_log_appended() {
     assert!(output.status.success());
     assert_eq!(output.stdout, b"passed on\n");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("it is there already, and is no log; everything is still passed on\nhint: "),
-        "{said}"
-    );
+    assert!(said.contains("it is there already, and is no log; everything is still passed on\nhint: "), "{said}");
     assert_eq!(text(&log), "dear reader\n");
     fs::remove_file(&log).expect("it is ours");
     for times in 1..=2 {
@@ -114,8 +108,7 @@ fn two_taps_do_not_write_to_one_file() {
     assert!(lines(&folder.file("same-2.wire")).contains(&"> second".to_owned()));
     let each = cat(&["--record", folder.file("%p-%%.wire").to_str().expect("UTF-8")], "");
     assert!(each.status.success());
-    let names: Vec<_> =
-        fs::read_dir(folder.file("")).expect("a folder").flatten().map(|it| it.file_name()).collect();
+    let names: Vec<_> = fs::read_dir(folder.file("")).expect("a folder").flatten().map(|it| it.file_name()).collect();
     assert!(names.iter().any(|name| name.to_string_lossy().ends_with("-%.wire")), "{names:?}");
 }
 
@@ -137,17 +130,12 @@ fn secrets_are_not_written_down() {
         writeln!(stdin, "{message}").expect("it reads");
         drop(stdin);
         let output = child.wait_with_output().expect("it ends");
-        assert_eq!(
-            String::from_utf8_lossy(&output.stdout),
-            format!("{message}\n"),
-            "the wire is not redacted"
-        );
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{message}\n"), "the wire is not redacted");
     };
     run(&options);
     let written = text(&record) + &text(&log);
     assert!(!written.contains("hunter"), "{written}");
-    let redacted =
-        message.replace("hunter2hunter2", "<redacted-2>").replace("hunter3hunter3", "<redacted-3>");
+    let redacted = message.replace("hunter2hunter2", "<redacted-2>").replace("hunter3hunter3", "<redacted-3>");
     let open = "@(redacted) open sh -c 'cat; echo token=<redacted-1> >&2' sh --token <redacted-2>";
     let lines = lines(&record);
     assert_eq!(lines[0], open);

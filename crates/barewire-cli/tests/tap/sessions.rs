@@ -64,10 +64,7 @@ fn log(what: &[&str], faults: &[&str]) -> Vec<String> {
 fn the_log_tells_who_asked_whom() {
     let lines = log(&["sleep", "ms=20", "--revision", "2025-06-18"], &[]);
     let has = |begin: &str, end: &str| {
-        assert!(
-            lines.iter().any(|line| line.starts_with(begin) && line.ends_with(end)),
-            "{begin}…{end} {lines:#?}"
-        );
+        assert!(lines.iter().any(|line| line.starts_with(begin) && line.ends_with(end)), "{begin}…{end} {lines:#?}");
     };
     has("> request 1 #1 initialize", " B");
     has("< result 1 #1 initialize", "T ms");
@@ -80,9 +77,7 @@ fn the_log_tells_who_asked_whom() {
 #[test]
 fn rounds_are_one_operation_in_the_log() {
     let lines = log(&["greet", "--answer", "name=Ada"], &[]);
-    let of = |end: &str| {
-        lines.iter().filter(|line| line.contains(" tools/call greet ") && line.ends_with(end)).count()
-    };
+    let of = |end: &str| lines.iter().filter(|line| line.contains(" tools/call greet ") && line.ends_with(end)).count();
     assert_eq!((of("input required"), of("round 2")), (1, 1), "{lines:#?}");
     let last = lines.iter().find(|line| line.contains(", 2 rounds in T ms")).expect("it says so");
     let number = last.split('#').nth(1).and_then(|rest| rest.split(' ').next()).expect("a number");

@@ -36,12 +36,8 @@ impl Tap {
         let _ = fs::remove_file(&record);
         let mut command = Command::new(PROGRAM);
         command.args(["tap", "--http", "127.0.0.1:0", "--to", url, "--record"]).arg(&record).args(options);
-        let mut process = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs");
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
         let mut stderr = BufReader::new(process.stderr.take().expect("piped"));
         let mut first = String::new();
         stderr.read_line(&mut first).expect("text");
@@ -177,12 +173,8 @@ impl Served {
     pub(super) fn new(options: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(["serve", "--http", "127.0.0.1:0"]).args(options).env(super::TOKEN, super::SECRET);
-        let mut process = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs");
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
         let mut first = String::new();
         BufReader::new(process.stderr.take().expect("piped")).read_line(&mut first).expect("text");
         let url = first.split([' ', ',']).find(|word| word.starts_with("http://")).expect("a URL").to_owned();

@@ -77,10 +77,7 @@ fn no_web_page_gets_through_by_another_name() {
     });
     let tap = Tap::to(&url, "host2");
     let mut client = tap.connect();
-    client.send(format!(
-        "GET /good HTTP/1.1\r\nHost: localhost:{}\r\n\r\n",
-        tap.at.split(':').nth(1).expect("a port")
-    ));
+    client.send(format!("GET /good HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", tap.at.split(':').nth(1).expect("a port")));
     assert!(client.head().starts_with("HTTP/1.1 200 OK"));
     client.send("GET /bad HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     assert!(client.head().starts_with("HTTP/1.1 403 Forbidden"));
@@ -120,9 +117,7 @@ fn what_was_asked_before_a_refusal_is_answered_first() {
         assert!(!record.contains("the tap was stopped"), "{record}");
         for number in [1, 2] {
             assert!(
-                !record
-                    .lines()
-                    .any(|line| line.starts_with(&format!("@x{number}(")) && line.contains(" cut ")),
+                !record.lines().any(|line| line.starts_with(&format!("@x{number}(")) && line.contains(" cut ")),
                 "{record}"
             );
         }
@@ -131,9 +126,7 @@ fn what_was_asked_before_a_refusal_is_answered_first() {
 
 #[test]
 fn what_cannot_be_done_is_refused() {
-    let tap = |options: &[&str]| {
-        Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"))
-    };
+    let tap = |options: &[&str]| Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
     let to = ["--to", "http://127.0.0.1:9/mcp"];
     let open = tap(&[&["--http", "0.0.0.0:0"], &to[..]].concat());
     assert!(open.code == Some(2) && open.stderr.contains("--host NAME"), "{}", open.stderr);

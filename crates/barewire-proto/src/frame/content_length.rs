@@ -141,8 +141,7 @@ impl ContentLength {
             });
         }
         // A BOM at the start of the stream is tolerated.
-        let line =
-            if self.start == 0 && !headers.any { line.strip_prefix(BOM).unwrap_or(line) } else { line };
+        let line = if self.start == 0 && !headers.any { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         headers.any = true;
         let colon = memchr::memchr(b':', line).ok_or(HeaderFault::NotAHeader)?;
         if line[..colon].eq_ignore_ascii_case(&MARK[..MARK.len() - 1]) {

@@ -384,12 +384,7 @@ impl Field {
 /// assert_eq!(out, b"event: endpoint\ndata: /messages\n\n");
 /// # Ok::<(), barewire_proto::frame::EncodeError>(())
 /// ```
-pub fn event(
-    out: &mut Vec<u8>,
-    event: Option<&str>,
-    id: Option<&str>,
-    data: &str,
-) -> Result<(), EncodeError> {
+pub fn event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, data: &str) -> Result<(), EncodeError> {
     let one_line = |field, value: &str| match memchr::memchr2(b'\r', b'\n', value.as_bytes()) {
         Some(_) => Err(EncodeError::LineBreak { field }),
         None => Ok(()),

@@ -59,8 +59,7 @@ impl Access {
     /// For a server on this machine: `localhost`, `127.0.0.1` and `[::1]` as hosts and as origins, at any port.
     pub fn loopback() -> Self {
         let hosts = Host::loopback().map(|host| AllowedHost { host, port: None });
-        let origins =
-            Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
+        let origins = Host::loopback().map(|host| AllowedOrigin::Tuple { scheme: Scheme::Web, host, port: Port::Any });
         Self { hosts: Some(hosts.to_vec()), origins: Some(origins.to_vec()) }
     }
 
@@ -71,8 +70,7 @@ impl Access {
 
     /// Lets a host in: `example.com` at any port, `example.com:8080` at that one.
     pub fn allow_host(&mut self, host: &str) -> Result<(), BadAccess> {
-        let Authority { host, port } =
-            Authority::parse(host.as_bytes()).map_err(|why| BadAccess::new(host, why))?;
+        let Authority { host, port } = Authority::parse(host.as_bytes()).map_err(|why| BadAccess::new(host, why))?;
         self.hosts.get_or_insert_default().push(AllowedHost { host, port });
         Ok(())
     }
@@ -100,25 +98,23 @@ impl Access {
     /// All the hosts that a request names must be let in, as we do not know which of them was looked at before us. At least one
     /// must be named, and `Host` only once.
     pub fn check(&self, target: Option<&[u8]>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-        let host = single(headers, "host")
-            .map_err(|_| refused(Rule::Host, "Host stands more than once".to_owned()))?;
+        let host = single(headers, "host").map_err(|_| refused(Rule::Host, "Host stands more than once".to_owned()))?;
         if target.is_none() && host.is_none() {
             return Err(refused(Rule::Host, "Host is missing".to_owned()));
         }
         for named in target.into_iter().chain(host) {
             self.check_host(named)?;
         }
-        let origin = single(headers, "origin")
-            .map_err(|_| refused(Rule::Origin, "Origin stands more than once".to_owned()))?;
+        let origin =
+            single(headers, "origin").map_err(|_| refused(Rule::Origin, "Origin stands more than once".to_owned()))?;
         origin.map_or(Ok(()), |origin| self.check_origin(origin))
     }
 
     fn check_host(&self, named: &[u8]) -> Result<(), Rejection> {
         let refuse = |why: &dyn fmt::Display| refused(Rule::Host, format!("Host {}: {why}", quoted(named)));
         let Authority { host, port } = Authority::parse(named).map_err(|why| refuse(&why))?;
-        let lets_in = |allowed: &AllowedHost| {
-            allowed.host == host && allowed.port.is_none_or(|allowed| Some(allowed) == port)
-        };
+        let lets_in =
+            |allowed: &AllowedHost| allowed.host == host && allowed.port.is_none_or(|allowed| Some(allowed) == port);
         match &self.hosts {
             Some(hosts) if !hosts.iter().any(lets_in) => Err(refuse(&"not one that this server answers to")),
             _ => Ok(()),
@@ -126,8 +122,7 @@ impl Access {
     }
 
     fn check_origin(&self, named: &[u8]) -> Result<(), Rejection> {
-        let refuse =
-            |why: &dyn fmt::Display| refused(Rule::Origin, format!("Origin {}: {why}", quoted(named)));
+        let refuse = |why: &dyn fmt::Display| refused(Rule::Origin, format!("Origin {}: {why}", quoted(named)));
         let origin = Origin::parse(named).map_err(|why| refuse(&why))?;
         match &self.origins {
             Some(origins) if !origins.iter().any(|allowed| allowed.lets_in(&origin)) => {
@@ -170,8 +165,7 @@ impl AllowedOrigin {
     }
 
     fn lets_in(&self, origin: &Origin) -> bool {
-        let (Self::Tuple { scheme, host, port }, Origin::Tuple { scheme: its, host: from, port: at }) =
-            (self, origin)
+        let (Self::Tuple { scheme, host, port }, Origin::Tuple { scheme: its, host: from, port: at }) = (self, origin)
         else {
             return matches!((self, origin), (Self::Null, Origin::Null));
         };

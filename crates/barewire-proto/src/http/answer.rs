@@ -139,11 +139,7 @@ mod tests {
             (500, json, error, false, "500 Some(7) -32022"),
             (503, "", "later", false, r#"503 "later""#),
         ] {
-            assert_eq!(
-                read(status, content_type, body, in_session),
-                expected,
-                "{status} {content_type} {body}"
-            );
+            assert_eq!(read(status, content_type, body, in_session), expected, "{status} {content_type} {body}");
         }
     }
 }

@@ -309,8 +309,7 @@ mod tests {
             assert_eq!(Bearer { scope: some, ..Bearer::default() }.value(), Err(BadValue { name: "scope" }));
             let metadata = Bearer { resource_metadata: some, ..Bearer::default() };
             assert_eq!(metadata.value(), Err(BadValue { name: "resource_metadata" }));
-            let described =
-                Bearer { error_description: some, ..Bearer::default() }.value().expect("replaced");
+            let described = Bearer { error_description: some, ..Bearer::default() }.value().expect("replaced");
             assert!(described.bytes().all(|byte| matches!(byte, b' '..=b'~')));
         }
         for bad in ["a\nb", "ü", "\x7f"] {
@@ -327,10 +326,7 @@ mod tests {
             (&[b"Bearer "], &["Bearer"]),
             (&[b"bearer scope=a"], &[r#"bearer scope="a""#]),
             (&[br#"Bearer SCOPE = "a b" , error="x""#], &[r#"Bearer scope="a b" error="x""#]),
-            (
-                &[br#"Bearer scope="a, b=\"c\", D e", error=x"#],
-                &[r#"Bearer scope="a, b=\"c\", D e" error="x""#],
-            ),
+            (&[br#"Bearer scope="a, b=\"c\", D e", error=x"#], &[r#"Bearer scope="a, b=\"c\", D e" error="x""#]),
             (&[br#"Bearer ,, scope="a",,error=x,"#], &[r#"Bearer scope="a" error="x""#]),
             // RFC 9110, section 11.6.1.
             (

@@ -40,10 +40,9 @@ mod tests {
         for text in ["0-0", "1-20", "18446744073709551615-18446744073709551615"] {
             assert_eq!(EventId::parse(text.as_bytes()).expect(text).to_string(), text);
         }
-        for text in [
-            "", "-", "1", "1-", "-1", "01-1", "1-01", "+1-1", "1-+1", "1--1", "1-1-1", " 1-1", "1-1 ", "a-1",
-            "1_1",
-        ] {
+        for text in
+            ["", "-", "1", "1-", "-1", "01-1", "1-01", "+1-1", "1-+1", "1--1", "1-1-1", " 1-1", "1-1 ", "a-1", "1_1"]
+        {
             assert_eq!(EventId::parse(text.as_bytes()), None, "{text}");
         }
         assert_eq!(EventId::parse(b"18446744073709551616-0"), None);

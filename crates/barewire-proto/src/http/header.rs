@@ -106,9 +106,7 @@ mod tests {
     #[test]
     fn separators_in_quotes_separate_nothing() {
         let parts = |value: &'static str| {
-            split(value.as_bytes(), b',')
-                .map(|part| std::str::from_utf8(part).expect("ASCII"))
-                .collect::<Vec<_>>()
+            split(value.as_bytes(), b',').map(|part| std::str::from_utf8(part).expect("ASCII")).collect::<Vec<_>>()
         };
         assert_eq!(parts(r#"a, b="c,d" ,e"#), ["a", r#"b="c,d""#, "e"]);
         assert_eq!(parts(r#"a="\",",b"#), [r#"a="\",""#, "b"]);

@@ -31,8 +31,7 @@ impl Media {
         }
         let range = Range::parse(value)?;
         let found = [Self::Json, Self::Events].into_iter().find(|media| range.names(*media))?;
-        let charset =
-            range.params.iter().find(|(name, _)| name == "charset").map(|(_, value)| value.as_str());
+        let charset = range.params.iter().find(|(name, _)| name == "charset").map(|(_, value)| value.as_str());
         // "utf8" is what many write, and no charset of its own.
         matches!(charset, None | Some("utf-8" | "utf8")).then_some(found)
     }
@@ -40,8 +39,7 @@ impl Media {
 
 /// The body of a POST must be JSON.
 pub(super) fn content_type(headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-    let refuse =
-        |why: String| Rejection::new(Rule::ContentType, format!("{why}: send application/json in UTF-8"));
+    let refuse = |why: String| Rejection::new(Rule::ContentType, format!("{why}: send application/json in UTF-8"));
     let mut codings = headers.values("content-encoding");
     if let Some(coding) = codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         // What is between may have read what is in there, and we would read what is not.

@@ -57,12 +57,10 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
-            Self::Tuple { scheme, host, port } => {
-                match port.filter(|port| default_port(scheme) != Some(*port)) {
-                    Some(port) => write!(f, "{scheme}://{host}:{port}"),
-                    None => write!(f, "{scheme}://{host}"),
-                }
-            }
+            Self::Tuple { scheme, host, port } => match port.filter(|port| default_port(scheme) != Some(*port)) {
+                Some(port) => write!(f, "{scheme}://{host}:{port}"),
+                None => write!(f, "{scheme}://{host}"),
+            },
         }
     }
 }

@@ -48,8 +48,7 @@ impl HeaderParams {
         let mut headers = Vec::new();
         for param in &self.params {
             let Some(found) = find(arguments, &param.path) else { continue };
-            let value =
-                Value::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
+            let value = Value::of(found).map_err(|fault| BadArgument { property: param.property(), fault })?;
             headers.push((param.header(), encode(&value.text()).into_owned()));
         }
         Ok(headers)
@@ -68,11 +67,7 @@ impl HeaderParams {
     /// | there | the same value; of an integer the same number, as 42.0 is 42 | is in order |
     ///
     /// `Mcp-Param-*` headers that the tool has not asked for are ignored.
-    pub fn check(
-        &self,
-        arguments: Option<Json<'_>>,
-        headers: &(impl Headers + ?Sized),
-    ) -> Result<(), Rejection> {
+    pub fn check(&self, arguments: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
         self.params.iter().try_for_each(|param| param.check(find(arguments, &param.path), headers))
     }
 }
@@ -87,8 +82,7 @@ impl Annotated {
     }
 
     fn check(&self, argument: Option<Json<'_>>, headers: &(impl Headers + ?Sized)) -> Result<(), Rejection> {
-        let refuse =
-            |rule, why: fmt::Arguments<'_>| Err(Rejection::new(rule, format!("{} {why}", self.header())));
+        let refuse = |rule, why: fmt::Arguments<'_>| Err(Rejection::new(rule, format!("{} {why}", self.header())));
         let name = format!("{PARAM}{}", self.name.to_ascii_lowercase());
         let said = match (single(headers, &name), argument) {
             (Err(_), _) => {
@@ -97,10 +91,7 @@ impl Annotated {
             (Ok(None), None) => return Ok(()),
             (Ok(None), Some(_)) => {
                 let property = self.property();
-                return refuse(
-                    Rule::MissingHeader,
-                    format_args!("is missing: repeat argument {property} there"),
-                );
+                return refuse(Rule::MissingHeader, format_args!("is missing: repeat argument {property} there"));
             }
             (Ok(Some(said)), _) => said,
         };
@@ -118,9 +109,7 @@ impl Annotated {
                 let (said, meant) = (quoted(value.as_bytes()), quoted(meant.text().as_bytes()));
                 refuse(Rule::Mismatch, format_args!("is {said} and argument {} is {meant}", self.property()))
             }
-            Err(fault) => {
-                refuse(Rule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property()))
-            }
+            Err(fault) => refuse(Rule::Mismatch, format_args!("cannot repeat argument {}: {fault}", self.property())),
         }
     }
 }
@@ -145,9 +134,7 @@ enum Value<'a> {
 impl<'a> Value<'a> {
     fn of(json: Json<'a>) -> Result<Self, Fault> {
         match json.kind() {
-            Kind::String => {
-                Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(Fault::HalfPair)
-            }
+            Kind::String => Text::from_json(json).and_then(Text::to_str).map(Self::Text).ok_or(Fault::HalfPair),
             Kind::True | Kind::False => Ok(Self::Text(Cow::Borrowed(json.as_str()))),
             Kind::Number => {
                 let integer = integer(json.as_bytes()).filter(|integer| (-SAFE..=SAFE).contains(integer));

@@ -143,11 +143,7 @@ fn several<'h>(
 }
 
 /// The header, found not to contradict `_meta`, and to name something that is served.
-fn agreed<'h>(
-    version: Version<'h>,
-    meta: &RequestMeta<'_>,
-    supported: &[Revision],
-) -> Result<Version<'h>, Rejection> {
+fn agreed<'h>(version: Version<'h>, meta: &RequestMeta<'_>, supported: &[Revision]) -> Result<Version<'h>, Rejection> {
     if has_modern(supported) {
         let Some(header) = version.text() else {
             return if is_modern(meta) { Err(no_version(supported)) } else { Ok(version) };
@@ -156,9 +152,7 @@ fn agreed<'h>(
         let written = meta.protocol_version.and_then(Text::from_json);
         if let Some(written) = written.filter(|written| *written != header) {
             let (header, written) = (quoted(header.as_bytes()), quoted(&written.to_bytes()));
-            let why = format!(
-                "MCP-Protocol-Version is {header} and the revision in _meta is {written}: send the same"
-            );
+            let why = format!("MCP-Protocol-Version is {header} and the revision in _meta is {written}: send the same");
             return Err(Rejection::new(Rule::Mismatch, why));
         }
     }
@@ -176,17 +170,10 @@ fn is_modern(meta: &RequestMeta<'_>) -> bool {
 /// The refusal of what must have the header. For a legacy client it may be the only thing that its user gets to see.
 fn no_version(supported: &[Revision]) -> Rejection {
     let served = list(supported);
-    Rejection::new(
-        Rule::MissingHeader,
-        format!("MCP-Protocol-Version is missing: this server speaks {served}"),
-    )
+    Rejection::new(Rule::MissingHeader, format!("MCP-Protocol-Version is missing: this server speaks {served}"))
 }
 
-fn session<'h>(
-    what: &str,
-    headers: &'h (impl Headers + ?Sized),
-    version: Version<'_>,
-) -> Result<Plan<'h>, Rejection> {
+fn session<'h>(what: &str, headers: &'h (impl Headers + ?Sized), version: Version<'_>) -> Result<Plan<'h>, Rejection> {
     let id = session_id(headers)?.ok_or_else(|| no_session(what))?;
     Ok(in_session(id, version))
 }

@@ -197,10 +197,7 @@ impl Rejection {
 
     /// The session is over, or never was: MCP has its client begin another.
     pub fn session_gone() -> Self {
-        Self::new(
-            Rule::SessionGone,
-            "No such session: send initialize without Mcp-Session-Id to begin another",
-        )
+        Self::new(Rule::SessionGone, "No such session: send initialize without Mcp-Session-Id to begin another")
     }
 
     pub(super) fn meta(bad: &BadMeta) -> Self {
@@ -260,10 +257,7 @@ mod tests {
     fn a_body_has_an_id_or_no_such_member() {
         let gone = Rejection::session_gone();
         let said = body(&gone);
-        assert!(
-            said.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#),
-            "{said}"
-        );
+        assert!(said.starts_with(r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"No such session"#), "{said}");
         let said = body(&gone.answering(&Id::from("a\"b")));
         assert!(said.starts_with(r#"{"jsonrpc":"2.0","id":"a\"b","error":{"#), "{said}");
     }
@@ -272,21 +266,9 @@ mod tests {
     fn what_is_no_message_is_refused_under_the_id_that_somebody_waits_under() {
         for (frame, status, begins) in [
             ("{", 400, r#"{"jsonrpc":"2.0","error":{"code":-32700,"#),
-            (
-                r#"{"jsonrpc":"2.0","id":7,"method":1}"#,
-                400,
-                r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
-                400,
-                r#"{"jsonrpc":"2.0","error":{"code":-32600,"#,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":7,"result":1,"error":2}"#,
-                400,
-                r#"{"jsonrpc":"2.0","error":{"code":-32600,"#,
-            ),
+            (r#"{"jsonrpc":"2.0","id":7,"method":1}"#, 400, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"#),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, 400, r#"{"jsonrpc":"2.0","error":{"code":-32600,"#),
+            (r#"{"jsonrpc":"2.0","id":7,"result":1,"error":2}"#, 400, r#"{"jsonrpc":"2.0","error":{"code":-32600,"#),
         ] {
             let Parsed::Invalid(invalid) = parse(frame.as_bytes(), DEFAULT_DEPTH) else { panic!("{frame}") };
             let rejection = Rejection::invalid(&invalid);

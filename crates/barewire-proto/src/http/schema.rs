@@ -279,10 +279,7 @@ mod tests {
             ),
             // No annotations: names of properties, and values.
             (r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#, &[]),
-            (
-                r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#,
-                &[("A", "x-mcp-header")],
-            ),
+            (r#"{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":"A"}}}"#, &[("A", "x-mcp-header")]),
             (r#"{"properties":{"properties":{"properties":{"x-mcp-header":{"type":"string"}}}}}"#, &[]),
             (r#"{"properties":{"a":{"enum":[{"x-mcp-header":"A"}],"const":{"x-mcp-header":"A"}}}}"#, &[]),
             (r#"{"default":{"x-mcp-header":"A"},"examples":[{"x-mcp-header":"A"}]}"#, &[]),
@@ -319,15 +316,9 @@ mod tests {
             format!(r#"{{"dependentSchemas":{{"a":{annotated}}}}}"#),
             format!(r#"{{"contains":{annotated}}}"#),
             format!(r#"{{"x-vendor":{{"a":{annotated}}}}}"#),
-            format!(
-                r#"{{"properties":{{"x":{annotated},"a":{{"items":{{"x-mcp-header":"B","type":"string"}}}}}}}}"#
-            ),
+            format!(r#"{{"properties":{{"x":{annotated},"a":{{"items":{{"x-mcp-header":"B","type":"string"}}}}}}}}"#),
         ] {
-            assert!(
-                matches!(found(&schema), Err(BadAnnotation::Elsewhere(_))),
-                "{schema}: {:?}",
-                found(&schema)
-            );
+            assert!(matches!(found(&schema), Err(BadAnnotation::Elsewhere(_))), "{schema}: {:?}", found(&schema));
         }
     }
 

@@ -30,8 +30,8 @@ pub(super) fn check(
         };
     };
     let said = required(headers, NAME, "Mcp-Name")?;
-    let said = decode(said)
-        .map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
+    let said =
+        decode(said).map_err(|bad| Rejection::new(Rule::BadHeader, format!("Mcp-Name {}: {bad}", quoted(said))))?;
     same("Mcp-Name", source, said.as_bytes(), &whom.to_bytes())
 }
 
@@ -44,19 +44,12 @@ pub fn about<'a>(method: &str, params: &RequestParams<'a>) -> Option<(&'static s
     }
 }
 
-fn required<'h>(
-    headers: &'h (impl Headers + ?Sized),
-    name: &str,
-    spelled: &str,
-) -> Result<&'h [u8], Rejection> {
+fn required<'h>(headers: &'h (impl Headers + ?Sized), name: &str, spelled: &str) -> Result<&'h [u8], Rejection> {
     match single(headers, name) {
-        Err(_) => {
-            Err(Rejection::new(Rule::BadHeader, format!("{spelled} stands more than once: send it once")))
+        Err(_) => Err(Rejection::new(Rule::BadHeader, format!("{spelled} stands more than once: send it once"))),
+        Ok(None) => {
+            Err(Rejection::new(Rule::MissingHeader, format!("{spelled} is missing: repeat there what the body says")))
         }
-        Ok(None) => Err(Rejection::new(
-            Rule::MissingHeader,
-            format!("{spelled} is missing: repeat there what the body says"),
-        )),
         Ok(Some(value)) => Ok(value),
     }
 }

@@ -54,15 +54,12 @@ pub fn admit<'h>(
         "GET" if has_legacy(supported) => {
             media::accept(headers, &[Media::Events])?;
             let session = session(method, headers, supported)?;
-            let last = single(headers, LAST_EVENT_ID).map_err(|_| {
-                Rejection::new(Rule::Repeated, "Last-Event-ID stands more than once: send it once")
-            })?;
+            let last = single(headers, LAST_EVENT_ID)
+                .map_err(|_| Rejection::new(Rule::Repeated, "Last-Event-ID stands more than once: send it once"))?;
             // The empty id is how the standard of event streams says that there was none.
             Ok(Verb::Get { session, last_event_id: last.filter(|id| !id.is_empty()) })
         }
-        "DELETE" if has_legacy(supported) => {
-            Ok(Verb::Delete { session: session(method, headers, supported)? })
-        }
+        "DELETE" if has_legacy(supported) => Ok(Verb::Delete { session: session(method, headers, supported)? }),
         _ => Err(not_allowed(method, supported)),
     }
 }
@@ -100,9 +97,6 @@ pub(super) fn session_id(headers: &(impl Headers + ?Sized)) -> Result<Option<&st
     let is_visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(value).ok().filter(|_| is_visible) {
         Some(id) => Ok(Some(id)),
-        None => Err(Rejection::new(
-            Rule::BadSession,
-            "Mcp-Session-Id must be what the server has sent: visible ASCII",
-        )),
+        None => Err(Rejection::new(Rule::BadSession, "Mcp-Session-Id must be what the server has sent: visible ASCII")),
     }
 }

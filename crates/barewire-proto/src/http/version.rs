@@ -20,18 +20,14 @@ pub(super) enum Version<'h> {
 }
 
 impl<'h> Version<'h> {
-    pub(super) fn read(
-        headers: &'h (impl Headers + ?Sized),
-        supported: &[Revision],
-    ) -> Result<Self, Rejection> {
+    pub(super) fn read(headers: &'h (impl Headers + ?Sized), supported: &[Revision]) -> Result<Self, Rejection> {
         let rule = |modern, legacy| if has_modern(supported) { modern } else { legacy };
         let value = single(headers, PROTOCOL_VERSION).map_err(|_| {
             let rule = rule(Rule::BadHeader, Rule::Repeated);
             Rejection::new(rule, "MCP-Protocol-Version stands more than once: send it once")
         })?;
         let Some(value) = value else { return Ok(Self::Absent) };
-        let text =
-            std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
+        let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()));
         let Some(text) = text else {
             let rule = rule(Rule::BadHeader, Rule::UnknownVersion);
             return Err(Rejection::new(rule, format!("MCP-Protocol-Version {} is no date", quoted(value))));
@@ -69,10 +65,7 @@ pub(super) fn unsupported(requested: &str, supported: &[Revision]) -> Rejection 
     }
     let served = list(supported);
     let requested = quoted(requested.as_bytes());
-    Rejection::new(
-        Rule::UnknownVersion,
-        format!("MCP-Protocol-Version {requested} is not served: use one of {served}"),
-    )
+    Rejection::new(Rule::UnknownVersion, format!("MCP-Protocol-Version {requested} is not served: use one of {served}"))
 }
 
 /// The revisions, for a sentence.

@@ -15,11 +15,7 @@ pub struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Goes over the array once for its syntax. The elements are read again when they are asked for.
-    pub(super) fn scan(
-        frame: &'a [u8],
-        scanner: &mut Scanner<'a>,
-        max_depth: usize,
-    ) -> Result<Parsed<'a>, Syntax> {
+    pub(super) fn scan(frame: &'a [u8], scanner: &mut Scanner<'a>, max_depth: usize) -> Result<Parsed<'a>, Syntax> {
         let start = scanner.at();
         let mut len = 0;
         scanner.enter();

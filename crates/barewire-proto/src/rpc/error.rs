@@ -24,9 +24,9 @@ impl ErrorRef<'_> {
     /// A copy that does not borrow from the frame.
     pub fn to_owned(&self) -> ErrorObject {
         let message = self.message.to_str().map_or_else(|| self.message.raw().to_owned(), Into::into);
-        let data = self.data.map(|data| {
-            RawValue::from_string(data.as_str().to_owned()).expect("what was scanned as JSON is JSON")
-        });
+        let data = self
+            .data
+            .map(|data| RawValue::from_string(data.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
         ErrorObject { code: self.code, message, data }
     }
 }

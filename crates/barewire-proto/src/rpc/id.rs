@@ -19,8 +19,7 @@ pub struct Id<'a> {
 impl<'a> Id<'a> {
     /// Takes `json` if it is a string or a number.
     pub fn from_json(json: Json<'a>) -> Option<Self> {
-        matches!(json.kind(), Kind::String | Kind::Number)
-            .then(|| Self { text: Cow::Borrowed(json.as_str()) })
+        matches!(json.kind(), Kind::String | Kind::Number).then(|| Self { text: Cow::Borrowed(json.as_str()) })
     }
 
     /// Takes `text` if it is a JSON string or number.

@@ -148,12 +148,8 @@ impl<'a> Invalid<'a> {
             limit: Option<usize>,
             detail: String,
         }
-        let data = Data {
-            rule: self.rule.name(),
-            offset: self.at,
-            limit: self.rule.limit(),
-            detail: self.rule.to_string(),
-        };
+        let data =
+            Data { rule: self.rule.name(), offset: self.at, limit: self.rule.limit(), detail: self.rule.to_string() };
         ErrorObject::standard(self.rule.code()).with_data(&data)
     }
 
@@ -175,8 +171,7 @@ impl<'a> Invalid<'a> {
             Seen::Text(text) => Some(&**text),
             Seen::Absent | Seen::Unreadable => None,
         };
-        let method_text =
-            text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
+        let method_text = text(method).and_then(|text| crate::json::Json::parse(text).ok()).and_then(Text::from_json);
         let shape = match (method, method_text, id, answers) {
             (Seen::Absent, _, _, true) => Shape::Response,
             (_, Some(_), Seen::Absent, false) => Shape::Notification,
@@ -303,8 +298,7 @@ impl fmt::Display for ErrorFault {
 
 impl Name {
     /// All of them, each at the place of its number.
-    pub const ALL: [Self; 6] =
-        [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
+    pub const ALL: [Self; 6] = [Self::Jsonrpc, Self::Id, Self::Method, Self::Params, Self::Result, Self::Error];
 
     /// The member of the envelope that `name` spells, or `None` if it is none: such members are ignored.
     pub fn of(name: Text<'_>) -> Option<Self> {

@@ -112,8 +112,7 @@ impl Content {
         let json = |value| Json::scanned(frame, value);
         let text = |value| Text::from_json(json(value)).expect("it is the place of a string");
         let id = |value| Id::from_json(json(value)).expect("it is the place of a string or a number");
-        let params =
-            |value| Params::from_json(json(value)).expect("it is the place of an object or an array");
+        let params = |value| Params::from_json(json(value)).expect("it is the place of an object or an array");
         let error = |error: ErrorPlaces| ErrorRef {
             code: error.code,
             message: text(error.message),
@@ -126,9 +125,7 @@ impl Content {
             Self::Notification { method, params: given } => {
                 Message::Notification(Notification { method: text(method), params: given.map(params) })
             }
-            Self::Result { id: it, result } => {
-                Message::Response(Response { id: id(it), outcome: Ok(json(result)) })
-            }
+            Self::Result { id: it, result } => Message::Response(Response { id: id(it), outcome: Ok(json(result)) }),
             Self::Error { id: it, error: said } => {
                 Message::Response(Response { id: id(it), outcome: Err(error(said)) })
             }

@@ -146,9 +146,7 @@ impl<'a> Envelope<'a> {
             (_, _, _, IdIs::Null) => return Err(self.refuse_at(Rule::NullId, IdName)),
             (_, _, _, IdIs::Bad) => return Err(self.refuse_at(Rule::BadId, IdName)),
             (None, Some(_), None, IdIs::Absent) => return Err(self.refuse(Rule::NoId, self.at)),
-            (None, Some(result), None, IdIs::Valid(id)) => {
-                Message::Response(Response { id, outcome: Ok(result) })
-            }
+            (None, Some(result), None, IdIs::Valid(id)) => Message::Response(Response { id, outcome: Ok(result) }),
             (None, None, Some(error), IdIs::Valid(id)) => {
                 Message::Response(Response { id, outcome: Err(self.error(error)?) })
             }
@@ -224,11 +222,7 @@ impl<'a> Envelope<'a> {
     fn refuse(&self, rule: Rule, at: usize) -> Invalid<'a> {
         let readable = |name: Name| {
             let value = self.members[name as usize]?;
-            if self.twice[name as usize] {
-                None
-            } else {
-                Json::parse(&self.frame[value.start..value.end]).ok()
-            }
+            if self.twice[name as usize] { None } else { Json::parse(&self.frame[value.start..value.end]).ok() }
         };
         let has = |name: Name| self.members[name as usize].is_some();
         let id = readable(Name::Id).and_then(Id::from_json);

@@ -198,8 +198,7 @@ fn put(at: Json<'_>, path: &[&str], token: &Id<'_>) -> String {
                 Kind::Object if !rest.is_empty() => put(there.value, rest, token),
                 _ => nested(rest, token),
             };
-            let (before, after) =
-                (&text[..there.value_at], &text[there.value_at + there.value.as_bytes().len()..]);
+            let (before, after) = (&text[..there.value_at], &text[there.value_at + there.value.as_bytes().len()..]);
             format!("{before}{inner}{after}")
         }
         None => {

@@ -152,12 +152,8 @@ impl Refusal {
                     detail,
                 })
             }
-            Self::Busy => {
-                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "busy" })
-            }
-            Self::Closing => {
-                ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "closing" })
-            }
+            Self::Busy => ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "busy" }),
+            Self::Closing => ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&Data::Reason { reason: "closing" }),
         }
     }
 }

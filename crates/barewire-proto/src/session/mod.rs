@@ -25,8 +25,8 @@ use std::time::Duration;
 
 pub use asked::{BatchId, CallId, Patience};
 pub use conventions::{
-    CancelConvention, Conventions, ProgressConvention, Signal, Tokens, progress_params, progress_value,
-    signal, with_progress_token, write_cancel,
+    CancelConvention, Conventions, ProgressConvention, Signal, Tokens, progress_params, progress_value, signal,
+    with_progress_token, write_cancel,
 };
 pub use event::{Effect, Event, Refusal};
 pub use owed::{SessionLimits, Ticket};
@@ -96,9 +96,7 @@ impl Session {
         match event {
             // Theirs.
             Event::Request { id, bytes, room, stalled } => match self.phase {
-                Phase::Open | Phase::Ended => {
-                    self.owed.request(id, bytes, room, stalled || self.asked.is_waiting())
-                }
+                Phase::Open | Phase::Ended => self.owed.request(id, bytes, room, stalled || self.asked.is_waiting()),
                 Phase::Closing => Effect::Refuse(Refusal::Closing),
             },
             Event::Defer { ticket, id, bytes } => self.owed.defer(ticket, id, bytes),

@@ -225,13 +225,12 @@ impl Note {
             | Self::Cut { why: CutReason::ClientRefused(text), .. }
             | Self::Fault(Fault::Applied { detail: text, .. })
             | Self::Other(Unknown(text)) => (Some(text), None),
-            Self::Closed(Closed::Pipe { error, .. })
-            | Self::Cut { why: CutReason::ClientClosed { error }, .. } => (error.as_mut(), None),
+            Self::Closed(Closed::Pipe { error, .. }) | Self::Cut { why: CutReason::ClientClosed { error }, .. } => {
+                (error.as_mut(), None)
+            }
             Self::Cut { why: CutReason::ServerClosed { error, told }, .. } => (error.as_mut(), told.as_mut()),
             Self::Cut { why: CutReason::Failed { error, told }, .. } => (Some(error), told.as_mut()),
-            Self::Cut {
-                why: CutReason::TapStopped | CutReason::HeldOpen | CutReason::Dropped(_), ..
-            }
+            Self::Cut { why: CutReason::TapStopped | CutReason::HeldOpen | CutReason::Dropped(_), .. }
             | Self::Closed(Closed::Connection)
             | Self::Fault(Fault::Seed(_) | Fault::ReorderUndone { .. })
             | Self::Framing(_)

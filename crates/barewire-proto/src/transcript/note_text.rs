@@ -212,9 +212,7 @@ impl Fault {
                 let applied = format!("{} {message} {}", stream.sigil(), name.as_str());
                 if detail.is_empty() { applied.into() } else { [applied.as_bytes(), b" ", detail].concat() }
             }
-            Self::ReorderUndone { stream, message } => {
-                format!("{} {message} {REORDER_UNDONE}", stream.sigil()).into()
-            }
+            Self::ReorderUndone { stream, message } => format!("{} {message} {REORDER_UNDONE}", stream.sigil()).into(),
         }
     }
 

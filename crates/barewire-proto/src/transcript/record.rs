@@ -76,9 +76,7 @@ pub fn restore(entries: &[Entry], stream: Stream, channel: &Channel) -> Result<V
                 out.extend_from_slice(&bytes.payload);
                 out.extend_from_slice(bytes.end.as_bytes());
             }
-            Entry::Event(Event { note: Note::Gap(gap, _), channel: gone, .. })
-                if *gap == stream && gone == channel =>
-            {
+            Entry::Event(Event { note: Note::Gap(gap, _), channel: gone, .. }) if *gap == stream && gone == channel => {
                 return Err(NotWhole::Gap);
             }
             _ => {}

@@ -26,8 +26,7 @@ pub(super) fn create(path: &Path, clock: CaptureClock) -> Result<(File, PathBuf)
 
 /// `None` if somebody else is writing to it.
 fn open(path: &Path) -> Result<Option<File>, Error> {
-    let cannot =
-        |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
+    let cannot = |why: &dyn std::fmt::Display| Error::new(format!("cannot record to {}: {why}", path.display()));
     // Not truncated before it is known what it is.
     let mut options = platform::private_options();
     options.read(true).write(true).create(true).truncate(false);

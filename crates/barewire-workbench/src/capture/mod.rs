@@ -10,9 +10,7 @@ mod file;
 mod writer;
 
 pub use crate::secrets::Redactor;
-pub use barewire_proto::transcript::{
-    Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream,
-};
+pub use barewire_proto::transcript::{Bytes, Channel, End, Entry, Event, Framing, Header, Marks, Note, Stream};
 pub use clock::CaptureClock;
 pub use writer::{CaptureWriter, event};
 

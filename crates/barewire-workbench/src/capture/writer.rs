@@ -37,12 +37,7 @@ enum State {
 
 impl CaptureWriter {
     /// Makes the file, and writes the header with these facts behind its own.
-    pub fn create(
-        path: &Path,
-        clock: CaptureClock,
-        redactor: Redactor,
-        facts: &[(&str, &str)],
-    ) -> Result<Self, Error> {
+    pub fn create(path: &Path, clock: CaptureClock, redactor: Redactor, facts: &[(&str, &str)]) -> Result<Self, Error> {
         let (file, path) = file::create(path, clock)?;
         let started = clock.started();
         let own = [("started", &*started), ("barewire", env!("CARGO_PKG_VERSION"))];
@@ -92,10 +87,7 @@ impl CaptureWriter {
                 let Bytes { stream, channel, payload, end, .. } = bytes;
                 miss(missed, *stream, channel, (payload.len() + end.as_bytes().len()) as u64);
             }
-            (
-                State::Failed { missed, .. },
-                Entry::Event(Event { channel, note: Note::Gap(stream, bytes), .. }),
-            ) => {
+            (State::Failed { missed, .. }, Entry::Event(Event { channel, note: Note::Gap(stream, bytes), .. })) => {
                 miss(missed, *stream, channel, *bytes);
             }
             // What else happened is short, and says what the gaps are about.
@@ -165,12 +157,7 @@ impl CaptureWriter {
     }
 }
 
-fn miss(
-    missed: &mut BTreeMap<(char, String), (Stream, Channel, u64)>,
-    stream: Stream,
-    channel: &Channel,
-    bytes: u64,
-) {
+fn miss(missed: &mut BTreeMap<(char, String), (Stream, Channel, u64)>, stream: Stream, channel: &Channel, bytes: u64) {
     let key = (stream.sigil(), channel.as_str().to_owned());
     // Channels come and go over HTTP; so many are not told apart.
     if missed.len() < MOST_CHANNELS || missed.contains_key(&key) {

@@ -85,8 +85,7 @@ impl Faults {
         let one = |stream: Stream| {
             let part = |index: usize| 2 * index as u64 + u64::from(stream == Stream::ToClient);
             let ours = specs.iter().enumerate().filter(|(_, spec)| spec.stream.is_none_or(|it| it == stream));
-            let specs: Vec<_> =
-                ours.map(|(index, spec)| (spec.clone(), Chance::new(seed, part(index)))).collect();
+            let specs: Vec<_> = ours.map(|(index, spec)| (spec.clone(), Chance::new(seed, part(index)))).collect();
             // Also a direction without faults says which methods were asked for.
             (!specs.is_empty() || by_method).then(|| Self {
                 stream,
@@ -162,15 +161,15 @@ impl Faults {
     fn frame(&mut self, mut frame: Vec<u8>, acts: &mut Vec<Act>) {
         self.number += 1;
         let number = self.number;
-        let method = self.asked.as_ref().and_then(|asked| {
-            asked.lock().unwrap_or_else(PoisonError::into_inner).method(self.stream, &frame)
-        });
+        let method = self
+            .asked
+            .as_ref()
+            .and_then(|asked| asked.lock().unwrap_or_else(PoisonError::into_inner).method(self.stream, &frame));
         let mut chosen: Vec<&mut (Spec, Chance)> = Vec::new();
         for one in &mut self.specs {
             let (spec, chance) = &mut *one;
             // Chance is asked in any case that fits, so that one fault does not change another.
-            if spec.which.fits(number, method.as_deref())
-                && spec.percent.is_none_or(|percent| chance.percent(percent))
+            if spec.which.fits(number, method.as_deref()) && spec.percent.is_none_or(|percent| chance.percent(percent))
             {
                 chosen.push(one);
             }
@@ -358,9 +357,7 @@ impl Asked {
                 self.methods.insert(key, method.clone());
                 Some(method)
             }
-            Parsed::Message(Message::Notification(notification)) => {
-                Some(notification.method.to_name().into_owned())
-            }
+            Parsed::Message(Message::Notification(notification)) => Some(notification.method.to_name().into_owned()),
             Parsed::Message(Message::Response(response)) => {
                 let asker = if stream == Stream::ToServer { Stream::ToClient } else { Stream::ToServer };
                 self.methods.remove(&(asker, response.id.into_owned()))

@@ -156,9 +156,7 @@ impl Which {
             && let (Some(first), Some(last)) = (number(first), number(last))
         {
             if first > last {
-                return Err(format!(
-                    "there is no message in the range {first}-{last}: the smaller one is first"
-                ));
+                return Err(format!("there is no message in the range {first}-{last}: the smaller one is first"));
             }
             return Ok(Self::Range(first, last));
         }

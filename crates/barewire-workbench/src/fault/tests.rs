@@ -53,10 +53,7 @@ fn every_fault_does_what_it_says() {
             "dribble=1ms@1%100",
             r#"fault < 1 dribble 1ms "f" 1ms "i" 1ms "r" 1ms "s" 1ms "t" 1ms "\n" "sécond\n" "third\n" "fourth\n""#,
         ),
-        (
-            "half-close@2",
-            r#""first\n" fault < 2 half-close "sécond\n" cut < 3 bytes were there already close"#,
-        ),
+        ("half-close@2", r#""first\n" fault < 2 half-close "sécond\n" cut < 3 bytes were there already close"#),
         ("kill@2", r#""first\n" fault < 2 kill "sé" kill cut < 3 bytes were there already close"#),
     ] {
         assert_eq!(said(spec), expected, "{spec}");
@@ -80,8 +77,7 @@ fn reads_do_not_change_what_is_done() {
     let whole = |faults: &mut Faults, pieces: &[&[u8]]| -> Vec<Act> {
         pieces.iter().flat_map(|piece| faults.push(piece)).collect()
     };
-    let faults =
-        || Faults::ordered(&[Spec::parse("<:split%50").expect("a spec")], Some(3)).to_client.expect("some");
+    let faults = || Faults::ordered(&[Spec::parse("<:split%50").expect("a spec")], Some(3)).to_client.expect("some");
     let bytes = b"one message\nand another\nand a third one\n".repeat(10);
     let at_once = whole(&mut faults(), &[&bytes]);
     let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
@@ -103,8 +99,7 @@ fn answers_are_found_by_the_method_they_answer() {
 
 #[test]
 fn a_line_of_any_length_goes_through() {
-    let mut faults =
-        Faults::ordered(&[Spec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
+    let mut faults = Faults::ordered(&[Spec::parse("<:drop@2").expect("a spec")], Some(1)).to_client.expect("some");
     let long = vec![b'x'; MOST_FRAME];
     let mut written = 0;
     for piece in [&long[..], b"y", b"z\n", b"dropped\n", b"kept\n"] {

@@ -77,9 +77,7 @@ async fn carry(
                 return if is_whole { Ok(()) } else { Err(closed) };
             }
             let mut input = &buffer[..count];
-            while let Some(part) =
-                messages.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))?
-            {
+            while let Some(part) = messages.next(&mut input).map_err(|broken| CutReason::failed(broken.why()))? {
                 match part {
                     Part::Head(head) => {
                         let answers = response(&head, kind).map_err(CutReason::failed)?;

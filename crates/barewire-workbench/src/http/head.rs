@@ -107,8 +107,7 @@ impl Passage {
             ("POST", Type::Is(Media::Json) | Type::Unsaid) => Kind::Message,
             _ => Kind::Other,
         };
-        let body =
-            Body::of(request.headers, if kind == Kind::Message { Framing::Body } else { Framing::None });
+        let body = Body::of(request.headers, if kind == Kind::Message { Framing::Body } else { Framing::None });
         let mut asks = Asks { head: Vec::new(), lines: Vec::new(), changed: Vec::new(), follows, body, kind };
         self.pass(head, target, !hosts.is_empty(), &mut asks);
         Ok(asks)
@@ -130,16 +129,13 @@ impl Passage {
                 if let Some(proxy) = &self.proxy {
                     // The last proxy on the way makes `*` of a URL without a path: RFC 9112, section 3.2.4.
                     let path = if target == "*" { "" } else { target };
-                    recorded =
-                        Some(std::mem::replace(&mut passed, written(&format!("{}{path}", proxy.origin))));
+                    recorded = Some(std::mem::replace(&mut passed, written(&format!("{}{path}", proxy.origin))));
                 }
             } else if let Some(colon) = memchr::memchr(b':', line) {
                 let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
                 let new = match () {
                     () if name.eq_ignore_ascii_case(b"host") => Some(self.host.as_bytes()),
-                    () if self.uncompressed && name.eq_ignore_ascii_case(b"accept-encoding") => {
-                        Some(&b"identity"[..])
-                    }
+                    () if self.uncompressed && name.eq_ignore_ascii_case(b"accept-encoding") => Some(&b"identity"[..]),
                     () => None,
                 };
                 if let Some(new) = new.filter(|new| *new != value) {
@@ -335,10 +331,7 @@ mod tests {
         let expected = "GET /a?b HTTP/1.1\r\nHost: server.example:8080\r\na: b\r\n\r\n";
         assert_eq!(passed(head, false), expected);
         let asks = passage(false).request(head.as_bytes()).expect(head);
-        assert_eq!(
-            asks.lines,
-            [&b"GET /a?b HTTP/1.1"[..], b"Host: server.example:8080", b"a: b"].map(<[u8]>::to_vec)
-        );
+        assert_eq!(asks.lines, [&b"GET /a?b HTTP/1.1"[..], b"Host: server.example:8080", b"a: b"].map(<[u8]>::to_vec));
     }
 
     #[test]

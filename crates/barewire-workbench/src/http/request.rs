@@ -38,8 +38,7 @@ impl HttpRequest {
             return post;
         }
         let has_header = revision >= Revision::V2025_06_18;
-        post.with("mcp-session-id", session)
-            .with("mcp-protocol-version", has_header.then_some(revision.as_str()))
+        post.with("mcp-session-id", session).with("mcp-protocol-version", has_header.then_some(revision.as_str()))
     }
 
     /// What a client of a session wants besides: its stream, or its end.
@@ -54,11 +53,9 @@ impl HttpRequest {
     /// As a modern client sends it.
     pub(crate) fn modern(body: &[u8], tools: &ToolHeaders) -> Self {
         let (method, params) = (method(body), params(body));
-        let text =
-            |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
+        let text = |json: Option<Json<'_>>| json.and_then(Text::from_json).map(|it| it.to_name().into_owned());
         let version = text(params.meta.protocol_version);
-        let name =
-            method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
+        let name = method.as_deref().and_then(|method| about(method, &params)).and_then(|(_, name)| text(name));
         // What is no version is no header either.
         let version = version.filter(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()));
         let mut post = Self::post(body, Era::Modern)
@@ -190,11 +187,7 @@ mod tests {
             )
         };
         let version = |request: &HttpRequest| {
-            request
-                .headers
-                .iter()
-                .find(|(name, _)| name == "mcp-protocol-version")
-                .map(|(_, value)| value.clone())
+            request.headers.iter().find(|(name, _)| name == "mcp-protocol-version").map(|(_, value)| value.clone())
         };
         let said = |text: &str| version(&HttpRequest::modern(body(text).as_bytes(), &ToolHeaders::default()));
         assert_eq!(said("2030-01-01").as_deref(), Some("2030-01-01"));

@@ -94,9 +94,7 @@ impl fmt::Display for ConnectFailure {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, why) = match self {
-            Self::Closed(exit) => {
-                ("the server has closed the connection", exit.as_ref().map(ToString::to_string))
-            }
+            Self::Closed(exit) => ("the server has closed the connection", exit.as_ref().map(ToString::to_string)),
             Self::Unreachable(why) => ("the server cannot be reached any more", why.clone()),
         };
         f.write_str(what)?;

@@ -47,10 +47,7 @@ impl Http {
     }
 
     /// Sends the first request, and learns from its answer.
-    pub(super) async fn first(
-        &mut self,
-        timeout: Duration,
-    ) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
+    pub(super) async fn first(&mut self, timeout: Duration) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
         let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
         let params = self.params.clone();
         let done = self.next_request(Instant::now(), timeout).await;
@@ -67,11 +64,7 @@ impl Http {
     }
 
     /// Returns a request that is sent when it is awaited.
-    fn next_request(
-        &mut self,
-        due: Instant,
-        timeout: Duration,
-    ) -> impl Future<Output = EndedRequest> + use<> {
+    fn next_request(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = EndedRequest> + use<> {
         let number = self.next;
         self.next += 1;
         let params = match &self.template {
@@ -203,9 +196,7 @@ fn meaning_of(error: &ClientError) -> FailureMeaning {
         ClientError::Http { failure, .. } => match failure {
             // Servers close connections between requests, and one that is on its way then is lost; that is not the end. Where no
             // connection comes about any more there is nobody.
-            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => {
-                FailureMeaning::Unreachable
-            }
+            HttpFailure::Fetch(FetchError::Connect { .. } | FetchError::Resolve { .. }) => FailureMeaning::Unreachable,
             HttpFailure::Fetch(FetchError::Reset { .. } | FetchError::TimedOut { .. })
             | HttpFailure::NotAnswered { .. } => FailureMeaning::Lost,
             _ => FailureMeaning::WrongAnswer(WrongAnswer::Http),

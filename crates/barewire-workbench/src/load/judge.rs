@@ -82,11 +82,7 @@ impl Judge {
     }
 
     /// Judges the answer to the request with this number.
-    pub(super) fn judge(
-        &mut self,
-        outcome: &Result<Json<'_>, ErrorRef<'_>>,
-        number: u64,
-    ) -> Result<(), WrongAnswer> {
+    pub(super) fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), WrongAnswer> {
         let Ok(result) = outcome else { return Err(WrongAnswer::Error) };
         let kind = Kind::of(*result);
         if kind.is_error {
@@ -196,10 +192,7 @@ mod tests {
             (r#"{"content":[{"text":"1000000001abc","type":"text"}]}"#, Ok(())),
             (r#"{"content":[{"type":"text","text":"1000000002abc"}]}"#, Err(WrongAnswer::Echo)),
             (r#"{"content":[{"type":"text","text":"1000000001ab"}]}"#, Err(WrongAnswer::Echo)),
-            (
-                r#"{"content":[{"type":"text","text":"1000000001abc"}],"isError":true}"#,
-                Err(WrongAnswer::Error),
-            ),
+            (r#"{"content":[{"type":"text","text":"1000000001abc"}],"isError":true}"#, Err(WrongAnswer::Error)),
             (r#"{"tools":[]}"#, Err(WrongAnswer::Kind)),
             (r#"{"resultType":"input_required"}"#, Err(WrongAnswer::Kind)),
             ("7", Err(WrongAnswer::Kind)),

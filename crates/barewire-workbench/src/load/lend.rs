@@ -41,12 +41,8 @@ pub(super) struct WriterHalf(Shared);
 /// Lends the pipes of a process.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
     let parts = process.into_parts();
-    let pipes = Pipes {
-        reader: Some(parts.reader),
-        writer: Some(parts.writer),
-        ending: parts.ending,
-        ..Pipes::default()
-    };
+    let pipes =
+        Pipes { reader: Some(parts.reader), writer: Some(parts.writer), ending: parts.ending, ..Pipes::default() };
     let shared = Arc::new(Mutex::new(pipes));
     (Loan(Arc::clone(&shared)), BorrowedProcess(shared))
 }

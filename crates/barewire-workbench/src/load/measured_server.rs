@@ -180,13 +180,7 @@ impl MeasuredServer {
         Ok(Self::new(target, details, Connection::Http(Box::new(http)), judge, pid))
     }
 
-    fn new(
-        target: &Target,
-        details: ServerDetails,
-        connection: Connection,
-        judge: Judge,
-        pid: Option<u32>,
-    ) -> Self {
+    fn new(target: &Target, details: ServerDetails, connection: Connection, judge: Judge, pid: Option<u32>) -> Self {
         Self {
             name: target.name().to_owned(),
             details,

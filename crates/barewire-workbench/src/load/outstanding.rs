@@ -58,8 +58,7 @@ impl OutstandingRequests {
     /// Takes requests for lost that are as old as the timeout, and returns their number.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) -> u64 {
         let is_old = |request: &SentRequest| now.saturating_duration_since(request.sent) >= timeout;
-        let lost: Vec<u64> =
-            self.open.iter().filter(|(_, request)| is_old(request)).map(|(id, _)| *id).collect();
+        let lost: Vec<u64> = self.open.iter().filter(|(_, request)| is_old(request)).map(|(id, _)| *id).collect();
         for id in &lost {
             self.open.remove(id);
             self.lost.insert(*id);
@@ -107,10 +106,7 @@ mod tests {
         assert_eq!(outstanding.expire(now + Duration::from_secs(1), Duration::from_secs(1)), 1);
         assert_eq!(outstanding.answer(b), AnswerStatus::Late);
         assert_eq!(outstanding.answer(b), AnswerStatus::Duplicate);
-        assert_eq!(
-            (outstanding.answer(b + 1), outstanding.answer(7)),
-            (AnswerStatus::Unknown, AnswerStatus::Unknown)
-        );
+        assert_eq!((outstanding.answer(b + 1), outstanding.answer(7)), (AnswerStatus::Unknown, AnswerStatus::Unknown));
         assert_eq!(outstanding.len(), 0);
     }
 }

@@ -45,11 +45,7 @@ impl LoadRequest {
 /// The choice of a request, which may depend on what the server has.
 pub trait RequestSource {
     /// Returns the request to load this server with. The client is connected to it.
-    fn request(
-        &self,
-        target: &Target,
-        client: &Client,
-    ) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
+    fn request(&self, target: &Target, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
 
     /// Whether each era has another request. If so, servers that speak both eras are loaded in the legacy one as soon as one of the
     /// others speaks only that, so that all are sent the same.

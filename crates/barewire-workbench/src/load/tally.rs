@@ -90,15 +90,8 @@ impl WrongAnswer {
     }
 
     /// All kinds.
-    pub const ALL: [Self; 7] = [
-        Self::UnknownId,
-        Self::IdSpelling,
-        Self::NotAMessage,
-        Self::Error,
-        Self::Kind,
-        Self::Echo,
-        Self::Http,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::UnknownId, Self::IdSpelling, Self::NotAMessage, Self::Error, Self::Kind, Self::Echo, Self::Http];
 }
 
 impl Tally {
@@ -124,10 +117,8 @@ impl Tally {
 
     /// Counts a wrong answer, and keeps the first of its kind.
     pub(super) fn wrong(&mut self, wrong: WrongAnswer, text: &[u8]) {
-        let example = self
-            .wrong
-            .entry(wrong)
-            .or_insert_with(|| Example { count: 0, first: shown(text, EXCERPT_LENGTH) });
+        let example =
+            self.wrong.entry(wrong).or_insert_with(|| Example { count: 0, first: shown(text, EXCERPT_LENGTH) });
         example.count += 1;
     }
 

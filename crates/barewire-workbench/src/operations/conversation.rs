@@ -106,8 +106,7 @@ impl Conversation {
             _ => {}
         }
         // A modern server says who it is with every result.
-        let info =
-            member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(who));
+        let info = member(result, "_meta").and_then(|meta| member(Some(meta), key::SERVER_INFO).and_then(who));
         self.server = info.or(self.server.take());
     }
 

@@ -48,8 +48,7 @@ impl Exchange {
     pub fn may_be_sse_post(&self) -> bool {
         let has = |name: &str| self.request_header(name).is_some();
         let wants_events = self.request_header("accept").is_some_and(|it| it.contains("text/event-stream"));
-        let looks_like_it =
-            self.code() == Some(202) && !wants_events && !has("mcp-session-id") && !has("mcp-method");
+        let looks_like_it = self.code() == Some(202) && !wants_events && !has("mcp-session-id") && !has("mcp-method");
         self.method() == Some("POST") && (self.is_sse_transport || looks_like_it)
     }
 

@@ -70,10 +70,7 @@ pub struct TrackedMessage<'a> {
 
 /// What a message has to do with the messages before it.
 #[derive(Clone, Copy)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "who looks at messages has to do with every relation they can be in"
-)]
+#[expect(clippy::exhaustive_enums, reason = "who looks at messages has to do with every relation they can be in")]
 pub enum Relation<'a> {
     /// Nothing.
     None,
@@ -169,8 +166,7 @@ impl OperationTracker {
         let stream = frame.place.map_or(Stream::ToServer, |place| place.stream);
         let sender = if stream == Stream::ToServer { Side::Client } else { Side::Server };
         let length = text.map_or(frame.length, |text| text.len() as u64);
-        let at =
-            MessagePosition { frame: frame.number, time: frame.place.and_then(|place| place.time), length };
+        let at = MessagePosition { frame: frame.number, time: frame.place.and_then(|place| place.time), length };
         let session = self.exchanges.get(channel).and_then(|exchange| exchange.session.as_deref());
         let name = session.unwrap_or(channel).to_owned();
         let over_http = self.exchanges.get(channel).is_some();
@@ -191,9 +187,7 @@ impl OperationTracker {
             PairResult::RefusesUnidentified => Relation::RefusesUnidentified,
             PairResult::Duplicate => Relation::Duplicate,
             PairResult::Unsolicited => Relation::Unsolicited,
-            PairResult::Request { number, id_in_use } => {
-                Relation::Request { operation: operation(number), id_in_use }
-            }
+            PairResult::Request { number, id_in_use } => Relation::Request { operation: operation(number), id_in_use },
             PairResult::Progress(number) => Relation::Progress { operation: operation(number) },
             PairResult::Cancellation(number) => Relation::Cancellation { operation: operation(number) },
             PairResult::Response { number, late } => {

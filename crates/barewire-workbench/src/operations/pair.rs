@@ -73,8 +73,7 @@ impl OperationTracker {
         match (invalid.shape, &invalid.id) {
             (Shape::Request, Some(id)) => {
                 let method = invalid.method.map_or(String::new(), name_of);
-                let asked =
-                    Asked { id: id.clone().into_owned(), method, about: None, token: None, retry: None };
+                let asked = Asked { id: id.clone().into_owned(), method, about: None, token: None, retry: None };
                 self.asks(here, asked)
             }
             (Shape::Response, Some(id)) => self.answers(here, id, Outcome::Bad),

@@ -96,9 +96,8 @@ impl OperationTracker {
     /// Over HTTP+SSE a request is posted in one exchange, and its answer comes in another: in the stream of a GET. Which stream is
     /// whose says its `endpoint` event; where that was not seen, only an id that one exchange waits for says anything.
     pub(super) fn elsewhere(&mut self, channel: &str, key: &Key) -> Elsewhere {
-        let is_stream = |exchange: &Exchange| {
-            exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"))
-        };
+        let is_stream =
+            |exchange: &Exchange| exchange.session.is_none() && matches!(exchange.method(), None | Some("GET"));
         if !self.exchanges.get(channel).is_some_and(is_stream) {
             return Elsewhere::Nobody;
         }

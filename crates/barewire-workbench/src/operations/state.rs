@@ -58,9 +58,7 @@ impl ConversationState {
 
     /// Who waits for the answer under this id. If nobody does, the same id as another type is meant: 1 and `"1"`.
     pub(super) fn answered(&mut self, key: &Key) -> Waits {
-        let meant = |talk: &mut Self| {
-            other_types(&key.1).into_iter().flatten().find_map(|id| talk.take(&(key.0, id)))
-        };
+        let meant = |talk: &mut Self| other_types(&key.1).into_iter().flatten().find_map(|id| talk.take(&(key.0, id)));
         let found = self.take(key).or_else(|| meant(self));
         let Some(number) = found else {
             return if self.settled.contains(key) { Waits::Before } else { Waits::Nobody };

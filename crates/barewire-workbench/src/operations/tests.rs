@@ -33,8 +33,7 @@ impl Sink for Told {
                         how => format!("{how:?}"),
                     };
                     let late = if late { ", late" } else { "" };
-                    let time =
-                        latency.map_or(String::new(), |time| format!(" after {} ms", time.as_millis()));
+                    let time = latency.map_or(String::new(), |time| format!(" after {} ms", time.as_millis()));
                     format!("{} {how}{time}{late}", operation.number)
                 }
                 Relation::Progress { operation } => {
@@ -294,9 +293,7 @@ fn a_session_that_is_named_late_keeps_what_waits_in_it() {
         post("x1", "/mcp", &["mcp-session-id: A"], ASK),
         post("x2", "/mcp", &[], ASK),
         "@x2 head < HTTP/1.1 200 OK\n@x2 head < mcp-session-id: A\n".to_owned(),
-        format!(
-            "<x2(noeol) {ANSWER}\n@x2 eof <\n@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"
-        ),
+        format!("<x2(noeol) {ANSWER}\n@x2 eof <\n@x1 head < HTTP/1.1 200 OK\n<x1(noeol) {ANSWER}\n@x1 eof <\n"),
     ];
     let told = told(&transcript.concat());
     assert_eq!(told.lines[2..], ["1 Some(Result)", "2 Some(Result)"]);
@@ -305,8 +302,7 @@ fn a_session_that_is_named_late_keeps_what_waits_in_it() {
 
 /// A stream of HTTP+SSE that says where to post.
 fn stream(channel: &str, endpoint: Option<&str>) -> String {
-    let named =
-        endpoint.map(|uri| format!("<{channel} event: endpoint\n<{channel} data: {uri}\n<{channel}\n"));
+    let named = endpoint.map(|uri| format!("<{channel} event: endpoint\n<{channel} data: {uri}\n<{channel}\n"));
     format!(
         "@{channel} head > GET /sse HTTP/1.1\n@{channel} eof >\n@{channel} head < HTTP/1.1 200 OK\n@{channel} framing sse\n{}",
         named.unwrap_or_default()
@@ -320,8 +316,7 @@ fn accepted(channel: &str) -> String {
 #[test]
 fn what_is_posted_over_http_sse_is_answered_in_its_stream() {
     let answer = |channel: &str| format!("<{channel} data: {ANSWER}\n<{channel}\n");
-    let asked =
-        [post("x3", "/messages?sessionId=b", &[], ASK), post("x4", "/messages?sessionId=a", &[], ASK)];
+    let asked = [post("x3", "/messages?sessionId=b", &[], ASK), post("x4", "/messages?sessionId=a", &[], ASK)];
     let named = [
         stream("x1", Some("/messages?sessionId=a")),
         stream("x2", Some("http://localhost:3000/messages?sessionId=b")),
@@ -334,8 +329,7 @@ fn what_is_posted_over_http_sse_is_answered_in_its_stream() {
     let told_of = told(&named.concat());
     assert_eq!(told_of.lines[2..], ["2 Some(Result)", "1 Some(Result)"]);
     // Without an endpoint the id says which it is, as long as only one waits under it.
-    let unnamed =
-        [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
+    let unnamed = [stream("x1", None), stream("x2", None), asked.concat(), accepted("x3"), accepted("x4")].concat();
     assert_eq!(told(&format!("{unnamed}{}", answer("x1"))).lines[2..], ["-"]);
     let one = [stream("x1", None), asked[0].clone(), accepted("x3"), answer("x1"), answer("x1")].concat();
     assert_eq!(told(&one).lines[1..], ["1 Some(Result)", "again"]);

@@ -153,12 +153,7 @@ impl<O: Observer> Pipeline<O> {
     }
 
     /// Takes the start of a program. Its arguments may hold secrets, by the names of options.
-    pub fn open<'a>(
-        &mut self,
-        channel: &Channel,
-        argv: impl Iterator<Item = &'a OsStr> + Clone,
-        time: Duration,
-    ) {
+    pub fn open<'a>(&mut self, channel: &Channel, argv: impl Iterator<Item = &'a OsStr> + Clone, time: Duration) {
         let (line, _) = Redactor::off().argv(argv.clone());
         self.observe(&event(channel.clone(), Note::Open(line), Some(time)));
         if let Some(capture) = &mut self.capture {

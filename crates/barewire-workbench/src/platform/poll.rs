@@ -26,10 +26,7 @@ pub(crate) struct Ready {
 }
 
 /// Waits until one of these is ready, or for so long; for ever if there is no time. At most `N` files are looked at.
-pub(crate) fn wait<const N: usize>(
-    files: &[(&File, Interest)],
-    time: Option<Duration>,
-) -> io::Result<[Ready; N]> {
+pub(crate) fn wait<const N: usize>(files: &[(&File, Interest)], time: Option<Duration>) -> io::Result<[Ready; N]> {
     let Some((first, _)) = files.first() else { return Ok([Ready::default(); N]) };
     let mut fds: [PollFd<'_>; N] = std::array::from_fn(|at| {
         let (file, interest) = files.get(at).copied().unwrap_or((first, Interest::Gone));

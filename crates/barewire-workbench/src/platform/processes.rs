@@ -19,9 +19,7 @@ pub(crate) struct Process {
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers
-        .filter_map(|pid| Process::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
-        .collect()
+    numbers.filter_map(|pid| Process::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -89,8 +87,7 @@ mod tests {
     #[test]
     fn a_program_may_have_any_name() {
         let line = "42 (a) b (c) S 7 8 9 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 100";
-        let process =
-            Process { pid: 42, parent: 7, group: 8, name: "a) b (c".into(), is_dead: false, ticks: 100 };
+        let process = Process { pid: 42, parent: 7, group: 8, name: "a) b (c".into(), is_dead: false, ticks: 100 };
         assert_eq!(Process::parse(line), Some(process));
         assert_eq!(Process::parse("42"), None);
     }

@@ -49,9 +49,9 @@ impl Signals {
                 let (sender, mut next) = mpsc::channel(16);
                 for (signal, mut stream) in caught {
                     let sender = sender.clone();
-                    tokio::spawn(async move {
-                        while stream.recv().await.is_some() && sender.send(signal).await.is_ok() {}
-                    });
+                    tokio::spawn(
+                        async move { while stream.recv().await.is_some() && sender.send(signal).await.is_ok() {} },
+                    );
                 }
                 drop(sender);
                 while let Some(signal) = next.recv().await {

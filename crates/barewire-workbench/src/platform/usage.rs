@@ -91,10 +91,7 @@ mod linux {
         #[test]
         fn this_process_uses_something() {
             let usage = usage(std::process::id()).expect("it is there");
-            assert!(
-                usage.memory > 0 && usage.peak_memory >= usage.memory && usage.processes >= 1,
-                "{usage:?}"
-            );
+            assert!(usage.memory > 0 && usage.peak_memory >= usage.memory && usage.processes >= 1, "{usage:?}");
             assert_eq!(super::usage(u32::MAX), None);
         }
     }

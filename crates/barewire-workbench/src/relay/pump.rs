@@ -147,8 +147,7 @@ impl Pump {
     /// tap it would be seen at once. Of stderr nobody waits for that, and each one that is asked takes its time.
     fn wait(&self, wake: Wake) -> io::Result<Seen> {
         // The bell is the first.
-        let (mut files, mut slots, mut count) =
-            ([(&self.bell, Interest::Read); POLLED], [PollSlot::Bell; POLLED], 1);
+        let (mut files, mut slots, mut count) = ([(&self.bell, Interest::Read); POLLED], [PollSlot::Bell; POLLED], 1);
         let mut ask = |file, slot| {
             (files[count], slots[count]) = (file, slot);
             count += 1;

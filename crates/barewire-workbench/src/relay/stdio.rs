@@ -92,8 +92,7 @@ fn pump(
     control: &Arc<Control>,
     say: fn(&str),
 ) -> io::Result<Pump> {
-    let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
+    let (Some(to), Some(from), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
         return Err(io::ErrorKind::NotConnected.into());
     };
     let lanes = [

@@ -158,10 +158,7 @@ impl Found {
         let all = || self.exchanges.iter().filter(|(_, exchange)| is(exchange));
         let encoded = all().filter_map(|(name, it)| Some((it.number, name, it.encoding.as_ref()?))).min();
         if let Some((_, name, encoding)) = encoded {
-            let what = format!(
-                "the answer in exchange {name} is compressed with {}",
-                shown(encoding.as_bytes(), 20)
-            );
+            let what = format!("the answer in exchange {name} is compressed with {}", shown(encoding.as_bytes(), 20));
             return Err(Error::new(what).with_advice(Advice::RecordUncompressed));
         }
         Ok(Channels { over_http: true, names: all().map(|(name, _)| name.clone()).collect() })

@@ -120,9 +120,7 @@ mod tests {
         let changes = diff(&recorded.clone().into(), &came.clone().into(), &mut |_, _, _| false);
         changes
             .into_iter()
-            .map(|change| {
-                format!("{} {} {}", pointer(&change.path), text(change.recorded), text(change.came))
-            })
+            .map(|change| format!("{} {} {}", pointer(&change.path), text(change.recorded), text(change.came)))
             .collect()
     }
 

@@ -33,8 +33,7 @@ const OPAQUE: [(&str, &str); 6] = [
 ];
 
 /// Members whose values are names, which do not change by themselves, however they look.
-const NAMES: [&str; 8] =
-    ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
+const NAMES: [&str; 8] = ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
 
 impl GeneratedValues {
     pub(super) fn new(script: &Script, patterns: Vec<Pattern>) -> Self {
@@ -74,8 +73,7 @@ impl GeneratedValues {
         }
         let is_named = self.patterns.iter().any(|pattern| pattern.covers(method, path));
         let is_likely = |was: &str| {
-            is_replaced(was)
-                || (looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member))
+            is_replaced(was) || (looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member))
         };
         if is_named || texts.is_some_and(|(was, _)| is_likely(was)) {
             self.live.insert(recorded_key, came_text);
@@ -182,10 +180,7 @@ mod tests {
         assert!(excuses(&mut values, "text", id, "7c9e6679"), "the same again");
         let put = values.put(&format!(r#"{{"arguments":{{"order":"{id}"}}}}"#));
         assert_eq!(put.as_deref(), Some(r#"{"arguments":{"order":"7c9e6679"}}"#));
-        assert!(
-            !excuses(&mut values, "order", "1f8fad5b-d9cb-469f-a165-70867728950e", "x"),
-            "not given back"
-        );
+        assert!(!excuses(&mut values, "order", "1f8fad5b-d9cb-469f-a165-70867728950e", "x"), "not given back");
         assert!(!excuses(&mut values, "name", id, "another"), "a name");
         assert!(!excuses(&mut values, "at", "file:///notes/2026/11/16.txt", "file:///x"), "an address");
     }

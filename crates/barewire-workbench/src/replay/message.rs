@@ -108,17 +108,14 @@ impl MessageKind {
             Ok(rpc::Message::Request(request)) => {
                 Self::Request { id: request.id.clone().into_owned(), method: named(request.method) }
             }
-            Ok(rpc::Message::Notification(notification)) => {
-                Self::Notification { method: named(notification.method) }
-            }
+            Ok(rpc::Message::Notification(notification)) => Self::Notification { method: named(notification.method) },
             Ok(rpc::Message::Response(response)) => Self::Response { id: response.id.clone().into_owned() },
             Ok(rpc::Message::OrphanError(_)) => Self::OrphanError,
             Err(Invalid { shape, id: Some(id), method, .. }) => match shape {
                 Shape::Response => Self::Response { id: id.clone().into_owned() },
-                Shape::Request | Shape::Unknown => Self::Request {
-                    id: id.clone().into_owned(),
-                    method: method.map(named).unwrap_or_default(),
-                },
+                Shape::Request | Shape::Unknown => {
+                    Self::Request { id: id.clone().into_owned(), method: method.map(named).unwrap_or_default() }
+                }
                 Shape::Notification => Self::Invalid,
             },
             Err(_) => Self::Invalid,

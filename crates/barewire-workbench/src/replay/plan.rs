@@ -110,15 +110,13 @@ impl Plan {
                             Some(request) if plan.is_given_up(request, script) => {}
                             Some(request) => {
                                 plan.requests[request].answers.push(plan.expected.len());
-                                plan.expected
-                                    .push(Expected { index, kind: ExpectedKind::Response { request } });
+                                plan.expected.push(Expected { index, kind: ExpectedKind::Response { request } });
                             }
                             None => plan.strays.push(index),
                         }
                     }
                     (Side::Server, MessageKind::Request { id, .. }) => {
-                        plan.expected
-                            .push(Expected { index, kind: ExpectedKind::Request { id: id.clone() } });
+                        plan.expected.push(Expected { index, kind: ExpectedKind::Request { id: id.clone() } });
                     }
                     (Side::Server, MessageKind::OrphanError) => {
                         plan.expected.push(Expected { index, kind: ExpectedKind::OrphanError })

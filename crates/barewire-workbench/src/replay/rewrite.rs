@@ -9,10 +9,7 @@ use super::value::MAX_DEPTH;
 /// Calls `with` for every string and number in a text, with the place and the value; what it gives stands there instead.
 ///
 /// `None` if nothing is replaced, or the text is no JSON.
-pub(super) fn rewrite(
-    text: &[u8],
-    with: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>,
-) -> Option<Vec<u8>> {
+pub(super) fn rewrite(text: &[u8], with: &mut dyn FnMut(&[String], Json<'_>) -> Option<String>) -> Option<Vec<u8>> {
     let whole = Json::parse(text).ok()?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     // A list and no recursion: the peer decides how deep its text is nested.

@@ -79,8 +79,7 @@ impl Script {
         let name = file.display();
         let cannot = |why: &dyn Display| Error::new(format!("cannot read {name}: {why}"));
         let mut text = Vec::new();
-        let opened =
-            File::open(file).map_err(|error| cannot(&error).with_hint("give the path of a capture"))?;
+        let opened = File::open(file).map_err(|error| cannot(&error).with_hint("give the path of a capture"))?;
         opened.take(MAX_CAPTURE + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
         if text.len() as u64 > MAX_CAPTURE {
             return Err(cannot(&format_args!("it is longer than {MAX_CAPTURE} bytes"))
@@ -166,8 +165,7 @@ impl<'a> Collector<'a> {
                 }
                 Note::Closed(Closed::Connection) => {
                     let exchange = event.channel.as_str();
-                    let asks =
-                        |frame: &&mut RecordedFrame| frame.side == Side::Client && frame.exchange == exchange;
+                    let asks = |frame: &&mut RecordedFrame| frame.side == Side::Client && frame.exchange == exchange;
                     if let Some(frame) = self.frames.iter_mut().rev().find(asks) {
                         frame.given_up = true;
                     }
@@ -176,8 +174,7 @@ impl<'a> Collector<'a> {
                 Note::Framing(_) if self.channels.over_http => {}
                 Note::Framing(framing @ (Framing::Lines | Framing::ContentLength)) => self.framing = *framing,
                 Note::Framing(framing) => {
-                    let what =
-                        format!("its framing is {}, which no program reads on stdin", framing.as_str());
+                    let what = format!("its framing is {}, which no program reads on stdin", framing.as_str());
                     return Err(Error::new(what).with_advice(Advice::ReadCapture));
                 }
                 Note::ExitCode(code) => self.ended = Some(ExitStatus::Code(*code)),
@@ -218,16 +215,7 @@ impl<'a> Collector<'a> {
         };
         let (time, messages) = (seen.place.and_then(|place| place.time), Message::in_frame(text));
         let text = text.to_vec();
-        self.frames.push(RecordedFrame {
-            number,
-            side,
-            time,
-            raw,
-            text,
-            messages,
-            exchange,
-            given_up: false,
-        });
+        self.frames.push(RecordedFrame { number, side, time, raw, text, messages, exchange, given_up: false });
         Ok(())
     }
 
@@ -283,8 +271,7 @@ mod tests {
 
     #[test]
     fn every_byte_to_the_server_is_kept() {
-        let text =
-            "wire 1\n>(crlf) {}\n>\n>(noeol) {\"a\"\n>(crlf) :1}\n< {}\n>(esc) \\xff\n> \n>(noeol) rest\n";
+        let text = "wire 1\n>(crlf) {}\n>\n>(noeol) {\"a\"\n>(crlf) :1}\n< {}\n>(esc) \\xff\n> \n>(noeol) rest\n";
         let script = script(text).expect("fit");
         assert_eq!(raw(&script), ["{}\r\n", "\n{\"a\":1}\r\n", "\u{fffd}\n", "\nrest"]);
         assert_eq!(script.tail, b"");
@@ -315,10 +302,7 @@ mod tests {
         let replaced = "something in frame 1 was replaced to keep a secret";
         assert_eq!(unfit(">(redacted) {\"a\":\"<redacted-1>\"}\n"), replaced);
         assert!(with(">(redacted) {}\n", None, true).is_ok());
-        assert_eq!(
-            unfit("@ framing sse\n> data: {}\n"),
-            "its framing is sse, which no program reads on stdin"
-        );
+        assert_eq!(unfit("@ framing sse\n> data: {}\n"), "its framing is sse, which no program reads on stdin");
         assert_eq!(unfit("< {}\n"), "the client says nothing in it");
         assert_eq!(unfit(""), "there are no frames in it");
     }

@@ -9,10 +9,7 @@
 //! `tools` answer by themselves, `questions` ask the client first, `changes` change what is offered; then there are `prompts`
 //! and `resources`. Every handler is written once, and serves both eras of the protocol over either carrier.
 
-#![cfg_attr(
-    feature = "http",
-    allow(clippy::print_stderr, reason = "somebody wants to know where it listens")
-)]
+#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "somebody wants to know where it listens"))]
 
 mod changes;
 mod prompts;

@@ -10,9 +10,7 @@ use crate::tools::DOT;
 
 pub(crate) fn add(server: Server) -> Server {
     server
-        .with(Prompt::new("test_simple_prompt", "Says something", || async {
-            "This is a simple prompt for testing."
-        }))
+        .with(Prompt::new("test_simple_prompt", "Says something", || async { "This is a simple prompt for testing." }))
         .with(
             Prompt::new("test_prompt_with_arguments", "Says what it is told", with_arguments)
                 .complete("arg1", begin_alike)

@@ -10,13 +10,9 @@ use crate::tools::DOT;
 pub(crate) fn add(server: Server) -> Server {
     server
         .with(
-            Resource::text(
-                "test://static-text",
-                "static-text",
-                "This is the content of the static text resource.",
-            )
-            .description("Text that stays as it is")
-            .mime_type("text/plain"),
+            Resource::text("test://static-text", "static-text", "This is the content of the static text resource.")
+                .description("Text that stays as it is")
+                .mime_type("text/plain"),
         )
         .with(
             Resource::bytes("test://static-binary", "static-binary", DOT)

@@ -4,9 +4,7 @@ use std::io::{self, Read, Write};
 
 use barewire_proto::frame::{Codec, DEFAULT_LIMIT, Frame, FrameError, KEPT, Lines};
 use barewire_proto::json::Text;
-use barewire_proto::rpc::{
-    Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, parse,
-};
+use barewire_proto::rpc::{Batch, DEFAULT_DEPTH, Invalid, Message, Notification, Params, Parsed, Request, parse};
 use serde::Serialize;
 
 use super::IncomingCall;

@@ -57,11 +57,7 @@ impl PipeWriter {
     /// Waits until the reader has taken all that was written and has come back for more, or is gone: then it is done with it.
     pub fn wait_until_idle(&self) {
         let state = self.0.lock();
-        drop(
-            self.0.wait_until(state, |state| {
-                state.reader_gone || (state.reader_waits && state.bytes.is_empty())
-            }),
-        );
+        drop(self.0.wait_until(state, |state| state.reader_gone || (state.reader_waits && state.bytes.is_empty())));
     }
 }
 
@@ -89,8 +85,7 @@ impl Read for PipeReader {
 impl Write for PipeWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let state = self.0.lock();
-        let mut state =
-            self.0.wait_until(state, |state| state.bytes.len() < self.0.capacity || state.reader_gone);
+        let mut state = self.0.wait_until(state, |state| state.bytes.len() < self.0.capacity || state.reader_gone);
         if state.reader_gone {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

@@ -141,9 +141,7 @@ impl Answers {
 
 impl std::fmt::Debug for Answers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answers")
-            .field("declares", &self.capabilities(Revision::LATEST))
-            .finish_non_exhaustive()
+        f.debug_struct("Answers").field("declares", &self.capabilities(Revision::LATEST)).finish_non_exhaustive()
     }
 }
 

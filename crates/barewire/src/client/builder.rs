@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::mcp::{
-    CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl, Era, Implementation,
-    Revision, Root,
+    CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl, Era, Implementation, Revision, Root,
 };
 use serde::Serialize;
 

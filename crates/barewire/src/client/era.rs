@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use barewire_proto::mcp::{
-    DiscoverResult, Era, Implementation, InitializeParams, InitializeResult, Revision, ServerCapabilities,
-    code, key,
+    DiscoverResult, Era, Implementation, InitializeParams, InitializeResult, Revision, ServerCapabilities, code, key,
 };
 use barewire_proto::rpc::ErrorObject;
 use serde::Deserialize;
@@ -186,9 +185,8 @@ impl ServerInfo {
 
 /// A server does not answer as one of this revision does, and no other is wanted.
 pub(super) fn not_of(revision: Revision) -> ClientError {
-    let what = format!(
-        "it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks"
-    );
+    let what =
+        format!("it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks");
     ClientError::fault(DISCOVER, what)
 }
 

@@ -114,9 +114,7 @@ impl ClientError {
             CallError::Result(what) => {
                 Self::Fault { method, what: format!("its result is not what was expected: {what}") }
             }
-            CallError::Fault(what) => {
-                Self::Fault { method, what: format!("its answer is no valid response: {what}") }
-            }
+            CallError::Fault(what) => Self::Fault { method, what: format!("its answer is no valid response: {what}") },
             error => Self::Fault { method, what: error.to_string() },
         }
     }
@@ -214,11 +212,7 @@ impl fmt::Display for ClientError {
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Handler { method, error } => {
                 let (method, said) = (shown(method), shown(&error.message));
-                write!(
-                    f,
-                    "the server asked {method}, and what was to answer it failed: {said} ({})",
-                    error.code
-                )
+                write!(f, "the server asked {method}, and what was to answer it failed: {said} ({})", error.code)
             }
         }
     }

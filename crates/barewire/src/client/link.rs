@@ -291,8 +291,7 @@ impl Shared {
             (Probed::Legacy(_), Opening::Exactly(revision)) => Err(era::not_of(revision).into()),
             (Probed::Legacy(_), _) => self.initialize_or_probe(raw, opening).await,
             (Probed::Gone(closed), Opening::Unknown)
-                if self.source.can_start_again()
-                    && matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)) =>
+                if self.source.can_start_again() && matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)) =>
             {
                 Err(Failed::AtProbe)
             }
@@ -336,8 +335,7 @@ async fn reopen_when_gone(shared: Weak<Shared>, number: u64, mut gone: watch::Re
     if gone.wait_for(|gone| *gone).await.is_err() {
         return;
     }
-    let is_in_use =
-        |shared: Arc<Shared>| matches!(&*shared.state.borrow(), State::Up(link) if link.number == number);
+    let is_in_use = |shared: Arc<Shared>| matches!(&*shared.state.borrow(), State::Up(link) if link.number == number);
     if shared.upgrade().is_some_and(is_in_use) {
         restart::reopen(shared).await;
     }

@@ -244,9 +244,7 @@ impl Open {
                 }
                 Err(error) => ListenEnd::Lost(ClientError::of(LISTEN, None, error)),
             };
-            if let (ListenEnd::Refused(error), false, Some(shared)) =
-                (&end, self.is_awaited, self.shared.upgrade())
-            {
+            if let (ListenEnd::Refused(error), false, Some(shared)) = (&end, self.is_awaited, self.shared.upgrade()) {
                 let why = CallError::Refused(error.clone());
                 shared.report(format_args!("the server was started again, and {LISTEN} failed: {why}"));
             }

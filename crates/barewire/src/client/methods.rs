@@ -36,9 +36,8 @@ impl Client {
     }
 
     fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Request<R> {
-        let params = arguments(given).and_then(|arguments| {
-            Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))])
-        });
+        let params = arguments(given)
+            .and_then(|arguments| Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))]));
         Request::new(self, method, params)
     }
 }
@@ -85,8 +84,7 @@ impl Client {
             let method = SUBSCRIBE.to_owned();
             return Err(ClientError::NotOffered { method, capability: needed.as_str() });
         }
-        let is_open =
-            |known: &Option<super::listen::Listening>| known.as_ref().is_some_and(|it| !it.has_ended());
+        let is_open = |known: &Option<super::listen::Listening>| known.as_ref().is_some_and(|it| !it.has_ended());
         if self.0.subscriptions().get(&uri).is_some_and(is_open) {
             return Ok(());
         }

@@ -127,12 +127,7 @@ impl Hub {
     }
 
     /// Takes a notification. `is_modern`: it may belong to a listen.
-    pub(super) fn take(
-        &self,
-        method: &str,
-        params: Option<Params<'_>>,
-        is_modern: bool,
-    ) -> Result<(), Failure> {
+    pub(super) fn take(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
         // Of a call that is over. Those of a call that is not have gone to whoever waits for it.
         if method == "notifications/progress" {
             return Ok(());

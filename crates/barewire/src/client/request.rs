@@ -57,11 +57,7 @@ enum Patience {
 }
 
 impl<R> Request<R> {
-    pub(super) fn new(
-        client: &Client,
-        method: impl Into<Cow<'static, str>>,
-        params: Result<Params, String>,
-    ) -> Self {
+    pub(super) fn new(client: &Client, method: impl Into<Cow<'static, str>>, params: Result<Params, String>) -> Self {
         let options = Options::default();
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }

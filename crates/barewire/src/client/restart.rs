@@ -266,24 +266,19 @@ impl Shared {
         if !link.server.revision.has_listen() {
             return;
         }
-        let is_told =
-            self.settings.lenient || link.server.capabilities.has(ServerCapability::ResourcesSubscribe);
+        let is_told = self.settings.lenient || link.server.capabilities.has(ServerCapability::ResourcesSubscribe);
         for (uri, listening) in self.subscriptions().iter_mut() {
             if listening.as_ref().is_some_and(|listening| !listening.has_ended()) {
                 continue;
             }
             if !is_told {
-                self.report(format_args!(
-                    "the server was started again, and no longer declares resources.subscribe"
-                ));
+                self.report(format_args!("the server was started again, and no longer declares resources.subscribe"));
                 return;
             }
             let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
             match self.begin_listen(Arc::clone(link), filter, false) {
                 Ok((begun, _)) => *listening = Some(begun),
-                Err(error) => {
-                    self.report(format_args!("the server was started again, and {LISTEN} failed: {error}"))
-                }
+                Err(error) => self.report(format_args!("the server was started again, and {LISTEN} failed: {error}")),
             }
         }
     }

@@ -43,8 +43,7 @@ struct Inner<T> {
 impl<T: Clone> Ring<T> {
     /// Keeps the newest: at most so many, and at most so many bytes of them.
     pub(super) fn new(most: usize, most_bytes: usize) -> Self {
-        let inner =
-            Inner { kept: VecDeque::new(), bytes: 0, next: 0, readers: 0, over: false, most, most_bytes };
+        let inner = Inner { kept: VecDeque::new(), bytes: 0, next: 0, readers: 0, over: false, most, most_bytes };
         Self(Arc::new(Shared { inner: Mutex::new(inner), told: Notify::new() }))
     }
 

@@ -61,8 +61,7 @@ pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
             }
             1..=MOST_QUESTIONS => idle = 0,
             count => {
-                let what =
-                    format!("it asks {count} things at once, and no more than {MOST_QUESTIONS} are answered");
+                let what = format!("it asks {count} things at once, and no more than {MOST_QUESTIONS} are answered");
                 return Err(ClientError::fault(asking.method, what));
             }
         }
@@ -74,10 +73,7 @@ pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
         }
         round = Some(more);
     }
-    Err(ClientError::fault(
-        asking.method,
-        format!("it has asked for more input {MOST_ROUNDS} times in a row"),
-    ))
+    Err(ClientError::fault(asking.method, format!("it has asked for more input {MOST_ROUNDS} times in a row")))
 }
 
 /// `None` if the result is one, what is asked if it is none yet.
@@ -101,17 +97,12 @@ fn judge(method: &str, result: &Raw) -> Result<Option<Required>, ClientError> {
             }
             Ok(Some(required))
         }
-        Some(other) => {
-            Err(fault(format!("its result is of a type that is not known here: \"{}\"", shown(other))))
-        }
+        Some(other) => Err(fault(format!("its result is of a type that is not known here: \"{}\"", shown(other)))),
     }
 }
 
 /// Answers all that is asked in one round, at the same time.
-async fn answers(
-    asking: &Asking<'_>,
-    requests: BTreeMap<String, InputRequest>,
-) -> Result<Members, ClientError> {
+async fn answers(asking: &Asking<'_>, requests: BTreeMap<String, InputRequest>) -> Result<Members, ClientError> {
     let mut waiting = Vec::new();
     for (key, request) in requests {
         waiting.push((key, Box::pin(answer(asking, request))));

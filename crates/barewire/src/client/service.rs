@@ -36,9 +36,7 @@ impl Service for Serving {
         match revision {
             _ if method == "ping" => Ok(done()),
             // MCP 2025-11-25, basic/lifecycle: nothing else before the handshake is complete.
-            None => {
-                Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is agreed yet").into())
-            }
+            None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is agreed yet").into()),
             Some(revision) => {
                 let known = Method::find(method).and_then(|method| method.sent(Side::Server, revision));
                 if known.is_none() {
@@ -73,9 +71,7 @@ impl Service for Serving {
 fn refused(why: Unasked) -> Failure {
     match why {
         // MCP 2025-11-25, client/elicitation and client/sampling: what the capability has not.
-        Unasked::NotOffered(part) if part.contains('.') => {
-            Failure::invalid_params(format!("{part} was not declared"))
-        }
+        Unasked::NotOffered(part) if part.contains('.') => Failure::invalid_params(format!("{part} was not declared")),
         Unasked::NotOffered(_) => Failure::method_not_found(),
         Unasked::Params(what) => Failure::invalid_params(what),
     }

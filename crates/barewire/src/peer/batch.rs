@@ -60,9 +60,7 @@ impl Batch {
         if entries.len() > queue.batch {
             // The other side would refuse it with an id of null, and nobody could say whose answer that is.
             let (there, most) = (entries.len(), queue.batch);
-            return Err(CallError::Params(format!(
-                "a batch of {there} elements, and at most {most} are taken"
-            )));
+            return Err(CallError::Params(format!("a batch of {there} elements, and at most {most} are taken")));
         }
         let bytes = entries.iter().map(Entry::len).sum();
         let permits = queue.reserve(bytes).await.map_err(CallError::Closed)?;

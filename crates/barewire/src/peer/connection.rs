@@ -151,9 +151,7 @@ impl<T: Transport> Connection<T> {
         let limit = settings.limits.frame;
         let future = match parts.framing {
             Framing::Lines => drive::<Lines, _, _>(Lines::new(limit), parts, settings, &queue),
-            Framing::ContentLength => {
-                drive::<ContentLength, _, _>(ContentLength::new(limit), parts, settings, &queue)
-            }
+            Framing::ContentLength => drive::<ContentLength, _, _>(ContentLength::new(limit), parts, settings, &queue),
         };
         (queue, Running(future))
     }

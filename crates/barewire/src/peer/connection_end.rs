@@ -106,13 +106,10 @@ impl ConnectionEnd {
 impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.exit(), self.reason()) {
-            (Some(exit), EndReason::Eof | EndReason::Read(_) | EndReason::Write(_)) if !exit.by_us => {
-                exit.fmt(f)?
-            }
+            (Some(exit), EndReason::Eof | EndReason::Read(_) | EndReason::Write(_)) if !exit.by_us => exit.fmt(f)?,
             _ => self.reason().fmt(f)?,
         }
-        if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength))
-        {
+        if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength)) {
             let StrayOutput { offset, excerpt } = stray;
             write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
         }

@@ -164,9 +164,7 @@ impl Context {
             return Err(CallError::Params(format!("progress must be an object, not {}", value.kind())));
         };
         let mut message = Vec::new();
-        crate::params::with(Some(&params), |params| {
-            write::notification(&mut message, progress.method, params)
-        });
+        crate::params::with(Some(&params), |params| write::notification(&mut message, progress.method, params));
         self.say(message).await
     }
 
@@ -213,10 +211,7 @@ impl Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("method", &self.method())
-            .field("id", &self.id())
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("method", &self.method()).field("id", &self.id()).finish_non_exhaustive()
     }
 }
 

@@ -63,12 +63,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(
-        codec: C,
-        parts: Parts<R, W>,
-        mut dispatcher: Dispatcher<Output<C>>,
-        grace: Duration,
-    ) -> Self {
+    pub(super) fn new(codec: C, parts: Parts<R, W>, mut dispatcher: Dispatcher<Output<C>>, grace: Duration) -> Self {
         let Parts { reader, writer, open_to_all, ending, .. } = parts;
         if ending.is_some() {
             dispatcher.await_exit();
@@ -152,10 +147,7 @@ where
                 return Poll::Pending;
             }
             // Work that can be done now is done now, whatever made it possible: there will be no wake-up for it.
-            if more
-                || self.dispatcher.can_start()
-                || (self.taken < self.filled && !self.dispatcher.is_blocked())
-            {
+            if more || self.dispatcher.can_start() || (self.taken < self.filled && !self.dispatcher.is_blocked()) {
                 continue;
             }
             // The last frame is handled, and may have been a large one.
@@ -192,9 +184,7 @@ where
         }
         self.dispatcher.start_slice();
         for _ in 0..SLICE_FRAMES {
-            if self.dispatcher.is_blocked()
-                || self.dispatcher.end_request() == Some(EndRequest::ContentLength)
-            {
+            if self.dispatcher.is_blocked() || self.dispatcher.end_request() == Some(EndRequest::ContentLength) {
                 return false;
             }
             let mut input = &self.chunk[self.taken..self.filled];
@@ -361,9 +351,8 @@ where
     fn http(&mut self) -> EndReason {
         // Not a byte goes back: to the sender, this port is closed.
         self.writer = None;
-        self.dispatcher.report(
-            "closed without an answer: it begins with an HTTP request, and a web page may have sent it",
-        );
+        self.dispatcher
+            .report("closed without an answer: it begins with an HTTP request, and a web page may have sent it");
         EndReason::Http
     }
 
@@ -447,9 +436,7 @@ where
         let limits = &self.dispatcher.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
-            return self
-                .stalled_since
-                .map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
+            return self.stalled_since.map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
         }
         let call = self.dispatcher.session.next_deadline().map(|at| (self.dispatcher.at(at), Due::Call));
         let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
@@ -458,8 +445,7 @@ where
             .filter(|_| !self.dispatcher.is_write_stalled())
             .map(|since| (since + STALL_TIME, Due::Stall));
         let write = self.stalled_since.zip(limits.write_timeout);
-        let write =
-            write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));
+        let write = write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));
         let idle = self.idle_since.zip(limits.idle_timeout);
         let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(EndReason::IdleTimeout(most))));
         let quiet = self.quiet_since.map(|since| (since + TRIM_DELAY, Due::Trim));

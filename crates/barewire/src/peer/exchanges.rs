@@ -49,10 +49,7 @@ struct State<O> {
     give_up_at: Option<Instant>,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "almost all are messages, and a box would cost each an allocation"
-)]
+#[expect(clippy::large_enum_variant, reason = "almost all are messages, and a box would cost each an allocation")]
 enum Input<O> {
     Message(Delivery),
     Run(Task<O>),
@@ -226,9 +223,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         for _ in 0..INPUTS_AT_ONCE {
             let Some(input) = self.inbox().pop_front() else { return true };
             match input {
-                Input::Message(Delivery { exchange, .. }) if self.is_over() => {
-                    dispatcher.output.over(exchange)
-                }
+                Input::Message(Delivery { exchange, .. }) if self.is_over() => dispatcher.output.over(exchange),
                 Input::Message(Delivery { exchange, caller, message }) => {
                     dispatcher.deliver(exchange, caller.as_ref(), &message);
                 }

@@ -98,11 +98,7 @@ pub(super) async fn notify(queue: &Queue, method: &str, params: impl Serialize) 
 }
 
 /// Writes a notification.
-pub(super) fn notification(
-    queue: &Queue,
-    method: &str,
-    params: impl Serialize,
-) -> Result<Vec<u8>, CallError> {
+pub(super) fn notification(queue: &Queue, method: &str, params: impl Serialize) -> Result<Vec<u8>, CallError> {
     let params = crate::params::write(&params).map_err(|error| CallError::Params(error.to_string()))?;
     let params = queue.traced(method, params);
     let mut message = Vec::new();
@@ -111,11 +107,7 @@ pub(super) fn notification(
 }
 
 /// Sends a notification that is written already.
-pub(super) async fn send(
-    queue: &Queue,
-    message: Vec<u8>,
-    about: Option<Arc<Incoming>>,
-) -> Result<(), CallError> {
+pub(super) async fn send(queue: &Queue, message: Vec<u8>, about: Option<Arc<Incoming>>) -> Result<(), CallError> {
     let permits = queue.reserve(message.len()).await.map_err(CallError::Closed)?;
     queue.push(Command::Notify { message, permits, about }).map_err(|_| CallError::Closed(queue.why()))
 }

@@ -122,9 +122,7 @@ impl Queue {
     pub(super) fn traced(&self, method: &str, params: Option<String>) -> Option<String> {
         let Some(trace) = &self.trace else { return params };
         match trace.outgoing(method, params.clone()) {
-            Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => {
-                Some(traced)
-            }
+            Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => Some(traced),
             // What is no object and no array cannot be sent.
             _ => params,
         }

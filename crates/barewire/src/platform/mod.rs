@@ -22,9 +22,8 @@ pub(crate) use system::file_of;
 /// Transports that only this system has.
 pub(crate) use system::transports;
 pub(crate) use system::{
-    PipeReader, PipeWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin,
-    open_stdout, pipe_reader, pipe_writer, redirect_stdio, start_fault, wait_for_bytes, wait_for_exit,
-    wait_readable, wait_writable,
+    PipeReader, PipeWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin, open_stdout,
+    pipe_reader, pipe_writer, redirect_stdio, start_fault, wait_for_bytes, wait_for_exit, wait_readable, wait_writable,
 };
 
 /// The stdin of this process, as it can be read without blocking the runtime.

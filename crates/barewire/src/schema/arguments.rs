@@ -83,10 +83,7 @@ fn with_integers(text: &str) -> Option<String> {
             }
             b'-' | b'0'..=b'9' => {
                 let start = at;
-                while bytes
-                    .get(at)
-                    .is_some_and(|b| matches!(b, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9'))
-                {
+                while bytes.get(at).is_some_and(|b| matches!(b, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
                     at += 1;
                 }
                 let number = &text[start..at];
@@ -213,15 +210,9 @@ mod tests {
                 r#"{"limit":1,"nested":{"names":[],"depth":1,"size":1}}"#,
                 r#"argument "nested.size": is not known here, known are "depth", "names""#,
             ),
-            (
-                r#"{"limit":1,"colour":"pink"}"#,
-                r#"argument "colour": expected one of "red", "blue", null, got "pink""#,
-            ),
+            (r#"{"limit":1,"colour":"pink"}"#, r#"argument "colour": expected one of "red", "blue", null, got "pink""#),
             (r#"{"limit":1,"address":"here"}"#, r#"argument "address": here is no address"#),
-            (
-                r#"{"limit":1,"tags":{"a b":[1,"x"]}}"#,
-                r#"argument "tags["a b"][1]": expected an integer, got "x""#,
-            ),
+            (r#"{"limit":1,"tags":{"a b":[1,"x"]}}"#, r#"argument "tags["a b"][1]": expected an integer, got "x""#),
             (r#"{"limit":1,"limit":2}"#, "arguments: duplicate field `limit`"),
             ("[1]", "arguments: expected an object, got an array"),
             ("null", "arguments: expected an object, got null"),
@@ -260,8 +251,8 @@ mod tests {
             b: i64,
             c: f64,
         }
-        let wide = read_as::<Wide>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#)
-            .expect("fits");
+        let wide =
+            read_as::<Wide>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#).expect("fits");
         assert_eq!((wide.a, wide.b, wide.c.to_bits()), (u64::MAX, i64::MIN, 2f64.to_bits()));
         assert_eq!(
             read_as::<Wide>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
@@ -297,8 +288,7 @@ mod tests {
 
     #[test]
     fn a_schema_written_by_hand_is_checked_for_a_value() {
-        let schema =
-            r#"{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}"#;
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}"#;
         let schema = serde_json::value::RawValue::from_string(schema.into()).expect("JSON");
         let constraints = Constraints::of_schema(&schema).expect("constraints");
         let read = |text: &str| {

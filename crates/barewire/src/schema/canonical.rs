@@ -41,8 +41,7 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
             out.push(b']');
         }
         Kind::Object => {
-            let mut members: Vec<_> =
-                json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
+            let mut members: Vec<_> = json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
             // Stable: of a name that stands twice the later one counts to most readers, so their order is a part of the value.
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             out.push(b'{');
@@ -75,10 +74,7 @@ mod tests {
     fn spelling_does_not_matter() {
         for (a, b) in [
             (r#"{"a":1,"b":2.0}"#, r#" { "b" : 2 , "a" : 1.0 } "#),
-            (
-                r#"{"a":{"x":[1,{"p":1,"q":2}],"y":0}}"#,
-                r#"{"\u0061":{"y":-0.0,"x":[1e0,{"q":20e-1,"p":1}]}}"#,
-            ),
+            (r#"{"a":{"x":[1,{"p":1,"q":2}],"y":0}}"#, r#"{"\u0061":{"y":-0.0,"x":[1e0,{"q":20e-1,"p":1}]}}"#),
             (r#""\u00e9\/""#, r#""é/""#),
             ("18446744073709551616", "1.8446744073709551616e19"),
             ("[ ]", "[]"),
@@ -152,8 +148,7 @@ mod tests {
         leaf.prop_recursive(4, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::vec(("[a-c]{0,2}", inner), 0..4)
-                    .prop_map(|members| members.into_iter().collect()),
+                prop::collection::vec(("[a-c]{0,2}", inner), 0..4).prop_map(|members| members.into_iter().collect()),
             ]
         })
     }

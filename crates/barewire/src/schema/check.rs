@@ -56,9 +56,9 @@ impl<'r> Checker<'r> {
     fn keep(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
         match (rule, json.kind()) {
             (Rule::Never, _) => self.refuse(path, || "must not be there".into()),
-            (Rule::Type(types), _) => self.expect(is_of(json, *types), path, || {
-                format!("expected {}, got {}", names(*types), shown(json))
-            }),
+            (Rule::Type(types), _) => {
+                self.expect(is_of(json, *types), path, || format!("expected {}, got {}", names(*types), shown(json)))
+            }
             (Rule::Values(allowed), _) => self.expect(is_one_of(json, allowed), path, || {
                 format!("expected {}, got {}", listed(allowed.iter().map(|one| &*one.text)), shown(json))
             }),
@@ -74,9 +74,7 @@ impl<'r> Checker<'r> {
                     0 => self.none_of(one, json, path),
                     1 => Ok(()),
                     // What is not understood of one of them may be what tells them apart.
-                    _ => self.expect(!self.rules.exact, path, || {
-                        "fits more than one of the forms it may have".into()
-                    }),
+                    _ => self.expect(!self.rules.exact, path, || "fits more than one of the forms it may have".into()),
                 }
             }
             (Rule::Not(schema), _) => {
@@ -125,9 +123,7 @@ impl<'r> Checker<'r> {
             Rule::MaxItems(most) => self.keep_count("element", json.elements().count(), ..=*most, path),
             Rule::UniqueItems => match equal_elements(json) {
                 None => Ok(()),
-                Some((i, j)) => {
-                    self.refuse(path, || format!("elements {i} and {j} are equal, all must differ"))
-                }
+                Some((i, j)) => self.refuse(path, || format!("elements {i} and {j} are equal, all must differ")),
             },
             Rule::Items { first, others } => json.elements().enumerate().try_for_each(|(i, element)| {
                 let path = self.deeper(path, Step::Element(i))?;
@@ -143,8 +139,7 @@ impl<'r> Checker<'r> {
             Rule::MaxProperties(most) => self.keep_count("member", distinct_members(json), ..=*most, path),
             Rule::Required(names) => {
                 let is_missing = |name: &&String| json.members().all(|member| member.name != ***name);
-                let missing: Vec<_> =
-                    names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
+                let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
                 self.expect(missing.is_empty(), path, || format!("missing {}", missing.join(", ")))
             }
             Rule::Members { named, patterns, others } => json.members().try_for_each(|member| {
@@ -212,8 +207,7 @@ impl<'r> Checker<'r> {
         if self.quiet {
             return Err(None);
         }
-        let likely: Vec<_> =
-            schemas.iter().filter(|schema| self.could_be_meant(schema, json, path)).collect();
+        let likely: Vec<_> = schemas.iter().filter(|schema| self.could_be_meant(schema, json, path)).collect();
         // The one that was meant has its own complaint.
         if let [one] = likely[..] {
             self.check(one, json, path)?;
@@ -262,9 +256,7 @@ impl<'r> Checker<'r> {
                         .filter(|member| member.name == **name)
                         .all(|member| self.is_valid(schema, member.value, path))
             }),
-            Rule::Required(names) if names.len() == 1 => {
-                json.members().any(|member| member.name == *names[0])
-            }
+            Rule::Required(names) if names.len() == 1 => json.members().any(|member| member.name == *names[0]),
             _ => true,
         })
     }

@@ -13,8 +13,7 @@ use super::{canonical, pattern};
 impl Rules {
     /// The rules of `schema` that what reads `place` does not check; `Err` says where the schema is wrong.
     pub(super) fn new(schema: &Value, place: &Place<'_>) -> Result<Self, String> {
-        let mut compiler =
-            Compiler { root: schema, exact: true, found: BTreeMap::new(), referred: Vec::new() };
+        let mut compiler = Compiler { root: schema, exact: true, found: BTreeMap::new(), referred: Vec::new() };
         let root = compiler.schema(schema, place, "#")?;
         let referred: Vec<Schema> = compiler.referred.into_iter().map(Option::unwrap_or_default).collect();
         let rules = Self { root, referred, exact: compiler.exact };
@@ -115,15 +114,11 @@ impl<'a> Compiler<'a> {
         }
         let others = match keywords.get("additionalProperties") {
             // A struct that refuses a name that nobody has given a member refuses them all.
-            Some(Value::Bool(false)) if matches!(asked, Some(Asked::Struct(_))) => {
-                match place.member(NOBODYS).read() {
-                    None => Schema::default(),
-                    Some(_) => Schema { rules: vec![Rule::Never] },
-                }
-            }
-            Some(schema) => {
-                self.schema(schema, &place.member(NOBODYS), &format!("{at}/additionalProperties"))?
-            }
+            Some(Value::Bool(false)) if matches!(asked, Some(Asked::Struct(_))) => match place.member(NOBODYS).read() {
+                None => Schema::default(),
+                Some(_) => Schema { rules: vec![Rule::Never] },
+            },
+            Some(schema) => self.schema(schema, &place.member(NOBODYS), &format!("{at}/additionalProperties"))?,
             None => Schema::default(),
         };
         if others.is_empty() {
@@ -214,12 +209,8 @@ impl Rule {
     /// Whether a type that asks for this refuses by itself what the rule refuses.
     fn is_checked_by(&self, asked: Option<Asked>) -> bool {
         match (self, asked) {
-            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => {
-                bound.exact <= decimal(&least.to_string())
-            }
-            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => {
-                bound.exact >= decimal(&most.to_string())
-            }
+            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => bound.exact <= decimal(&least.to_string()),
+            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => bound.exact >= decimal(&most.to_string()),
             (Self::MinLength(1) | Self::MaxLength(1), Some(Asked::Char)) => true,
             (Self::MinItems(len) | Self::MaxItems(len), Some(Asked::Tuple(of))) => *len == of,
             _ => false,
@@ -244,9 +235,7 @@ fn states_more(schema: &Value) -> bool {
         ("maximum", _) => value.as_i64().is_none_or(|bound| Some(bound) != most),
         ("properties", Value::Object(schemas)) => schemas.values().any(states_more),
         ("items" | "additionalProperties", _) => states_more(value),
-        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
-            schemas.iter().any(states_more)
-        }
+        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => schemas.iter().any(states_more),
         // Tuples, which say how long they are.
         ("minItems" | "maxItems", _) => !keywords.contains_key("prefixItems"),
         (keyword, _) => STATES_MORE.contains(&keyword),
@@ -322,10 +311,7 @@ fn array<'a>(value: &'a Value, at: &str) -> Result<&'a [Value], String> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| format!("{at}: expected an array"))
 }
 
-fn object<'a>(
-    value: Option<&'a Value>,
-    at: &str,
-) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, String> {
+fn object<'a>(value: Option<&'a Value>, at: &str) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, String> {
     match value {
         Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
         None => Ok(None.into_iter().flatten()),

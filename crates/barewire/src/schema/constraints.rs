@@ -28,20 +28,14 @@ impl Constraints {
     /// The constraints of the schema that [`describe::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
         let schema = describe::read_by::<T>()?;
-        Ok(Self {
-            beyond: Rules::new(&schema, &Place::of::<T>())?,
-            all: Rules::new(&schema, &Place::unknown())?,
-        })
+        Ok(Self { beyond: Rules::new(&schema, &Place::of::<T>())?, all: Rules::new(&schema, &Place::unknown())? })
     }
 
     /// The constraints of a schema that was written by hand, for a type that checks none of them.
     #[cfg(test)]
     pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
         let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        Ok(Self {
-            beyond: Rules::new(&schema, &Place::unknown())?,
-            all: Rules::new(&schema, &Place::unknown())?,
-        })
+        Ok(Self { beyond: Rules::new(&schema, &Place::unknown())?, all: Rules::new(&schema, &Place::unknown())? })
     }
 
     /// Nothing is left to check for what the type has read.
@@ -232,18 +226,12 @@ mod tests {
             (r#"{"required":"a"}"#, "#/required: expected an array"),
             (r#"{"required":[1]}"#, "#/required: expected a string"),
             (r##"{"$ref":"#/$defs/a"}"##, "#/$ref: #/$defs/a is nothing in this schema"),
-            (
-                r#"{"$ref":"https://example.com/a"}"#,
-                "#/$ref: https://example.com/a is nothing in this schema",
-            ),
+            (r#"{"$ref":"https://example.com/a"}"#, "#/$ref: https://example.com/a is nothing in this schema"),
             (
                 r##"{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}"##,
                 "a $ref leads back to itself without going deeper into the value",
             ),
-            (
-                r##"{"anyOf":[{"$ref":"#"}]}"##,
-                "a $ref leads back to itself without going deeper into the value",
-            ),
+            (r##"{"anyOf":[{"$ref":"#"}]}"##, "a $ref leads back to itself without going deeper into the value"),
             ("7", "#: a schema is an object, true or false"),
         ] {
             let raw = RawValue::from_string(schema.into()).expect("JSON");

@@ -131,9 +131,7 @@ fn write(out: &mut String, schema: &Value, place: &Place<'_>) {
     write_object(out, first.chain(others), |out, keyword, value| match (keyword, value) {
         ("properties", Value::Object(members)) => {
             let members = in_order(members, keywords.get("required"), place);
-            write_object(out, members.into_iter(), |out, name, member| {
-                write(out, member, &place.member(name))
-            });
+            write_object(out, members.into_iter(), |out, name, member| write(out, member, &place.member(name)));
         }
         ("$defs" | "definitions" | "patternProperties", Value::Object(schemas)) => {
             write_object(out, schemas.iter(), |out, _, schema| write(out, schema, &Place::unknown()));
@@ -280,9 +278,7 @@ mod tests {
             "arguments are a JSON object, and alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
              of a struct"
         );
-        for refused in
-            [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Unit>().is_err()]
-        {
+        for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Unit>().is_err()] {
             assert!(refused);
         }
     }
@@ -374,10 +370,7 @@ mod tests {
 
     #[test]
     fn only_recursion_makes_references() {
-        assert_eq!(
-            input::<Tree>()["properties"]["children"],
-            json!({"type": "array", "items": {"$ref": "#"}})
-        );
+        assert_eq!(input::<Tree>()["properties"]["children"], json!({"type": "array", "items": {"$ref": "#"}}));
         let forest = input::<Forest>();
         let leaf = json!({"type": "array", "items": {"$ref": "#/$defs/Tree"}});
         assert_eq!(forest["$defs"]["Tree"]["properties"]["children"], leaf);

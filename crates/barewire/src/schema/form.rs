@@ -23,11 +23,10 @@ pub(crate) struct Form {
 
 /// The form for `T`. `Err` names the property that a form cannot hold.
 pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
-    let schema = describe::read_by::<T>()
-        .map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
+    let schema =
+        describe::read_by::<T>().map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
     // The union of several structs, or a map with any names, is no list of properties.
-    let branches =
-        ["anyOf", "oneOf", "allOf", "patternProperties"].iter().any(|keyword| schema.get(keyword).is_some());
+    let branches = ["anyOf", "oneOf", "allOf", "patternProperties"].iter().any(|keyword| schema.get(keyword).is_some());
     let open = schema.get("additionalProperties").is_some_and(|others| *others != json!(false));
     if branches || open {
         return Err(format!("a form is a list of properties, and {} is none", type_name::<T>()));
@@ -76,10 +75,7 @@ fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
 
 fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     // A string that must be one of some, but could not be understood as such, is no text to type.
-    if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"]
-        .iter()
-        .any(|keyword| property.contains_key(*keyword))
-    {
+    if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"].iter().any(|keyword| property.contains_key(*keyword)) {
         return None;
     }
     let mut text = kept(property, &["type", "minLength", "maxLength"]);
@@ -91,11 +87,8 @@ fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
 /// One of some strings, as a form has it.
 fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let branches = ["oneOf", "anyOf"].iter().find_map(|keyword| property.get(*keyword)?.as_array());
-    let options: Vec<(Value, Option<&Value>)> = match (property.get("enum"), property.get("const"), branches)
-    {
-        (Some(Value::Array(values)), None, None) => {
-            values.iter().map(|value| (value.clone(), None)).collect()
-        }
+    let options: Vec<(Value, Option<&Value>)> = match (property.get("enum"), property.get("const"), branches) {
+        (Some(Value::Array(values)), None, None) => values.iter().map(|value| (value.clone(), None)).collect(),
         (None, Some(value), None) => vec![(value.clone(), None)],
         // How schemars writes variants that have documentation or a title of their own.
         (None, None, Some(branches)) => {
@@ -116,8 +109,7 @@ fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     if values.is_empty() || !values.iter().all(|value| value.is_string()) {
         return None;
     }
-    let mut choice =
-        Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
+    let mut choice = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
     if options.iter().any(|(_, title)| title.is_some()) {
         // The one way to name choices that clients of every revision with forms know.
         let names: Vec<&Value> = options.iter().map(|(value, title)| title.unwrap_or(value)).collect();
@@ -302,9 +294,7 @@ mod tests {
         assert!(form_of::<Recursive>().expect_err("recursive").starts_with("property \"next\": "));
         assert!(form_of::<String>().expect_err("a string").starts_with("a form asks for an object"));
         assert!(
-            form_of::<BTreeMap<String, String>>()
-                .expect_err("a map")
-                .starts_with("a form is a list of properties")
+            form_of::<BTreeMap<String, String>>().expect_err("a map").starts_with("a form is a list of properties")
         );
     }
 }

@@ -6,8 +6,7 @@ use regex_lite::Regex;
 
 /// Compiles a pattern; `Err` says why it cannot be used.
 pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
-    Regex::new(&with_all_white_space(pattern))
-        .map_err(|error| format!("the pattern {pattern} cannot be used: {error}"))
+    Regex::new(&with_all_white_space(pattern)).map_err(|error| format!("the pattern {pattern} cannot be used: {error}"))
 }
 
 /// `\s` and `\S` mean ASCII to our engine and Unicode to the specification; so they are spelled out.
@@ -35,8 +34,7 @@ fn with_all_white_space(pattern: &str) -> String {
 }
 
 /// ECMA-262, WhiteSpace and LineTerminator.
-const WHITE_SPACE: &str =
-    r"\t-\r \u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}";
+const WHITE_SPACE: &str = r"\t-\r \u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}";
 
 #[cfg(test)]
 mod tests {
@@ -57,13 +55,9 @@ mod tests {
     #[test]
     fn white_space_is_that_of_unicode() {
         for space in ["\t", "\n", "\u{b}", "\u{c}", "\r", " ", "\u{a0}", "\u{2003}", "\u{2029}", "\u{feff}"] {
-            for (pattern, expected) in [
-                (r"^\s$", true),
-                (r"^[\s]$", true),
-                (r"^[x\sy]$", true),
-                (r"^[^\s]$", false),
-                (r"^\S$", false),
-            ] {
+            for (pattern, expected) in
+                [(r"^\s$", true), (r"^[\s]$", true), (r"^[x\sy]$", true), (r"^[^\s]$", false), (r"^\S$", false)]
+            {
                 assert_eq!(matches(pattern, space), expected, "{pattern} {space:?}");
             }
         }

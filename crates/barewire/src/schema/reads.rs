@@ -176,11 +176,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor.visit_some(Probe { optional: true, ..self })
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Stop> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Stop> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -378,18 +374,7 @@ mod tests {
     #[test]
     fn a_derived_type_says_what_it_reads_at_every_place() {
         use Step::{Element, Member};
-        let fields = [
-            "_zebra",
-            "_apple",
-            "_shape",
-            "_tagged",
-            "_untagged",
-            "_any",
-            "_pair",
-            "_name",
-            "_set",
-            "_boxed",
-        ];
+        let fields = ["_zebra", "_apple", "_shape", "_tagged", "_untagged", "_any", "_pair", "_name", "_set", "_boxed"];
         let Some((Asked::Struct(declared), false)) = asked::<Outer>(&[]) else { panic!("a struct") };
         assert_eq!(declared, fields);
         for (path, found) in [
@@ -406,10 +391,7 @@ mod tests {
             (&[Member("_untagged")], Some((Asked::Choice, true))),
             (&[Member("_any")], Some((Asked::Any, false))),
             (&[Member("_pair")], Some((Asked::Tuple(2), false))),
-            (
-                &[Member("_pair"), Element],
-                Some((Asked::Integer(i64::MIN.into(), 9_223_372_036_854_775_807), false)),
-            ),
+            (&[Member("_pair"), Element], Some((Asked::Integer(i64::MIN.into(), 9_223_372_036_854_775_807), false))),
             (&[Member("_name")], Some((Asked::Str, false))),
             (&[Member("_set")], Some((Asked::Seq, true))),
             (&[Member("_set"), Element], Some((Asked::Char, false))),

@@ -141,8 +141,7 @@ impl Rules {
         }
         // What leads only to what ends, ends. What is left after that leads to itself.
         let mut ends = vec![false; next.len()];
-        while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to]))
-        {
+        while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;
         }
         ends.contains(&false)

@@ -28,9 +28,9 @@ impl Validator {
         let value: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
         let schema = SchemaValidator::new(&value, MAX_DEPTH).map_err(|error| match error {
             SchemaError::TooDeep(levels) => format!("schema nested deeper than {levels} levels"),
-            SchemaError::Dialect(named) => format!(
-                "the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema"
-            ),
+            SchemaError::Dialect(named) => {
+                format!("the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema")
+            }
             SchemaError::Invalid { reason, .. } => format!("no schema: {}", brief(&reason, MAX_SAID)),
         })?;
         // Older dialects give other meanings to some of the keywords that we know.
@@ -96,10 +96,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let schema = r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}"#;
         assert_eq!(check(schema, r#"{"a":[1,2.0]}"#), Ok(()));
-        assert_eq!(
-            check(schema, r#"{"a":[1,"x"]}"#),
-            Err(r#"argument "a[1]": expected an integer, got "x""#.into())
-        );
+        assert_eq!(check(schema, r#"{"a":[1,"x"]}"#), Err(r#"argument "a[1]": expected an integer, got "x""#.into()));
         // Keywords that only the library knows.
         let contains = r#"{"properties":{"a b":{"contains":{"const":1}}}}"#;
         let why = check(contains, r#"{"a b":[2]}"#).expect_err("contains no 1");
@@ -113,17 +110,14 @@ mod tests {
 
     #[test]
     fn the_dialect_is_the_one_that_is_named() {
-        let tuple =
-            |schema: &str| check(&format!(r#"{{{schema}"items":[{{"type":"integer"}}]}}"#), r#"["x"]"#);
+        let tuple = |schema: &str| check(&format!(r#"{{{schema}"items":[{{"type":"integer"}}]}}"#), r#"["x"]"#);
         for old in ["draft-04", "draft-06", "draft-07"] {
             let why = tuple(&format!(r#""$schema":"http://json-schema.org/{old}/schema#","#)).expect_err(old);
             assert!(why.starts_with("argument \"[0]\": "), "{why}");
         }
         assert!(tuple(r#""$schema":"https://json-schema.org/draft/2019-09/schema","#).is_err());
         // In 2020-12 a list of items is no schema.
-        assert!(
-            validator(r#"{"items":[{"type":"integer"}]}"#).expect_err("no schema").starts_with("no schema: ")
-        );
+        assert!(validator(r#"{"items":[{"type":"integer"}]}"#).expect_err("no schema").starts_with("no schema: "));
         for other in ["https://example.com/dialect", "http://json-schema.org/draft-03/schema#"] {
             let why = validator(&format!(r#"{{"$schema":"{other}"}}"#)).expect_err(other);
             assert!(why.starts_with(&format!("the schema dialect \"{other}\" is not supported: ")), "{why}");
@@ -133,9 +127,7 @@ mod tests {
 
     #[test]
     fn nothing_is_fetched() {
-        for reference in
-            ["https://example.com/schema.json", "file:///etc/passwd", "other.json", "#/$defs/none"]
-        {
+        for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json", "#/$defs/none"] {
             assert!(validator(&format!(r#"{{"$ref":"{reference}"}}"#)).is_err(), "{reference}");
         }
         assert_eq!(check(r##"{"$defs":{"a":{"type":"null"}},"$ref":"#/$defs/a"}"##, "null"), Ok(()));
@@ -148,10 +140,7 @@ mod tests {
         assert_eq!(validator(&deep(MAX_DEPTH + 1)).expect_err("deep"), "schema nested deeper than 64 levels");
         let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_TEXT));
         assert_eq!(validator(&long).expect_err("long"), "schema longer than 262144 bytes");
-        assert!(
-            validator(r#"{"pattern":"(?=a)"}"#).is_err(),
-            "a pattern that would be searched by going back"
-        );
+        assert!(validator(r#"{"pattern":"(?=a)"}"#).is_err(), "a pattern that would be searched by going back");
     }
 
     #[test]
@@ -171,8 +160,7 @@ mod tests {
     /// Schemas of the keywords that [`Constraints`] knows.
     fn schema() -> impl Strategy<Value = Value> {
         let small = || 0..4i64;
-        let kind =
-            prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
+        let kind = prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
         let leaf = prop_oneof![
             Just(json!(true)),
             Just(json!(false)),
@@ -197,12 +185,10 @@ mod tests {
                 several.clone().prop_map(|any| json!({ "anyOf": any })),
                 several.clone().prop_map(|one| json!({ "oneOf": one })),
                 inner.clone().prop_map(|not| json!({ "not": not })),
-                (several, inner.clone())
-                    .prop_map(|(first, rest)| json!({ "prefixItems": first, "items": rest })),
-                (inner.clone(), inner.clone(), inner).prop_map(
-                    |(a, b, rest)| json!({ "properties": { "a": a }, "patternProperties": { "^b": b },
-                        "additionalProperties": rest })
-                ),
+                (several, inner.clone()).prop_map(|(first, rest)| json!({ "prefixItems": first, "items": rest })),
+                (inner.clone(), inner.clone(), inner)
+                    .prop_map(|(a, b, rest)| json!({ "properties": { "a": a }, "patternProperties": { "^b": b },
+                        "additionalProperties": rest })),
             ]
         })
     }
@@ -219,8 +205,7 @@ mod tests {
         leaf.prop_recursive(2, 8, 3, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::btree_map("[abc]b?", inner, 0..3)
-                    .prop_map(|members| members.into_iter().collect()),
+                prop::collection::btree_map("[abc]b?", inner, 0..3).prop_map(|members| members.into_iter().collect()),
             ]
         })
     }

@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use barewire_proto::json::{Json, Member, Text};
-use barewire_proto::mcp::{
-    ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern,
-};
+use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, RequestMeta, Revision, modern::Modern};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -119,9 +117,8 @@ impl Call {
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         match &self.0.client {
             Client::Legacy(session) => &session.capabilities,
-            Client::Modern { capabilities, .. } => capabilities.get_or_init(|| {
-                Box::new(self.meta().client_capabilities.map(capabilities_of).unwrap_or_default())
-            }),
+            Client::Modern { capabilities, .. } => capabilities
+                .get_or_init(|| Box::new(self.meta().client_capabilities.map(capabilities_of).unwrap_or_default())),
         }
     }
 
@@ -325,8 +322,7 @@ fn capabilities_of(json: Json<'_>) -> ClientCapabilities {
         return capabilities;
     }
     let member = |member: Member<'_>| format!("{}:{}", member.name.raw(), member.value);
-    let is_good =
-        |member: &String| serde_json::from_str::<ClientCapabilities>(&format!("{{{member}}}")).is_ok();
+    let is_good = |member: &String| serde_json::from_str::<ClientCapabilities>(&format!("{{{member}}}")).is_ok();
     let good: Vec<String> = json.members().map(member).filter(is_good).collect();
     serde_json::from_str(&format!("{{{}}}", good.join(","))).unwrap_or_default()
 }
@@ -334,8 +330,7 @@ fn capabilities_of(json: Json<'_>) -> ClientCapabilities {
 /// What a modern request has brought of earlier rounds.
 fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
     let Calling { context, params, shared, .. } = calling;
-    let invalid =
-        |what: &str| Failure::from(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")));
+    let invalid = |what: &str| Failure::from(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")));
     let answers = match params.input_responses {
         None => BTreeMap::new(),
         Some(answers) => answers.to().map_err(|_| invalid("inputResponses must be an object"))?,

@@ -25,11 +25,8 @@ type Complete = dyn Fn(CompletionRequest) -> Completed + Send + Sync;
 pub(super) type Completed = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
 
 impl Completers {
-    pub(super) fn add<F>(
-        &mut self,
-        argument: String,
-        complete: impl Fn(CompletionRequest) -> F + Send + Sync + 'static,
-    ) where
+    pub(super) fn add<F>(&mut self, argument: String, complete: impl Fn(CompletionRequest) -> F + Send + Sync + 'static)
+    where
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         self.0.insert(argument, Arc::new(move |completing| Box::pin(complete(completing))));

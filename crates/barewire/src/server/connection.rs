@@ -220,11 +220,7 @@ impl Calling<'_> {
     }
 
     /// A member that must be there, and a string.
-    pub(super) fn text(
-        &self,
-        name: &str,
-        member: Option<Json<'_>>,
-    ) -> Result<std::borrow::Cow<'_, str>, Failure> {
+    pub(super) fn text(&self, name: &str, member: Option<Json<'_>>) -> Result<std::borrow::Cow<'_, str>, Failure> {
         let text = member.and_then(Text::from_json).and_then(Text::to_str);
         text.map(|text| text.into_owned().into())
             .ok_or_else(|| Failure::invalid_params(format!("{name} must be there, and a string")))
@@ -283,11 +279,8 @@ fn trace(params: &RequestParams<'_>) {
         return;
     }
     let span = Span::current();
-    let members = [
-        (key::TRACEPARENT, meta.traceparent),
-        (key::TRACESTATE, meta.tracestate),
-        (key::BAGGAGE, meta.baggage),
-    ];
+    let members =
+        [(key::TRACEPARENT, meta.traceparent), (key::TRACESTATE, meta.tracestate), (key::BAGGAGE, meta.baggage)];
     for (name, value) in members {
         if let Some(text) = value.and_then(Text::from_json).and_then(Text::to_str) {
             span.record(name, &*text);

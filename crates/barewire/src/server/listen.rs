@@ -64,9 +64,7 @@ fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<Subscri
     let mut honoured = SubscriptionFilter::default()
         .tools_list_changed(wanted.tools_list_changed && offers(ServerCapability::ToolsListChanged))
         .prompts_list_changed(wanted.prompts_list_changed && offers(ServerCapability::PromptsListChanged))
-        .resources_list_changed(
-            wanted.resources_list_changed && offers(ServerCapability::ResourcesListChanged),
-        );
+        .resources_list_changed(wanted.resources_list_changed && offers(ServerCapability::ResourcesListChanged));
     if offers(ServerCapability::ResourcesSubscribe) {
         honoured.resource_subscriptions = wanted.resource_subscriptions;
     }

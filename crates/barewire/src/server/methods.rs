@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use barewire_proto::mcp::{
-    CompleteParams, CompleteReference, CompleteResult, Completion, DiscoverResult, GetPromptResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ServerCapability,
-    code,
+    CompleteParams, CompleteReference, CompleteResult, Completion, DiscoverResult, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ServerCapability, code,
 };
 use barewire_proto::rpc::{Code, ErrorObject, Params};
 use serde::Serialize;
@@ -42,18 +41,14 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
         }
         ("resources/list", _) if offers(Resources) => {
             let (resources, next_cursor) =
-                list(calling, "resources", &calling.offer.resources, |resource| {
-                    resource.listed(calling.revision)
-                })?;
+                list(calling, "resources", &calling.offer.resources, |resource| resource.listed(calling.revision))?;
             let mut result = ListResourcesResult::new(resources);
             result.next_cursor = next_cursor;
             Ok(ready(result, calling.style(cache)))
         }
         ("resources/templates/list", _) if offers(Resources) => {
             let (resource_templates, next_cursor) =
-                list(calling, "templates", &calling.offer.templates, |template| {
-                    template.listed(calling.revision)
-                })?;
+                list(calling, "templates", &calling.offer.templates, |template| template.listed(calling.revision))?;
             let mut result = ListResourceTemplatesResult::new(resource_templates);
             result.next_cursor = next_cursor;
             Ok(ready(result, calling.style(cache)))
@@ -62,11 +57,9 @@ pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) ->
             let name = calling.text("name", calling.params.name)?;
             match calling.offer.prompts.find(&name) {
                 Some(prompt) if calling.shared.settings.layers.is_empty() => prompt.get(calling),
-                Some(prompt) => serve_layered::<GetPromptResult>(
-                    calling,
-                    Entry::Prompt(Arc::clone(prompt)),
-                    calling.style(None),
-                ),
+                Some(prompt) => {
+                    serve_layered::<GetPromptResult>(calling, Entry::Prompt(Arc::clone(prompt)), calling.style(None))
+                }
                 None => Err(Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes())))),
             }
         }
@@ -123,11 +116,7 @@ fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
     if let Some(work) = work {
         return work;
     }
-    let code = if calling.revision.has_resource_not_found() {
-        code::RESOURCE_NOT_FOUND
-    } else {
-        Code::INVALID_PARAMS
-    };
+    let code = if calling.revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { Code::INVALID_PARAMS };
     Err(ErrorObject::new(code, format!("Resource not found: {}", quoted(uri.as_bytes())))
         .with_data(&Data { uri: &uri })
         .into())
@@ -139,9 +128,7 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
         CompleteReference::Prompt { name, .. } => {
             let prompt = calling.offer.prompts.find(name);
             &prompt
-                .ok_or_else(|| {
-                    Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes())))
-                })?
+                .ok_or_else(|| Failure::invalid_params(format!("Unknown prompt: {}", quoted(name.as_bytes()))))?
                 .completers
         }
         CompleteReference::Resource { uri, .. } => match calling.offer.templates.find(uri) {
@@ -151,17 +138,13 @@ fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWo
                 return Ok(ready(CompleteResult::default(), calling.style(None)));
             }
             None => {
-                return Err(Failure::invalid_params(format!(
-                    "Unknown resource template: {}",
-                    quoted(uri.as_bytes())
-                )));
+                return Err(Failure::invalid_params(format!("Unknown resource template: {}", quoted(uri.as_bytes()))));
             }
         },
         _ => return Err(Failure::invalid_params("Only arguments of prompts and templates are completed")),
     };
     let arguments = context.map(|context| context.arguments).unwrap_or_default();
-    let Some(completed) =
-        completers.complete(&argument.name, CompletionRequest { value: argument.value, arguments })
+    let Some(completed) = completers.complete(&argument.name, CompletionRequest { value: argument.value, arguments })
     else {
         return Ok(ready(CompleteResult::default(), calling.style(None)));
     };
@@ -173,8 +156,7 @@ fn discover(calling: &Calling<'_>) -> DiscoverResult {
     let shared: &Arc<_> = calling.shared;
     let modern = shared.settings.revisions.iter().filter(|revision| revision.is_modern());
     let supported_versions = modern.map(|revision| revision.as_str().to_owned()).collect();
-    let mut result =
-        DiscoverResult::new(supported_versions, shared.capabilities(calling.offer, calling.revision));
+    let mut result = DiscoverResult::new(supported_versions, shared.capabilities(calling.offer, calling.revision));
     result.instructions = shared.settings.instructions.clone();
     result
 }

@@ -125,11 +125,10 @@ fn read<T: DeserializeOwned>(arguments: Option<Json<'_>>) -> Result<T, Failure> 
 /// The arguments, which are text, by name.
 fn texts(arguments: Option<Json<'_>>) -> Result<Words<'_>, Failure> {
     let Some(arguments) = arguments else { return Ok(Vec::new()) };
-    let members =
-        arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
-            Some(value) => Ok((member.name.to_name(), value)),
-            _ => Err(Failure::invalid_params(format!("argument {} must be a string", member.name.raw()))),
-        });
+    let members = arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
+        Some(value) => Ok((member.name.to_name(), value)),
+        _ => Err(Failure::invalid_params(format!("argument {} must be a string", member.name.raw()))),
+    });
     members.collect()
 }
 
@@ -154,11 +153,7 @@ impl Prompt {
     }
 
     /// The same, for types that are not known to be good.
-    pub fn try_new<M, H>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        handler: H,
-    ) -> Result<Self, BadEntry>
+    pub fn try_new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
         H: Handler<M>,

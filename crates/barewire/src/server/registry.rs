@@ -161,8 +161,7 @@ impl<T> List<T> {
     /// At most `size` entries behind this number, and where the next page begins, if there is one.
     pub(super) fn page(&self, behind: u64, size: usize) -> (Vec<&Arc<T>>, Option<u64>) {
         let mut left = self.by_number.range(behind + 1..);
-        let page: Vec<(u64, &Arc<T>)> =
-            left.by_ref().take(size).map(|(number, entry)| (*number, entry)).collect();
+        let page: Vec<(u64, &Arc<T>)> = left.by_ref().take(size).map(|(number, entry)| (*number, entry)).collect();
         let next = left.next().and_then(|_| page.last().map(|(number, _)| *number));
         (page.into_iter().map(|(_, entry)| entry).collect(), next)
     }

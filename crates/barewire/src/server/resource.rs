@@ -81,12 +81,7 @@ trait Read: Send + Sync {
     fn takes(&self, variables: Words<'_>) -> bool;
 
     /// Starts a reading behind layers, with variables that it takes.
-    fn outcome(
-        &self,
-        call: &Call,
-        mime_type: Option<&str>,
-        variables: Words<'_>,
-    ) -> Result<BoxedResult, Failure>;
+    fn outcome(&self, call: &Call, mime_type: Option<&str>, variables: Words<'_>) -> Result<BoxedResult, Failure>;
 }
 
 type BoxedResult = BoxedOutcome<ReadResourceResult, Failure>;
@@ -119,12 +114,7 @@ where
         words::read::<H::Arguments>(variables).is_ok()
     }
 
-    fn outcome(
-        &self,
-        call: &Call,
-        mime_type: Option<&str>,
-        variables: Words<'_>,
-    ) -> Result<BoxedResult, Failure> {
+    fn outcome(&self, call: &Call, mime_type: Option<&str>, variables: Words<'_>) -> Result<BoxedResult, Failure> {
         let arguments = words::read(variables).map_err(|error| Failure::invalid_params(error.to_string()))?;
         let future = self.handler.start(H::Context::from_call(call), arguments);
         Ok(Box::pin(contents(future, call.name(), mime_type)))
@@ -214,11 +204,7 @@ impl Resource {
 
     /// Starts the layers around a reading.
     pub(super) fn read_layered(self: &Arc<Self>, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
-        serve_layered::<ReadResourceResult>(
-            calling,
-            Entry::Resource(Arc::clone(self)),
-            style(calling, self.cache),
-        )
+        serve_layered::<ReadResourceResult>(calling, Entry::Resource(Arc::clone(self)), style(calling, self.cache))
     }
 
     /// Runs a reading that has come through the layers.
@@ -248,11 +234,7 @@ impl Template {
     }
 
     /// The same, for templates that are not known to be good.
-    pub fn try_new<M, H>(
-        template: impl Into<String>,
-        name: impl Into<String>,
-        handler: H,
-    ) -> Result<Self, BadEntry>
+    pub fn try_new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
         H: Handler<M>,
@@ -260,8 +242,7 @@ impl Template {
         H::Output: IntoContents,
     {
         let definition = mcp::ResourceTemplate::new(template, name);
-        let template =
-            UriTemplate::parse(&definition.uri_template).map_err(|error| BadEntry(error.to_string()))?;
+        let template = UriTemplate::parse(&definition.uri_template).map_err(|error| BadEntry(error.to_string()))?;
         let reader = Arc::new(Typed { handler, kind: std::marker::PhantomData });
         Ok(Self { definition, template, reader, completers: Completers::default(), cache: None })
     }

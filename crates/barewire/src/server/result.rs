@@ -240,8 +240,7 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, ProtocolError> {
 /// Leaves out of a result what a revision does not have.
 pub(super) fn fit(result: &mut CallToolResult, revision: Revision) {
     if let Some(content) = &result.structured_content
-        && !(revision.has_structured_scalars()
-            || revision.has_structured_content() && content.get().starts_with('{'))
+        && !(revision.has_structured_scalars() || revision.has_structured_content() && content.get().starts_with('{'))
     {
         result.structured_content = None;
     }

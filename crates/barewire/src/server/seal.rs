@@ -54,10 +54,8 @@ impl Sealer {
         inside.extend_from_slice(plain);
 
         let payload = Payload { msg: &inside, aad: &bound_to.associated };
-        let sealed = self
-            .cipher
-            .encrypt(&XNonce::from(nonce), payload)
-            .expect("64 KiB are within what the cipher takes");
+        let sealed =
+            self.cipher.encrypt(&XNonce::from(nonce), payload).expect("64 KiB are within what the cipher takes");
         let mut bytes = Vec::with_capacity(HEAD + sealed.len());
         bytes.push(VERSION);
         bytes.extend_from_slice(&nonce);
@@ -107,12 +105,7 @@ pub(crate) struct Binding {
 impl Binding {
     /// Binds to a method, the name or URI it is about, its arguments, and who asks, if that is known. Arguments that are
     /// absent are an object without members.
-    pub(crate) fn new(
-        method: &str,
-        name_or_uri: &str,
-        arguments: Option<Json<'_>>,
-        principal: Option<&str>,
-    ) -> Self {
+    pub(crate) fn new(method: &str, name_or_uri: &str, arguments: Option<Json<'_>>, principal: Option<&str>) -> Self {
         let mut associated = vec![VERSION];
         canonical::push_bytes(&mut associated, method.as_bytes());
         canonical::push_bytes(&mut associated, name_or_uri.as_bytes());
@@ -212,24 +205,13 @@ mod tests {
 
     #[test]
     fn what_was_sealed_is_opened_by_the_same_request_written_otherwise() {
-        let sealed =
-            sealer().seal(b"state", &binding(r#"{"a":1,"b":2.0}"#), at(1000), LIFETIME).expect("sealed");
+        let sealed = sealer().seal(b"state", &binding(r#"{"a":1,"b":2.0}"#), at(1000), LIFETIME).expect("sealed");
         assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{sealed}");
         for same in [r#"{"a":1,"b":2.0}"#, r#"{"b":2,"a":1.0}"#, r#" {"\u0062" : 20e-1, "a":1} "#] {
-            assert_eq!(
-                sealer().open(&sealed, &binding(same), at(1001)).as_deref(),
-                Ok(&b"state"[..]),
-                "{same}"
-            );
+            assert_eq!(sealer().open(&sealed, &binding(same), at(1001)).as_deref(), Ok(&b"state"[..]), "{same}");
         }
-        for other in
-            ["{}", r#"{"a":1,"b":2.1}"#, r#"{"a":1}"#, r#"{"a":1,"b":"2"}"#, r#"{"a":1,"b":2,"c":3}"#]
-        {
-            assert_eq!(
-                sealer().open(&sealed, &binding(other), at(1001)),
-                Err(Unsealed::Unreadable),
-                "{other}"
-            );
+        for other in ["{}", r#"{"a":1,"b":2.1}"#, r#"{"a":1}"#, r#"{"a":1,"b":"2"}"#, r#"{"a":1,"b":2,"c":3}"#] {
+            assert_eq!(sealer().open(&sealed, &binding(other), at(1001)), Err(Unsealed::Unreadable), "{other}");
         }
     }
 
@@ -337,8 +319,7 @@ mod tests {
         let payload = Payload { msg: &msg[..], aad: &aad };
         let sealed = Sealer::with_key(key).cipher.encrypt(&XNonce::from(nonce), payload).expect("sealed");
         assert_eq!(sealed[..8], [0xbd, 0x6d, 0x17, 0x9d, 0x3e, 0x83, 0xd4, 0x3b]);
-        let tag =
-            [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
+        let tag = [0xc0, 0x87, 0x59, 0x24, 0xc1, 0xc7, 0x98, 0x79, 0x47, 0xde, 0xaf, 0xd8, 0x78, 0x0a, 0xcf, 0x49];
         assert_eq!(sealed[sealed.len() - TAG..], tag);
     }
 

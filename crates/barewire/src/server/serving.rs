@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use barewire_proto::mcp::{
-    CacheScope, CallToolResult, ClientCapabilities, CompleteResult, DiscoverResult, GetPromptResult,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    Meta, ReadResourceResult, Revision, code, key,
+    CacheScope, CallToolResult, ClientCapabilities, CompleteResult, DiscoverResult, GetPromptResult, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta, ReadResourceResult,
+    Revision, code, key,
 };
 use barewire_proto::rpc::{Code, ErrorObject, Reply};
 use pin_project_lite::pin_project;
@@ -117,9 +117,8 @@ where
                 Some(Interrupt::Input { questions, kept }) => {
                     let request_state = kept.map(|kept| call.seal(kept.as_bytes())).transpose();
                     let input_requests = questions.into_iter().collect();
-                    request_state.map(|request_state| {
-                        Done::InputRequired(InputRequired { input_requests, request_state })
-                    })
+                    request_state
+                        .map(|request_state| Done::InputRequired(InputRequired { input_requests, request_state }))
                 }
             },
         };

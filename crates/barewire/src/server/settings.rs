@@ -97,8 +97,7 @@ impl Cache {
 impl Shared {
     pub(super) fn new(settings: Settings, registry: Arc<Registry>) -> Self {
         let info = serde_json::to_string(&settings.info).expect("names and text are JSON");
-        let members =
-            |kind: &str| format!(r#""resultType":"{kind}","_meta":{{"{}":{info}}}"#, key::SERVER_INFO);
+        let members = |kind: &str| format!(r#""resultType":"{kind}","_meta":{{"{}":{info}}}"#, key::SERVER_INFO);
         let (complete, input_required) = (members("complete"), members("input_required"));
         Self { settings, registry, info_json: info, complete, input_required }
     }

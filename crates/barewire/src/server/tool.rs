@@ -72,11 +72,7 @@ impl Tool {
     }
 
     /// The same, for names and types that are not known to be good.
-    pub fn try_new<M, H>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        handler: H,
-    ) -> Result<Self, BadEntry>
+    pub fn try_new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
         H: Handler<M>,
@@ -358,9 +354,5 @@ where
     F::Output: IntoToolResult,
 {
     let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
-    Ok(if on_thread {
-        serve(thread::run(outcome, call.clone()), call, style)
-    } else {
-        serve(outcome, call, style)
-    })
+    Ok(if on_thread { serve(thread::run(outcome, call.clone()), call, style) } else { serve(outcome, call, style) })
 }

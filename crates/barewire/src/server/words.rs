@@ -13,8 +13,7 @@ pub(super) type Words<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// Reads a type from names with text. Where it wants a number or a truth value, the text must be one.
 pub(super) fn read<T: DeserializeOwned>(words: Words<'_>) -> Result<T, BadWords> {
-    let words: Vec<(Cow<'_, str>, Word<'_>)> =
-        words.into_iter().map(|(name, text)| (name, Word(text))).collect();
+    let words: Vec<(Cow<'_, str>, Word<'_>)> = words.into_iter().map(|(name, text)| (name, Word(text))).collect();
     let nothing = words.is_empty();
     let read = T::deserialize(MapDeserializer::new(words.into_iter()));
     read.or_else(|error: Error| {
@@ -77,11 +76,7 @@ impl<'de> Deserializer<'de> for Word<'_> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 

@@ -25,9 +25,7 @@ impl fmt::Display for Exit {
         let program = show(self.program.as_bytes());
         match (self.code, self.signal, self.by_us) {
             (Some(code), _, false) => write!(f, "{program} exited with code {code}")?,
-            (Some(code), _, true) => {
-                write!(f, "{program} had to be told to end and exited with code {code}")?
-            }
+            (Some(code), _, true) => write!(f, "{program} had to be told to end and exited with code {code}")?,
             (None, Some(signal), false) => write!(f, "{program} was ended by signal {signal}")?,
             (None, Some(signal), true) => write!(f, "{program} had to be ended with signal {signal}")?,
             (None, None, false) => write!(f, "{program} ended, nobody knows how")?,

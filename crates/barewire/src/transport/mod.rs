@@ -56,14 +56,7 @@ pub struct Parts<R, W> {
 impl<R, W> Parts<R, W> {
     /// Halves that carry one message a line and need nothing done at their end.
     pub fn new(reader: R, writer: W) -> Self {
-        Self {
-            reader,
-            writer,
-            framing: Framing::Lines,
-            open_to_all: false,
-            opened_by_us: false,
-            ending: None,
-        }
+        Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, ending: None }
     }
 }
 

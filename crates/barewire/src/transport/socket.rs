@@ -59,10 +59,7 @@ pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl 
 /// Whether the peer went away between connecting and being accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, NotConnected};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected
-    )
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected)
 }
 
 /// Long enough not to spin while file descriptors are short, short enough for somebody who waits to be let in.

@@ -77,8 +77,7 @@ async fn each_method_has_its_params_in_both_eras() {
 #[tokio::test(start_paused = true)]
 async fn meta_is_added_and_what_the_caller_says_wins() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
-    let trace =
-        TraceContext::default().traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    let trace = TraceContext::default().traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let call = client
         .request("tools/call", json!({"name": "a", "_meta": {"mine": 1}}))
         .meta(json!({"com.example/x": [1]}))
@@ -138,14 +137,10 @@ async fn progress_is_a_stream_that_ends_with_the_call() {
     let token = asked["params"]["_meta"]["progressToken"].clone();
     assert!(!token.is_null());
     for n in 1..=3 {
-        let params =
-            json!({"progressToken": token, "progress": n, "total": 3, "message": format!("step {n}")});
+        let params = json!({"progressToken": token, "progress": n, "total": 3, "message": format!("step {n}")});
         script.tell("notifications/progress", params).await;
         let step = progress.next().await.expect("a step");
-        assert_eq!(
-            (step.progress, step.total, step.message),
-            (f64::from(n), Some(3.0), Some(format!("step {n}")))
-        );
+        assert_eq!((step.progress, step.total, step.message), (f64::from(n), Some(3.0), Some(format!("step {n}"))));
     }
     script.answer(&asked, json!({"content": []})).await;
     call.await.expect("no panic").expect("a result");
@@ -194,10 +189,7 @@ async fn progress_resets_the_time_up_to_a_maximum() {
         script.tell("notifications/progress", params).await;
     }
     let error = call.await.expect("no panic").expect_err("too late");
-    assert_eq!(
-        (began.elapsed(), error.to_string().as_str()),
-        (seconds(12), "no answer to tools/call in time")
-    );
+    assert_eq!((began.elapsed(), error.to_string().as_str()), (seconds(12), "no answer to tools/call in time"));
     assert!(seen.lock().expect("no panic").starts_with(&[1.0, 2.0]));
 }
 
@@ -216,10 +208,7 @@ async fn an_error_is_told_by_whose_fault_it_is() {
     let asked = script.expect("tools/call").await;
     script.answer(&asked, json!({"content": 5})).await;
     let error = call.await.expect("no panic").expect_err("no result");
-    assert!(
-        matches!(&error, ClientError::Fault { what, .. } if what.contains("not what was expected")),
-        "{error}"
-    );
+    assert!(matches!(&error, ClientError::Fault { what, .. } if what.contains("not what was expected")), "{error}");
 
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
     script.expect("tools/call").await;

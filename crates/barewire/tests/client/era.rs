@@ -97,7 +97,8 @@ async fn a_modern_server_that_was_slow_is_asked_again_when_it_refuses_to_initial
         let probe = script.expect("server/discover").await;
         let asked = script.expect("initialize").await;
         script.answer(&probe, discovered(json!({"tools": {}}))).await;
-        let error = json!({"code": -32022, "message": "no", "data": {"supported": [LATEST], "requested": "2025-11-25"}});
+        let error =
+            json!({"code": -32022, "message": "no", "data": {"supported": [LATEST], "requested": "2025-11-25"}});
         script.say(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
         let probe = script.expect("server/discover").await;
         tokio::time::sleep(seconds(5)).await;

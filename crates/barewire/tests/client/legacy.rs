@@ -34,8 +34,7 @@ async fn a_server_is_answered_by_the_closures() {
     assert_eq!(script.ask(1, "ping", json!({})).await["result"], json!({}));
     let elicited = script.ask(2, "elicitation/create", form()).await;
     assert_eq!(elicited["result"], json!({"action": "accept", "content": {"age": 30, "name": "Ada"}}));
-    let page =
-        json!({"mode": "url", "message": "Log in", "url": "https://example.com/", "elicitationId": "e"});
+    let page = json!({"mode": "url", "message": "Log in", "url": "https://example.com/", "elicitationId": "e"});
     let visited = script.ask(3, "elicitation/create", page).await;
     assert_eq!(visited["result"], json!({"action": "decline"}));
     let sampled = script.ask(4, "sampling/createMessage", json!({"messages": [], "maxTokens": 5})).await;
@@ -47,9 +46,7 @@ async fn a_server_is_answered_by_the_closures() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused() {
     let (_client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
-    for (id, method) in
-        [(1, "roots/list"), (2, "sampling/createMessage"), (3, "elicitation/create"), (4, "x/y")]
-    {
+    for (id, method) in [(1, "roots/list"), (2, "sampling/createMessage"), (3, "elicitation/create"), (4, "x/y")] {
         assert_eq!(script.ask(id, method, form()).await["error"]["code"], -32601, "{method}");
     }
     let builder = tester()
@@ -158,8 +155,7 @@ async fn the_log_level_is_set_once_or_with_each_request() {
 
 #[tokio::test(start_paused = true)]
 async fn resources_are_subscribed_to_by_request() {
-    let (client, mut script) =
-        legacy(tester(), Revision::V2025_11_25, json!({"resources": {"subscribe": true}})).await;
+    let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({"resources": {"subscribe": true}})).await;
     let server = async {
         for method in ["resources/subscribe", "resources/unsubscribe"] {
             let asked = script.expect(method).await;

@@ -9,7 +9,8 @@ use tokio::time::{Instant, timeout};
 use super::script::{Script, modern, tester};
 use super::seconds;
 
-const ALL: fn() -> Value = || json!({"tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}});
+const ALL: fn() -> Value =
+    || json!({"tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}});
 
 fn filter() -> SubscriptionFilter {
     SubscriptionFilter::default()
@@ -87,10 +88,7 @@ async fn a_graceful_end_is_told_from_others() {
     script.say(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     // Some send both.
     script.tell("notifications/cancelled", json!({"requestId": id})).await;
-    assert!(
-        matches!(listen.next().await, Some(ServerNotification::ToolsListChanged)),
-        "what came before the end"
-    );
+    assert!(matches!(listen.next().await, Some(ServerNotification::ToolsListChanged)), "what came before the end");
     assert!(listen.next().await.is_none());
     assert!(matches!(listen.ended().await, ListenEnd::Graceful));
 

@@ -70,8 +70,7 @@ async fn a_list_that_would_fill_the_memory_is_given_up() {
         // With what is around the padding, the last is too much, and no other is asked for.
         for number in 0..16 {
             let request = script.expect("tools/list").await;
-            let page =
-                json!({"_meta": {"x/padding": padding}, "tools": [], "nextCursor": number.to_string()});
+            let page = json!({"_meta": {"x/padding": padding}, "tools": [], "nextCursor": number.to_string()});
             script.answer(&request, page).await;
         }
     };
@@ -87,10 +86,7 @@ async fn the_other_lists_are_read_too() {
     let server = async {
         for (method, items) in [
             ("resources/list", json!({"resources": [{"uri": "x:1", "name": "one"}]})),
-            (
-                "resources/templates/list",
-                json!({"resourceTemplates": [{"uriTemplate": "x:{n}", "name": "n"}]}),
-            ),
+            ("resources/templates/list", json!({"resourceTemplates": [{"uriTemplate": "x:{n}", "name": "n"}]})),
             ("prompts/list", json!({"prompts": [{"name": "p"}]})),
         ] {
             let request = script.expect(method).await;

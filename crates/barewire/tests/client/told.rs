@@ -33,9 +33,7 @@ async fn each_notification_is_told_from_the_others() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(
-        matches!(told.next().await, Some(N::ElicitationComplete { elicitation_id }) if elicitation_id == "e")
-    );
+    assert!(matches!(told.next().await, Some(N::ElicitationComplete { elicitation_id }) if elicitation_id == "e"));
     match told.next().await {
         Some(N::Other { method, params }) => {
             assert_eq!((method.as_str(), params.as_str()), ("x/own", Some(r#"{"n":1.5}"#)));

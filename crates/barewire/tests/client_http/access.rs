@@ -34,10 +34,8 @@ async fn a_challenge_is_answered_once_for_each_request() {
     let log = Log::default();
     let mut script = Script::new().await;
     let login = Login(Arc::clone(&asked), ChallengeResponse::Retry(Secret::new("hunter2")));
-    let endpoint = Endpoint::new(script.url())
-        .bearer(Secret::new("hunter1"))
-        .header("X-Key", "hunter3")
-        .on_challenge(login);
+    let endpoint =
+        Endpoint::new(script.url()).bearer(Secret::new("hunter1")).header("X-Key", "hunter3").on_challenge(login);
     let server = async {
         let refused = script.post("server/discover").await;
         assert_eq!(refused.header("authorization"), Some("Bearer hunter1"));
@@ -68,10 +66,8 @@ async fn a_challenge_is_answered_once_for_each_request() {
 async fn what_was_said_stands_if_the_challenge_is_given_up() {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut script = Script::new().await;
-    let endpoint =
-        Endpoint::new(script.url()).on_challenge(Login(Arc::clone(&asked), ChallengeResponse::GiveUp));
-    let server =
-        async { script.post("server/discover").await.answer("401 Unauthorized", &[CHALLENGE], "").await };
+    let endpoint = Endpoint::new(script.url()).on_challenge(Login(Arc::clone(&asked), ChallengeResponse::GiveUp));
+    let server = async { script.post("server/discover").await.answer("401 Unauthorized", &[CHALLENGE], "").await };
     let (client, ()) = soon(async { tokio::join!(tester().http(endpoint), server) }).await;
     let error = client.expect_err("unauthorized");
     assert!(error.to_string().contains("Bearer scope=\"read\""), "{error}");

@@ -46,14 +46,8 @@ async fn an_error_status_with_an_error_is_an_answer() {
     let server = async {
         for (status, message) in [
             ("404 Not Found", json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, "message": "no"}})),
-            (
-                "400 Bad Request",
-                json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "no"}}),
-            ),
-            (
-                "500 Internal Server Error",
-                json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "no"}}),
-            ),
+            ("400 Bad Request", json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "no"}})),
+            ("500 Internal Server Error", json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "no"}})),
             ("200 OK", json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no"}})),
         ] {
             script.post("resources/read").await.message(status, message).await;
@@ -140,10 +134,7 @@ async fn connections_that_break_are_not_taken_for_answers() {
     let calls = async {
         for answer in answers {
             let error = client.read_resource("a:b").await.expect_err(answer);
-            assert!(
-                matches!(&error, ClientError::Http { failure: HttpFailure::Fetch(_), .. }),
-                "{answer}: {error}"
-            );
+            assert!(matches!(&error, ClientError::Http { failure: HttpFailure::Fetch(_), .. }), "{answer}: {error}");
         }
     };
     soon(async { tokio::join!(server, calls) }).await;
@@ -260,8 +251,7 @@ async fn a_redirect_is_followed_as_it_was_sent() {
         asked.result(super::script::discovered()).await;
     });
     client.await.expect("connected");
-    let error =
-        soon(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
+    let error = soon(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
     assert!(matches!(error, ClientError::Http { .. }));
 }
 

@@ -56,9 +56,7 @@ async fn a_version_that_is_not_spoken_is_replaced_by_one_that_is() {
 #[tokio::test]
 async fn what_is_no_modern_answer_leads_to_initialize() {
     let json = "Content-Type: application/json";
-    let error = |code: i64| {
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "no"}}).to_string()
-    };
+    let error = |code: i64| json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "no"}}).to_string();
     for (status, header, body) in [
         ("400 Bad Request", "X: y", String::new()),
         ("400 Bad Request", json, error(-32000)),
@@ -135,10 +133,7 @@ async fn where_nothing_is_to_be_found_the_path_is_asked_for() {
         script.bare("GET").await.status("404 Not Found", "404 page not found").await;
     });
     let error = connected.await.expect_err("nothing there").to_string();
-    assert!(
-        error.contains("404 Not Found") && error.contains("is this the path of the MCP endpoint?"),
-        "{error}"
-    );
+    assert!(error.contains("404 Not Found") && error.contains("is this the path of the MCP endpoint?"), "{error}");
 }
 
 #[tokio::test]
@@ -172,8 +167,7 @@ async fn silence_is_no_sign_of_a_legacy_server() {
     let mut script = Script::new().await;
     let url = script.url();
     let timeout = std::time::Duration::from_millis(300);
-    let (connected, asked) =
-        tokio::join!(tester().timeout(timeout).http(url), script.post("server/discover"));
+    let (connected, asked) = tokio::join!(tester().timeout(timeout).http(url), script.post("server/discover"));
     let error = connected.expect_err("no answer");
     assert!(error.to_string().contains("no answer to server/discover"), "{error}");
     asked.closed().await;

@@ -87,9 +87,7 @@ async fn an_endpoint_elsewhere_is_refused() {
             stream(&mut script, &endpoint).await.closed().await;
         });
         let error = connected.await.expect_err(&endpoint);
-        let ClientError::Http { failure: HttpFailure::Endpoint { .. }, .. } = &error else {
-            panic!("{error}")
-        };
+        let ClientError::Http { failure: HttpFailure::Endpoint { .. }, .. } = &error else { panic!("{error}") };
         assert!(error.to_string().contains(says), "{error}");
     }
 }
@@ -113,8 +111,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection_and_the_next_call_op
     let mut script = Script::new().await;
     let url = script.url();
     let open = async |script: &mut Script| {
-        let mut events =
-            script.bare("GET").await.events("event: endpoint\ndata: /messages?session=7\n\n").await;
+        let mut events = script.bare("GET").await.events("event: endpoint\ndata: /messages?session=7\n\n").await;
         let asked = posted(script, "initialize").await;
         let message = asked.json();
         asked.status("202 Accepted", "").await;
@@ -142,7 +139,6 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection_and_the_next_call_op
         events.say(&answer(&message, json!({"contents": []}))).await;
         events
     };
-    let (read, _events) =
-        soon(async { tokio::join!(client.read_resource("a:b").into_future(), server) }).await;
+    let (read, _events) = soon(async { tokio::join!(client.read_resource("a:b").into_future(), server) }).await;
     read.expect("read");
 }

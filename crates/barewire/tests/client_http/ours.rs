@@ -88,8 +88,7 @@ async fn in_every_revision_what_one_says_the_other_understands() {
         let tools = soon(client.list_tools().into_future()).await.expect("tools");
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, ["add", "count", "greet"]);
-        let sum =
-            soon(client.call_tool("add", json!({"a": 19, "b": 23})).into_future()).await.expect("a sum");
+        let sum = soon(client.call_tool("add", json!({"a": 19, "b": 23})).into_future()).await.expect("a sum");
         assert_eq!(sum.content[0].as_text(), Some("42"), "{revision}");
         let (call, mut progress) = client.call_tool("count", ()).with_progress();
         let counted = soon(call.into_future()).await.expect("counted");
@@ -136,8 +135,7 @@ async fn the_era_is_found_out_and_need_not_be() {
         let client = soon(builder.http(&*modern.url)).await.expect("connected");
         assert_eq!(client.revision(), Revision::V2026_07_28);
     }
-    let error =
-        soon(tester().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
+    let error = soon(tester().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
     assert!(!error.to_string().is_empty());
     modern.down().await;
 }
@@ -179,9 +177,8 @@ async fn changes_are_told_of_in_both_eras() {
     );
 
     let modern = soon(tester().http(&*up.url)).await.expect("connected");
-    let filter = SubscriptionFilter::default()
-        .tools_list_changed(true)
-        .resource_subscriptions(["note://readme".to_owned()]);
+    let filter =
+        SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(["note://readme".to_owned()]);
     let mut listen: Listen = soon(modern.listen(filter)).await.expect("acknowledged");
     assert!(listen.acknowledged().tools_list_changed);
     handle.updated("note://readme");
@@ -272,14 +269,12 @@ async fn a_server_that_was_started_again_gets_a_new_session() {
     let mut told = client.notifications();
     soon(client.subscribe("note://readme")).await.expect("subscribed");
     first.down().await;
-    let down =
-        soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
+    let down = soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
     assert!(matches!(&down, ClientError::Http { .. }), "{down}");
 
     let second = up_with(&server, HttpLimits::default(), &addr).await;
-    let calls: Vec<_> = (0..10)
-        .map(|n| tokio::spawn(client.call_tool("add", json!({"a": n, "b": 1})).into_future()))
-        .collect();
+    let calls: Vec<_> =
+        (0..10).map(|n| tokio::spawn(client.call_tool("add", json!({"a": n, "b": 1})).into_future())).collect();
     for call in calls {
         soon(call).await.expect("no panic").expect("a sum");
     }

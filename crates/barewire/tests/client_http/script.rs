@@ -177,8 +177,7 @@ impl Asked {
 
     /// Answers with this status, these headers and this body.
     pub(super) async fn answer(self, status: &str, headers: &[&str], body: &str) {
-        let mut head =
-            format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         for header in headers {
             head.push_str(header);
             head.push_str("\r\n");

@@ -110,9 +110,7 @@ async fn a_call_is_never_sent_a_third_time() {
         }
     });
     let error = soon(client.read_resource("a:b").into_future()).await.expect_err("over again");
-    let ClientError::Http { failure: HttpFailure::SessionGone { .. }, .. } = &error else {
-        panic!("{error}")
-    };
+    let ClientError::Http { failure: HttpFailure::SessionGone { .. }, .. } = &error else { panic!("{error}") };
     let (_script, calls) = soon(server).await.expect("no panic");
     assert_eq!(calls, 2);
 }
@@ -133,7 +131,8 @@ async fn a_stream_that_breaks_off_is_taken_up_where_it_did_after_the_time_that_t
         assert_eq!(asked.header("mcp-session-id"), Some("s"));
         assert_eq!(asked.header("accept"), Some("text/event-stream"));
         // And again, with an id that is given in between.
-        let progress = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}});
+        let progress =
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}});
         asked.events(&format!("id: e2\nretry: 20\ndata: {progress}\n\n")).await.end().await;
         let asked = script.bare("GET").await;
         assert_eq!(asked.header("last-event-id"), Some("e2"));
@@ -161,9 +160,7 @@ async fn a_stream_that_cannot_be_taken_up_fails_its_call() {
     let calls = async {
         for _ in 0..3 {
             let error = client.read_resource("a:b").await.expect_err("no answer");
-            let ClientError::Http { failure: HttpFailure::NotAnswered { .. }, .. } = &error else {
-                panic!("{error}")
-            };
+            let ClientError::Http { failure: HttpFailure::NotAnswered { .. }, .. } = &error else { panic!("{error}") };
         }
     };
     soon(async { tokio::join!(server, calls) }).await;
@@ -180,9 +177,7 @@ async fn a_call_whose_session_ends_while_it_waits_is_not_sent_again() {
         script.bare("GET").await.status("405 Method Not Allowed", "").await;
     };
     let (error, ()) = soon(async { tokio::join!(client.read_resource("a:b").into_future(), server) }).await;
-    let Err(ClientError::Http { failure: HttpFailure::NotAnswered { .. }, .. }) = &error else {
-        panic!("{error:?}")
-    };
+    let Err(ClientError::Http { failure: HttpFailure::NotAnswered { .. }, .. }) = &error else { panic!("{error:?}") };
     script.silence().await;
 }
 

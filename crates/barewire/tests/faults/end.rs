@@ -27,8 +27,7 @@ async fn exchange(bytes: usize) {
     let text = answers();
     // Before it reads, in the middle of it, or after.
     let reads = bytes % 4;
-    let script =
-        r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
+    let script = r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
     let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).spawn().expect("sh");
     let pid = process.pid();
     let peer = Connection::new(process).spawn();
@@ -215,14 +214,11 @@ pub(super) fn hold_children() {
 #[test]
 fn nothing_is_left_of_the_children_when_we_are_killed() {
     let mut program = Program::role("holds children");
-    let groups: Vec<u32> =
-        program.line().trim().split(' ').map(|pid| pid.parse().expect("a number")).collect();
+    let groups: Vec<u32> = program.line().trim().split(' ').map(|pid| pid.parse().expect("a number")).collect();
     let all = children(program.pid());
     // Each has a watcher.
     assert_eq!((groups.len(), all.len()), (2, 4));
     // Killed, not asked.
     drop(program);
-    gone_within(Duration::from_secs(10), || {
-        groups.iter().chain(&all).flat_map(|pid| members(*pid)).collect()
-    });
+    gone_within(Duration::from_secs(10), || groups.iter().chain(&all).flat_map(|pid| members(*pid)).collect());
 }

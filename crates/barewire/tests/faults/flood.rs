@@ -98,9 +98,7 @@ fn a_peer_that_stops_reading_costs_little_memory_and_no_time_and_gets_every_answ
 /// The child floods us with requests and never reads, while a call of ours waits for its answer.
 #[test]
 fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout() {
-    if !alone(
-        "flood::a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout",
-    ) {
+    if !alone("flood::a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout") {
         return;
     }
     one_thread().block_on(async {

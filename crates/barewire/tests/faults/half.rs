@@ -26,9 +26,8 @@ const LITTLE: Duration = Duration::from_millis(200);
 fn a_peer_that_has_closed_its_stdin_gets_all_answers_and_a_clean_exit() {
     for mut program in [Program::echo(), Program::role("yields"), Program::role("yields on threads")] {
         let mut stdin = program.stdin.take().expect("piped");
-        let asking = thread::spawn(move || {
-            (0..1000).for_each(|id| stdin.write_all(&request(id, 64)).expect("it reads"))
-        });
+        let asking =
+            thread::spawn(move || (0..1000).for_each(|id| stdin.write_all(&request(id, 64)).expect("it reads")));
         let mut answered = Answered::default();
         for line in lines(program.stdout.take().expect("piped")) {
             answered.add(&line.expect("it writes"));
@@ -56,12 +55,8 @@ fn a_process_that_nobody_reads_from_waits_quietly_and_ends_with_an_error_when_it
 #[test]
 fn a_full_disk_ends_it_with_an_error() {
     let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-    let mut child = Command::new(example("echo"))
-        .stdin(Stdio::piped())
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("built");
+    let mut child =
+        Command::new(example("echo")).stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().expect("built");
     let mut stdin = child.stdin.take().expect("piped");
     let quiet = cpu_over(child.id(), A_SECOND);
     assert!(quiet < LITTLE, "{quiet:?} before anything is written");
@@ -74,12 +69,8 @@ fn a_full_disk_ends_it_with_an_error() {
 }
 
 /// Sends requests over a socket whose writing half is then shut down, and reads to the end.
-async fn over_socket<S>(
-    transport: impl Transport,
-    methods: Methods,
-    mut socket: S,
-    shutdown: fn(&S) -> io::Result<()>,
-) where
+async fn over_socket<S>(transport: impl Transport, methods: Methods, mut socket: S, shutdown: fn(&S) -> io::Result<()>)
+where
     S: Read + Write + Send + 'static,
 {
     let running = tokio::spawn(Connection::new(transport).methods(methods).run());
@@ -126,10 +117,7 @@ async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_t
     there.write_all(&request(0, 64)).expect("it reads");
     let error = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
     let ended = error.connection_end().expect("the reason");
-    assert!(
-        matches!(ended.reason(), EndReason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe),
-        "{ended}"
-    );
+    assert!(matches!(ended.reason(), EndReason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe), "{ended}");
 }
 
 fn sh(script: &str) -> Child {
@@ -144,10 +132,7 @@ async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended()
     let peer = Connection::new(process).spawn();
     let began = Instant::now();
     let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
-    assert!(
-        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Eof)),
-        "{error}"
-    );
+    assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Eof)), "{error}");
     assert!(began.elapsed() < 5 * A_SECOND);
     soon("the end", peer.closed()).await.expect("we have ended it, as it sent its last byte");
     let exit = peer.end().expect("it is over").exit().cloned().expect("a child");

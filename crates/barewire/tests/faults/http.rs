@@ -53,12 +53,7 @@ fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
 
 async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> ConnectionEnd {
     let connection = Connection::new(transport).methods(counting(ran));
-    soon("the end", connection.run())
-        .await
-        .expect_err("it is no peer")
-        .connection_end()
-        .cloned()
-        .expect("the reason")
+    soon("the end", connection.run()).await.expect_err("it is no peer").connection_end().cloned().expect("the reason")
 }
 
 fn socket_file(name: &str) -> PathBuf {
@@ -76,9 +71,8 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
         for (piece, before) in WAYS {
             let text = format!("{before}{}", post());
             let (sent, to) = (text.clone(), path.clone());
-            let client = tokio::task::spawn_blocking(move || {
-                send(UnixStream::connect(to).expect("it listens"), &sent, piece)
-            });
+            let client =
+                tokio::task::spawn_blocking(move || send(UnixStream::connect(to).expect("it listens"), &sent, piece));
             let ended = serve(local.accept().await.framing(framing), &ran).await;
             assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
             assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");

@@ -94,8 +94,7 @@ fn cases() -> Vec<Case> {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     let deep = format!(r#"{{"jsonrpc":"2.0","id":"deep","method":"m","params":{open}{close}}}"#);
     cases.push((deep.into(), "\"deep\"".to_owned(), INVALID));
-    let long =
-        format!(r#"{{"jsonrpc":"2.0","id":"long","method":"m","params":["{}"]}}"#, "x".repeat(300_000));
+    let long = format!(r#"{{"jsonrpc":"2.0","id":"long","method":"m","params":["{}"]}}"#, "x".repeat(300_000));
     cases.push((long.into(), "\"long\"".to_owned(), INVALID));
     let mut bad_utf8 = br#"{"jsonrpc":"2.0","id":"utf-8","method":"m","params":["#.to_vec();
     bad_utf8.extend_from_slice(b"\"\xff\xc0\x80\"]}");
@@ -121,11 +120,9 @@ fn exchange(mut to: impl Write + Send + 'static, from: impl Read, close: impl Fn
         drop(to);
         close();
     });
-    let mut answers: Vec<(String, Option<i64>)> =
-        lines(from).map(|line| answer(&line.expect("it writes"))).collect();
+    let mut answers: Vec<(String, Option<i64>)> = lines(from).map(|line| answer(&line.expect("it writes"))).collect();
     sending.join().expect("no panic");
-    let mut expected: Vec<(String, Option<i64>)> =
-        cases.into_iter().map(|(_, id, code)| (id, Some(code))).collect();
+    let mut expected: Vec<(String, Option<i64>)> = cases.into_iter().map(|(_, id, code)| (id, Some(code))).collect();
     expected.extend((0..50).map(|number| (format!("\"call-{number}\""), None)));
     answers.sort();
     expected.sort();

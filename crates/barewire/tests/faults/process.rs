@@ -53,12 +53,8 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("built");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("built");
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map(BufReader::new);
         Self { child, stdin, stdout }
@@ -158,8 +154,7 @@ struct Stat {
 }
 
 fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
-    let names =
-        fs::read_dir("/proc").expect("Linux has it").filter_map(|entry| Some(entry.ok()?.file_name()));
+    let names = fs::read_dir("/proc").expect("Linux has it").filter_map(|entry| Some(entry.ok()?.file_name()));
     let pids = names.filter_map(|name| OsStr::to_str(&name)?.parse().ok());
     pids.filter(|pid: &u32| {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };

@@ -32,18 +32,13 @@ fn memory_comes_back_after_a_frame_of_60_mib_and_after_one_that_is_too_long() {
                 // `method` and `params` make room for `result`.
                 assert!(is_result(answer.as_bytes()) && answer.len() + 13 == length, "{}", answer.len());
             } else {
-                assert!(
-                    answer.contains("-32600") && answer.contains("too-long"),
-                    "{}",
-                    shown(answer.as_bytes())
-                );
+                assert!(answer.contains("-32600") && answer.contains("too-long"), "{}", shown(answer.as_bytes()));
             }
             let pid = program.pid();
             let what = format!("after a frame of {bytes} bytes the memory is {before} KiB again");
             eventually_blocking(&what, || rss(pid) < before + 4096);
             let after = rss(pid);
-            let _ =
-                writeln!(std::io::stderr(), "frame of {bytes} bytes: {before} KiB before, {after} KiB after");
+            let _ = writeln!(std::io::stderr(), "frame of {bytes} bytes: {before} KiB before, {after} KiB after");
         }
         drop(stdin);
         assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));

@@ -87,11 +87,7 @@ fn every_call_ends_whatever_the_others_do() {
                             let there: Raw = context.call("r", ()).await?;
                             Ok(there)
                         });
-                    Connection::new(stream.into_split())
-                        .methods(methods)
-                        .limits(limits.clone())
-                        .grace(GRACE)
-                        .spawn()
+                    Connection::new(stream.into_split()).methods(methods).limits(limits.clone()).grace(GRACE).spawn()
                 };
                 let (one, other) = (connect(one), connect(other));
                 let mut tasks = tokio::task::JoinSet::new();
@@ -167,8 +163,7 @@ async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
         }
         Ok(1)
     });
-    let text: String =
-        (0..4000).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n")).collect();
+    let text: String = (0..4000).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"r\"}}\n")).collect();
     there.send(text.as_bytes()).await.expect("memory");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);

@@ -50,8 +50,7 @@ async fn run() {
             bytes[at..at + TEXT.len()].copy_from_slice(text.as_bytes());
         }
         let (addr, calls) = (served.addr, Arc::clone(&calls));
-        attempts_made
-            .push(tokio::spawn(async move { attempt(addr, what, expected, &bytes, &text, &calls).await }));
+        attempts_made.push(tokio::spawn(async move { attempt(addr, what, expected, &bytes, &text, &calls).await }));
     }
     for attempt in attempts_made {
         attempt.await.expect("it is as expected");
@@ -60,14 +59,7 @@ async fn run() {
     served.end().await;
 }
 
-async fn attempt(
-    addr: SocketAddr,
-    what: &'static str,
-    expected: Expect,
-    bytes: &[u8],
-    text: &str,
-    calls: &Calls,
-) {
+async fn attempt(addr: SocketAddr, what: &'static str, expected: Expect, bytes: &[u8], text: &str, calls: &Calls) {
     let mut wire = Wire::connect(addr).await;
     // It may be closed before all of it is taken.
     let _ = wire.stream.write_all(bytes).await;
@@ -126,21 +118,9 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("nothing wrong", Answered, good.clone()),
         ("a bare CR in a value", Refused, with("X-A: a\rInjected: 1")),
         // A line may end like this, by RFC 9112, section 2.2: it is one more header of the request.
-        (
-            "a bare LF in a value",
-            Answered,
-            format!("{}\r\n\r\n{body}", in_name("echo\nInjected: 1")).into_bytes(),
-        ),
-        (
-            "a CR LF in Mcp-Name",
-            Refused,
-            format!("{}\r\n\r\n{body}", in_name("e\r\nInjected: 1")).into_bytes(),
-        ),
-        (
-            "a percent-encoded CR LF",
-            Refused,
-            format!("{}\r\n\r\n{body}", in_name("e%0d%0aInjected:%201")).into_bytes(),
-        ),
+        ("a bare LF in a value", Answered, format!("{}\r\n\r\n{body}", in_name("echo\nInjected: 1")).into_bytes()),
+        ("a CR LF in Mcp-Name", Refused, format!("{}\r\n\r\n{body}", in_name("e\r\nInjected: 1")).into_bytes()),
+        ("a percent-encoded CR LF", Refused, format!("{}\r\n\r\n{body}", in_name("e%0d%0aInjected:%201")).into_bytes()),
         (
             "Base64 of a CR LF",
             Refused,
@@ -182,11 +162,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("a length beyond all numbers", Refused, bare("Content-Length: 18446744073709551617", &body)),
         ("a length of petabytes", Refused, bare("Content-Length: 1000000000000000", &body)),
         ("a length that is too long", Refused, bare(&format!("Content-Length: {}", body.len() + 10), &body)),
-        (
-            "a length that is too short",
-            RefusedTwice,
-            bare(&format!("Content-Length: {}", body.len() - 10), &body),
-        ),
+        ("a length that is too short", RefusedTwice, bare(&format!("Content-Length: {}", body.len() - 10), &body)),
         ("chunks", Answered, bare("Transfer-Encoding: chunked", &chunked)),
         // Read as chunks, by RFC 9112, section 6.3, and the connection is closed behind it: what follows is never read.
         (
@@ -216,11 +192,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("an encoding that is not the last", Refused, bare("Transfer-Encoding: chunked, identity", &chunked)),
         ("an encoding that nobody knows", Refused, bare("Transfer-Encoding: xchunked", &chunked)),
         ("an encoding with a vertical tab", Refused, bare("Transfer-Encoding: \x0bchunked", &chunked)),
-        (
-            "chunks of no length",
-            Refused,
-            bare("Transfer-Encoding: chunked", &format!("g\r\n{body}\r\n0\r\n\r\n")),
-        ),
+        ("chunks of no length", Refused, bare("Transfer-Encoding: chunked", &format!("g\r\n{body}\r\n0\r\n\r\n"))),
         (
             "chunks of a length beyond all numbers",
             Refused,
@@ -273,9 +245,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         (
             "noise",
             Refused,
-            (0..100_000_u32)
-                .map(|n| u8::try_from(n.wrapping_mul(2_654_435_761) >> 24).expect("a byte"))
-                .collect(),
+            (0..100_000_u32).map(|n| u8::try_from(n.wrapping_mul(2_654_435_761) >> 24).expect("a byte")).collect(),
         ),
     ]
 }

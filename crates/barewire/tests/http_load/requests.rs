@@ -6,9 +6,7 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>, params: &str) ->
         r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientInfo":{{"name":"load","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}"#
     );
     let name_member = name.map(|name| format!(r#","name":"{name}""#)).unwrap_or_default();
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{name_member}{params}}}}}"#
-    );
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{name_member}{params}}}}}"#);
     let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
     post(&format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{name}"), &body)
 }
@@ -48,15 +46,13 @@ pub(super) fn in_session(session: &str, body: &str) -> Vec<u8> {
 
 pub(super) fn post(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("POST {HEAD}Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
-        .into_bytes()
+    format!("POST {HEAD}Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
 /// The stream of a session, or the rest of one behind an event.
 pub(super) fn get(session: &str, last_event_id: Option<&str>) -> Vec<u8> {
     let last = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-    format!("GET {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n{last}\r\n")
-        .into_bytes()
+    format!("GET {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n{last}\r\n").into_bytes()
 }
 
 pub(super) fn delete(session: &str) -> Vec<u8> {
@@ -64,7 +60,6 @@ pub(super) fn delete(session: &str) -> Vec<u8> {
 }
 
 /// What every request says, behind its method.
-pub(super) const HEAD: &str =
-    "/mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n";
+pub(super) const HEAD: &str = "/mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n";
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";

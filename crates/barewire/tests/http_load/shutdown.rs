@@ -89,8 +89,7 @@ async fn run(each: u64) {
             requests::session_call(&session, id + each, "telling", &argument(id + each))
         })));
     }
-    until(Duration::from_secs(20), "all calls have begun", || begun.load(Ordering::SeqCst) == calls.len())
-        .await;
+    until(Duration::from_secs(20), "all calls have begun", || begun.load(Ordering::SeqCst) == calls.len()).await;
     let stopped = Instant::now();
     served.stop.stop();
     // Nobody new.
@@ -99,10 +98,7 @@ async fn run(each: u64) {
     for listen in listens {
         let (id, messages) = soon("the end of a listen", listen).await.expect("it ends in order");
         assert_eq!(messages.len(), 1, "{messages:?}");
-        assert_eq!(
-            (messages[0]["id"].as_u64(), &messages[0]["result"]["resultType"]),
-            (Some(id), &"complete".into())
-        );
+        assert_eq!((messages[0]["id"].as_u64(), &messages[0]["result"]["resultType"]), (Some(id), &"complete".into()));
     }
     let streams = stopped.elapsed();
     for stream in unasked {

@@ -125,8 +125,7 @@ async fn modern(readers: u64, patience: Duration) {
 async fn legacy(bytes: usize) {
     let of: Arc<Flood> = Arc::default();
     let flood_of = Arc::clone(&of);
-    let server =
-        echo().tool("flood", "Says very much", move |call: Call| flood(call, Arc::clone(&flood_of), bytes));
+    let server = echo().tool("flood", "Says very much", move |call: Call| flood(call, Arc::clone(&flood_of), bytes));
     let served = Served::start(server, limits(|limits| limits.write_timeout = PATIENCE)).await;
     let before = resident();
     let session = Wire::connect(served.addr).await.initialize().await;

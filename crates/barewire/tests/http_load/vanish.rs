@@ -120,10 +120,7 @@ async fn modern(count: usize) {
             wires.push(wire);
         }
         let calls = (0..count).filter(|number| number % 3 < 2).count();
-        until(Duration::from_secs(10), "all have begun", || {
-            counts.begun.load(Ordering::SeqCst) == round * calls
-        })
-        .await;
+        until(Duration::from_secs(10), "all have begun", || counts.begun.load(Ordering::SeqCst) == round * calls).await;
         assert_eq!(counts.running.load(Ordering::SeqCst), calls);
         let mut one_more = Wire::connect(served.addr).await;
         let (head, _) = one_more.ask(&requests::listen(1)).await;
@@ -131,8 +128,7 @@ async fn modern(count: usize) {
         drop(wires);
         let begun = Instant::now();
         // A second, and what a busy machine takes to close so many.
-        let time =
-            Duration::from_secs(1) + Duration::from_micros(u64::try_from(count).expect("a count") * 500);
+        let time = Duration::from_secs(1) + Duration::from_micros(u64::try_from(count).expect("a count") * 500);
         until(time, "all handlers are dropped", || counts.running.load(Ordering::SeqCst) == 0).await;
         say(&format!("{calls} handlers dropped {:?} after their clients vanished", begun.elapsed()));
     }
@@ -159,18 +155,14 @@ async fn legacy(count: usize) {
             assert_eq!(event.message["method"], "notifications/progress");
             left.push((id, session, event.id.expect("events of sessions have ids")));
         } else {
-            until(Duration::from_secs(10), "it has begun", || {
-                counts.begun.load(Ordering::SeqCst) == number + 1
-            })
-            .await;
+            until(Duration::from_secs(10), "it has begun", || counts.begun.load(Ordering::SeqCst) == number + 1).await;
         }
     }
     // The wires are gone, and nothing is cancelled by that. Only time can show it: no message says that the server has seen it.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(counts.running.load(Ordering::SeqCst), count);
     gate.send_replace(true);
-    until(Duration::from_secs(10), "all have finished", || counts.finished.load(Ordering::SeqCst) == count)
-        .await;
+    until(Duration::from_secs(10), "all have finished", || counts.finished.load(Ordering::SeqCst) == count).await;
     for (id, session, last) in &left {
         // Twice, because the connection may break again.
         for _ in 0..2 {

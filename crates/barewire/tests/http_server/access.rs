@@ -94,15 +94,8 @@ async fn all_rows_of_the_matrix() {
         ("Accept: text/html", 406),
         ("Accept: application/json, text/event-stream;q=0", 406),
     ];
-    let methods = [
-        ("PUT", 405),
-        ("PATCH", 405),
-        ("OPTIONS", 405),
-        ("HEAD", 405),
-        ("BREW", 405),
-        ("GET", 405),
-        ("DELETE", 405),
-    ];
+    let methods =
+        [("PUT", 405), ("PATCH", 405), ("OPTIONS", 405), ("HEAD", 405), ("BREW", 405), ("GET", 405), ("DELETE", 405)];
     let (usual, message) = modern(1, "tools/list", json!({}));
     let message = message.to_string();
     let mut rows = 0;
@@ -132,8 +125,7 @@ async fn all_rows_of_the_matrix() {
         check("POST /mcp", vec!["Host: localhost".into(), kind.into(), BOTH.into()], &message, status).await;
     }
     for (accept, status) in accepts {
-        check("POST /mcp", vec!["Host: localhost".into(), JSON.into(), accept.into()], &message, status)
-            .await;
+        check("POST /mcp", vec!["Host: localhost".into(), JSON.into(), accept.into()], &message, status).await;
     }
     for (method, status) in methods {
         // The modern era has neither GET nor DELETE.
@@ -142,27 +134,9 @@ async fn all_rows_of_the_matrix() {
     // What a page could not send, but somebody with a socket can.
     let twice = vec!["Host: localhost".into(), "Host: localhost".into(), JSON.into(), BOTH.into()];
     let origins = ["Origin: http://localhost".to_owned(), "Origin: http://localhost".to_owned()];
-    check(
-        "POST http://evil.com/mcp",
-        vec!["Host: localhost".into(), JSON.into(), BOTH.into()],
-        &message,
-        403,
-    )
-    .await;
-    check(
-        "POST http://localhost/mcp",
-        vec!["Host: evil.com".into(), JSON.into(), BOTH.into()],
-        &message,
-        403,
-    )
-    .await;
-    check(
-        "POST http://localhost/mcp",
-        vec!["Host: localhost".into(), JSON.into(), BOTH.into()],
-        &message,
-        200,
-    )
-    .await;
+    check("POST http://evil.com/mcp", vec!["Host: localhost".into(), JSON.into(), BOTH.into()], &message, 403).await;
+    check("POST http://localhost/mcp", vec!["Host: evil.com".into(), JSON.into(), BOTH.into()], &message, 403).await;
+    check("POST http://localhost/mcp", vec!["Host: localhost".into(), JSON.into(), BOTH.into()], &message, 200).await;
     check("POST /mcp", [&twice[..1], &origins, &twice[2..]].concat(), &message, 403).await;
     check("POST /mcp", twice, &message, 403).await;
     assert!(rows >= 80, "{rows}");
@@ -173,13 +147,11 @@ async fn a_refusal_is_an_error_without_an_id_and_the_body_is_not_read() {
     let (site, _) = Site::new().await;
     let mut wire = site.connect().await;
     // The body is announced and never sent: whoever waits for it would wait for ever.
-    wire.send("POST /mcp HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n").await;
+    wire.send("POST /mcp HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
+        .await;
     let answer = wire.answer().await;
     assert_eq!(answer.refusal(), (403, -32600));
-    assert_eq!(
-        answer.json().as_object().expect("an object").keys().collect::<Vec<_>>(),
-        ["error", "jsonrpc"]
-    );
+    assert_eq!(answer.json().as_object().expect("an object").keys().collect::<Vec<_>>(), ["error", "jsonrpc"]);
     assert!(wire.is_closed().await);
 }
 
@@ -199,9 +171,7 @@ async fn others_are_let_in_only_if_it_is_said_by_which_name() {
     let other = offered().0.http().bind("127.0.0.2:0").await.expect("bound");
     let addr = other.local_addr().expect("bound");
     tokio::spawn(other.run());
-    for (addr, host, status) in
-        [(addr, "127.0.0.2", 200), (addr, "127.0.0.1", 200), (site.addr, "127.0.0.2", 403)]
-    {
+    for (addr, host, status) in [(addr, "127.0.0.2", 200), (addr, "127.0.0.1", 200), (site.addr, "127.0.0.2", 403)] {
         let (mut wire, (usual, message)) = (crate::Wire::to(addr).await, modern(1, "tools/list", json!({})));
         let host = format!("Host: {host}");
         let headers: Vec<&str> =

@@ -33,8 +33,7 @@ async fn a_handler_knows_who_calls() {
 
 #[tokio::test]
 async fn who_may_not_is_told_what_is_missing() {
-    let resource =
-        ProtectedResource::new("http://localhost/mcp").authorization_server("https://issuer.example");
+    let resource = ProtectedResource::new("http://localhost/mcp").authorization_server("https://issuer.example");
     let site = Site::of(offered().0.http().authenticate(tokens()).protected_resource(resource)).await;
     let metadata = r#"resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp""#;
     for (headers, status, parts) in [
@@ -70,7 +69,8 @@ async fn who_may_not_is_told_what_is_missing() {
 async fn a_session_is_nobody_elses() {
     let site = Site::of(offered().0.http().authenticate(tokens())).await;
     let mut wire = site.connect().await;
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let answer = wire.ask(&[ADA], &initialize).await;
     let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
@@ -125,9 +125,7 @@ impl Authenticate for Proof {
             tokio::task::yield_now().await;
             let proof = asked.headers.get("dpop").and_then(|proof| proof.to_str().ok());
             match proof {
-                Some(proof) if proof == format!("{} {}", asked.method, asked.uri) => {
-                    Ok(Principal::new("prover"))
-                }
+                Some(proof) if proof == format!("{} {}", asked.method, asked.uri) => Ok(Principal::new("prover")),
                 _ => Err(Denied::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
             }
         })

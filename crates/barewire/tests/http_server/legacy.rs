@@ -23,8 +23,7 @@ async fn a_session_begins_serves_and_ends() {
             assert_eq!(answer.json()["result"]["content"][0]["text"], "hi");
         }
         assert_eq!(wire.ask(&[], &call(2, "echo", json!({}))).await.refusal(), (400, -32600));
-        let unknown =
-            wire.ask(&[&session, "MCP-Protocol-Version: 1999-01-01"], &call(3, "echo", json!({}))).await;
+        let unknown = wire.ask(&[&session, "MCP-Protocol-Version: 1999-01-01"], &call(3, "echo", json!({}))).await;
         assert_eq!(unknown.status(), 400);
         assert_eq!(wire.delete(&session).await.status(), 200);
         let gone = wire.ask(&[&session], &call(4, "echo", json!({}))).await;
@@ -75,8 +74,7 @@ async fn questions_come_on_the_stream_of_the_call_and_are_answered_by_another_po
         };
         assert_eq!(question["method"], "elicitation/create");
         let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-        let answer =
-            other.ask(&[&session], &json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).await;
+        let answer = other.ask(&[&session], &json!({"jsonrpc": "2.0", "id": question["id"], "result": answer})).await;
         assert_eq!((answer.status(), answer.body.as_str()), (202, ""));
         let rest = events.rest().await;
         assert_eq!(rest.len(), 1);
@@ -134,8 +132,7 @@ async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
         drop(leaving);
         assert_eq!(site.connect().await.ask(&[&session], &ping).await.status(), 200);
         assert_eq!(holding.now(), 1, "it goes on");
-        let cancel =
-            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         assert_eq!(wire.ask(&[&session], &cancel).await.status(), 202);
         holding.until(0).await;
     }
@@ -191,7 +188,8 @@ async fn sessions_are_bounded_and_expire() {
     let mut caller = site.connect().await;
     caller.post(&[&busy], &call(1, "hold", json!({"ms": 3000}))).await;
     holding.until(1).await;
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let third = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let full = wire.ask(&[], &third).await;
     assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")));
@@ -258,8 +256,7 @@ async fn a_handshake_that_fails_opens_no_session() {
     let (site, _) = Site::with(|limits| limits.sessions = 1).await;
     let mut wire = site.connect().await;
     for _ in 0..3 {
-        let bad =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 7}});
+        let bad = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 7}});
         let answer = wire.ask(&[], &bad).await;
         assert_eq!((answer.refusal().1, answer.head.get("mcp-session-id")), (-32602, None));
     }
@@ -267,8 +264,8 @@ async fn a_handshake_that_fails_opens_no_session() {
     // One that asks for the modern revision in the legacy way gets the newest of its era.
     let (site, _) = Site::new().await;
     let mut wire = site.connect().await;
-    let params = json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
-    let answer =
-        wire.ask(&[], &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
+    let params =
+        json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let answer = wire.ask(&[], &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
     assert_eq!(answer.json()["result"]["protocolVersion"], "2025-11-25");
 }

@@ -31,8 +31,7 @@ async fn a_service_is_mounted_anywhere() {
 #[tokio::test]
 async fn a_body_is_taken_in_any_pieces_and_up_to_its_limit() {
     let (site, _) = Site::with(|limits| limits.body = 1000).await;
-    let (headers, message) =
-        modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "pieces"}}));
+    let (headers, message) = modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "pieces"}}));
     let head = |more: &str| {
         format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{ACCEPT}\r\n{}\r\n{more}\r\n\r\n",
@@ -82,19 +81,15 @@ async fn nobody_is_waited_for_for_ever() {
 async fn what_is_no_message_is_refused_and_the_connection_goes_on() {
     let (site, _) = Site::new().await;
     let mut wire = site.connect().await;
-    for (body, code) in [
-        ("{", -32700),
-        ("[]", -32600),
-        ("7", -32600),
-        ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}", -32600),
-    ] {
+    for (body, code) in
+        [("{", -32700), ("[]", -32600), ("7", -32600), ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}", -32600)]
+    {
         wire.request("POST /mcp", &["Host: localhost", "Content-Type: application/json", ACCEPT], body).await;
         let answer = wire.answer().await;
         assert_eq!(answer.refusal(), (400, code), "{body}");
         assert_eq!(answer.json().get("id"), None, "{body}");
     }
-    wire.request("POST /elsewhere", &["Host: localhost", "Content-Type: application/json", ACCEPT], "{}")
-        .await;
+    wire.request("POST /elsewhere", &["Host: localhost", "Content-Type: application/json", ACCEPT], "{}").await;
     assert_eq!(wire.answer().await.refusal(), (404, -32600));
     let answer = wire.ask_modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).await;
     assert_eq!(answer.status(), 200);
@@ -121,10 +116,7 @@ async fn one_socket_for_every_framing() {
         answer.push_str(std::str::from_utf8(&some[..count]).expect("UTF-8"));
     }
     assert!(answer.contains("\"hi\"") && answer.starts_with("{\"jsonrpc\":\"2.0\",\"id\":5"), "{answer}");
-    counted
-        .write_all(format!("Content-Length: {}\r\n\r\n{message}", message.len()).as_bytes())
-        .await
-        .expect("sent");
+    counted.write_all(format!("Content-Length: {}\r\n\r\n{message}", message.len()).as_bytes()).await.expect("sent");
     let mut answer = String::new();
     while !answer.contains("\"hi\"") {
         let mut some = [0; 100];

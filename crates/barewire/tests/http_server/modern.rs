@@ -13,8 +13,7 @@ async fn an_answer_that_nothing_precedes_is_one_json_body() {
     let mut wire = site.connect().await;
     // On one connection, one after the other.
     for id in 1..4 {
-        let answer =
-            wire.ask_modern(id, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).await;
+        let answer = wire.ask_modern(id, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).await;
         assert_eq!((answer.status(), answer.head.get("content-type")), (200, Some("application/json")));
         let json = answer.json();
         assert_eq!((&json["id"], &json["result"]["content"][0]["text"]), (&json!(id), &json!("hi")));
@@ -151,11 +150,7 @@ async fn headers_repeat_the_arguments_that_are_marked() {
         (&["Mcp-Param-Region: "], &json!({"region": ""}), None),
         (&[region], &arguments, Some((400, -32020))),
         (&[region, "Mcp-Param-Size: 43"], &arguments, Some((400, -32020))),
-        (
-            &["Mcp-Param-Region: =?base64?SGVsbG8sIOS4lueVjA?=", "Mcp-Param-Size: 42"],
-            &arguments,
-            Some((400, -32020)),
-        ),
+        (&["Mcp-Param-Region: =?base64?SGVsbG8sIOS4lueVjA?=", "Mcp-Param-Size: 42"], &arguments, Some((400, -32020))),
         (&["Mcp-Param-Region: eu"], &json!({"region": "us"}), Some((400, -32020))),
         (&["Mcp-Param-Region: us", "Mcp-Param-Region: us"], &json!({"region": "us"}), Some((400, -32020))),
     ] {
@@ -176,8 +171,7 @@ async fn a_notification_is_accepted_and_a_response_is_not() {
     let (site, _) = Site::new().await;
     let mut wire = site.connect().await;
     let version = "MCP-Protocol-Version: 2026-07-28";
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let answer = wire.ask(&[version], &cancelled).await;
     assert_eq!((answer.status(), answer.body.as_str()), (202, ""));
     let answer = wire.ask(&[version], &json!({"jsonrpc": "2.0", "id": 1, "result": {}})).await;

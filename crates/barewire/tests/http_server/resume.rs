@@ -62,18 +62,11 @@ async fn what_is_resumed_belongs_to_one_stream_of_one_session() {
     let mut again = site.connect().await;
     again.get(&[&session, &format!("Last-Event-ID: {}", ids[1])]).await;
     let rest = Events::of(again).await.rest().await;
-    assert!(
-        rest.iter().all(|message| message["id"] == 2 || message["params"]["progressToken"] == 2),
-        "{rest:?}"
-    );
+    assert!(rest.iter().all(|message| message["id"] == 2 || message["params"]["progressToken"] == 2), "{rest:?}");
     assert_eq!(rest.len(), 3);
-    for (session, id) in [
-        (&other, ids[0].as_str()),
-        (&session, "99-0"),
-        (&session, "1-99"),
-        (&session, "x"),
-        (&session, "1-0\t,2-0"),
-    ] {
+    for (session, id) in
+        [(&other, ids[0].as_str()), (&session, "99-0"), (&session, "1-99"), (&session, "x"), (&session, "1-0\t,2-0")]
+    {
         let mut wire = site.connect().await;
         wire.get(&[session, &format!("Last-Event-ID: {id}")]).await;
         assert_eq!(wire.answer().await.refusal(), (400, -32600), "{id}");

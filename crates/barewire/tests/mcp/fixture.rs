@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::mcp::{
-    Content, CreateMessageParams, Icon, LoggingLevel, PromptMessage, Resource as Link, ResourceContents,
-    Revision, SamplingMessage, Tool as Offered,
+    Content, CreateMessageParams, Icon, LoggingLevel, PromptMessage, Resource as Link, ResourceContents, Revision,
+    SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
-    Cache, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured,
-    Template, Tool, ToolError, Visit, audio, image,
+    Cache, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured, Template,
+    Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,23 +112,19 @@ fn tools(server: Server) -> Server {
                 Ok::<_, ToolError>(())
             }
         })
-        .tool(
-            "dropped",
-            "How many slow calls have been given up, when it is so many",
-            move |Count { count }| {
-                let dropped = Arc::clone(&dropped);
-                async move {
-                    // Not at once: a handler is dropped after the message that cancels it is handled.
-                    for _ in 0..1000 {
-                        if dropped.load(Ordering::SeqCst) >= count {
-                            break;
-                        }
-                        tokio::time::sleep(Duration::from_millis(10)).await;
+        .tool("dropped", "How many slow calls have been given up, when it is so many", move |Count { count }| {
+            let dropped = Arc::clone(&dropped);
+            async move {
+                // Not at once: a handler is dropped after the message that cancels it is handled.
+                for _ in 0..1000 {
+                    if dropped.load(Ordering::SeqCst) >= count {
+                        break;
                     }
-                    dropped.load(Ordering::SeqCst)
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-            },
-        )
+                dropped.load(Ordering::SeqCst)
+            }
+        })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -308,24 +304,17 @@ struct Path {
 }
 
 fn resources(server: Server) -> Server {
-    let note =
-        Template::new("note://by-number/{id}", "note", |Id { id }| async move { format!("Note {id}") });
+    let note = Template::new("note://by-number/{id}", "note", |Id { id }| async move { format!("Note {id}") });
     server
         .with(Resource::text("note://hello", "hello", "Hello!").title("Hello").mime_type("text/plain"))
-        .with(
-            Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(Cache::private(Duration::from_secs(1))),
-        )
+        .with(Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(Cache::private(Duration::from_secs(1))))
         .with(Resource::new("note://asks", "asks", |call: Call| async move {
             let Name { name } = call.ask("name", Elicit::form("Whose?")).await?;
             Ok::<_, barewire::Failure>(format!("{name}'s note"))
         }))
         .with(Resource::text("note://more", "more", "More."))
         .with(note.mime_type("text/plain").complete("id", |completing: CompletionRequest| async move {
-            ["1", "12", "2"]
-                .iter()
-                .filter(|id| id.starts_with(&completing.value))
-                .map(|id| (*id).into())
-                .collect()
+            ["1", "12", "2"].iter().filter(|id| id.starts_with(&completing.value)).map(|id| (*id).into()).collect()
         }))
         .with(Template::new("file:///{+path}", "file", |Path { path }| async move {
             if path.split('/').any(|part| part == "..") {

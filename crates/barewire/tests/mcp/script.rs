@@ -41,8 +41,7 @@ pub(crate) fn all() -> Vec<Script> {
     };
     let wanted = std::env::var("BAREWIRE_ONLY").unwrap_or_default();
     let files = inside(&folder).into_iter().flat_map(|folder| inside(&folder));
-    let scripts: Vec<Script> =
-        files.map(|file| Script::read(&file)).filter(|it| it.name.contains(&wanted)).collect();
+    let scripts: Vec<Script> = files.map(|file| Script::read(&file)).filter(|it| it.name.contains(&wanted)).collect();
     assert!(!scripts.is_empty(), "no transcripts");
     scripts
 }

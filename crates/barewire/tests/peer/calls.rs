@@ -50,10 +50,7 @@ async fn progress_begins_the_time_anew_up_to_a_hard_maximum() {
     assert_eq!(began.elapsed(), seconds(12));
     assert!(seen.lock().expect("no panic").len() >= 2);
     let cancelled = line(&mut raw).await;
-    assert_eq!(
-        cancelled,
-        json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})
-    );
+    assert_eq!(cancelled, json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}));
 }
 
 #[tokio::test(start_paused = true)]

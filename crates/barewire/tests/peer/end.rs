@@ -34,8 +34,7 @@ async fn at_the_end_of_the_stream_what_is_in_flight_has_a_grace() {
 #[tokio::test(start_paused = true)]
 async fn every_pending_call_ends_with_an_error_that_says_why() {
     let (peer, raw) = by_hand(Methods::new());
-    let calls: Vec<_> =
-        (0..5).map(|_| tokio::spawn(peer.call::<Raw>("m", ()).no_timeout().into_future())).collect();
+    let calls: Vec<_> = (0..5).map(|_| tokio::spawn(peer.call::<Raw>("m", ()).no_timeout().into_future())).collect();
     tokio::task::yield_now().await;
     drop(raw);
     for call in calls {
@@ -104,10 +103,7 @@ async fn dropping_the_last_peer_shuts_down_and_dropping_the_driver_fails_the_cal
     line(&mut raw).await;
     running.abort();
     let error = call.await.expect("no panic").expect_err("nobody drives it");
-    assert!(
-        matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Abandoned)),
-        "{error}"
-    );
+    assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Abandoned)), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,10 +178,7 @@ async fn the_end_of_the_stream_is_seen_behind_what_cannot_be_taken_yet() {
         assert_eq!(began.elapsed(), seconds(2));
         for id in 0..=1 {
             let closing = line(&mut raw).await;
-            assert_eq!(
-                (&closing["id"], &closing["error"]["data"]),
-                (&json!(id), &json!({"reason":"closing"}))
-            );
+            assert_eq!((&closing["id"], &closing["error"]["data"]), (&json!(id), &json!({"reason":"closing"})));
         }
     }
 }

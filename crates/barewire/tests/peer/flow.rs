@@ -104,13 +104,11 @@ async fn limits_of_nothing_let_one_of_each_through() {
         let (here, mut raw) = memory(1 << 20);
         let mut limits = ConnectionLimits::default();
         (limits.output, limits.requests) = (output, requests);
-        let methods = Methods::new().on("r", |_: Context, (): ()| async { Ok(1) }).on(
-            "n",
-            |_: Context, (): ()| async {
+        let methods =
+            Methods::new().on("r", |_: Context, (): ()| async { Ok(1) }).on("n", |_: Context, (): ()| async {
                 sleep(seconds(1)).await;
                 Ok(())
-            },
-        );
+            });
         let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
         for _ in 0..3 {
             say(&mut raw, json!({"jsonrpc":"2.0","method":"n"})).await;

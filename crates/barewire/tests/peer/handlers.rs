@@ -91,20 +91,14 @@ async fn a_cancelled_handler_is_told_and_dropped_and_answers_nothing_in_mcp() {
 async fn a_handler_that_blocks_on_a_thread_of_its_own_holds_up_nobody() {
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let wait = Arc::new(Mutex::new(wait));
-    async fn blocked(
-        _: Context,
-        wait: Arc<Mutex<std::sync::mpsc::Receiver<()>>>,
-    ) -> Result<&'static str, Failure> {
+    async fn blocked(_: Context, wait: Arc<Mutex<std::sync::mpsc::Receiver<()>>>) -> Result<&'static str, Failure> {
         wait.lock().expect("no panic").recv()?;
         Ok("woken")
     }
     let block = move |context: Context, (): ()| blocked(context, Arc::clone(&wait));
     let methods = Methods::new()
         .on("block", block.blocking())
-        .on(
-            "panic",
-            (|_: Context, (): ()| async { if true { panic!("on purpose") } else { Ok(()) } }).blocking(),
-        )
+        .on("panic", (|_: Context, (): ()| async { if true { panic!("on purpose") } else { Ok(()) } }).blocking())
         .on("quick", |_: Context, (): ()| async move { Ok("quick") });
     let (peer, _other) = pair(Methods::new(), methods);
     let blocked = tokio::spawn(peer.call::<String>("block", ()).into_future());
@@ -293,10 +287,7 @@ async fn trace_context_goes_out_with_a_call_and_comes_in_with_a_request() {
         }
 
         fn outgoing(&self, _: &str, params: Option<String>) -> Option<String> {
-            Some(
-                params
-                    .map_or_else(|| r#"{"trace":"t"}"#.to_owned(), |it| it.replace('}', r#","trace":"t"}"#)),
-            )
+            Some(params.map_or_else(|| r#"{"trace":"t"}"#.to_owned(), |it| it.replace('}', r#","trace":"t"}"#)))
         }
     }
     let seen = Seen::default();
@@ -315,8 +306,5 @@ async fn trace_context_goes_out_with_a_call_and_comes_in_with_a_request() {
     batch.send().await.expect("open");
     assert_eq!(echoed.await.expect("echoed"), json!({"trace": "t"}));
     let traced = r#"echo {"trace":"t"}"#;
-    assert_eq!(
-        *seen.0.lock().expect("no panic"),
-        [r#"echo {"a":1,"trace":"t"}"#, traced, "echo [1]", traced, traced]
-    );
+    assert_eq!(*seen.0.lock().expect("no panic"), [r#"echo {"a":1,"trace":"t"}"#, traced, "echo [1]", traced, traced]);
 }

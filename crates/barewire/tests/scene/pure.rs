@@ -5,12 +5,8 @@ use std::collections::VecDeque;
 
 use barewire_proto::frame::{Codec, Lines};
 use barewire_proto::json::Json;
-use barewire_proto::rpc::{
-    Code, ErrorObject, Id, Message, Notification, Params, Parsed, Reply, Request, parse, write,
-};
-use barewire_proto::session::{
-    Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket, Tokens,
-};
+use barewire_proto::rpc::{Code, ErrorObject, Id, Message, Notification, Params, Parsed, Reply, Request, parse, write};
+use barewire_proto::session::{Conventions, Effect, Event, Patience, Refusal, Session, Signal, Ticket, Tokens};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -147,19 +143,18 @@ impl Pure {
     }
 
     fn request(&mut self, request: &Request<'_>, bytes: usize, batch: Option<usize>) {
-        let ticket =
-            match self.session.step(Event::Request { id: &request.id, bytes, room: true, stalled: false }) {
-                Effect::Start(ticket) => ticket,
-                Effect::Refuse(refusal) => {
-                    let error = refusal.error(&request.id);
-                    let reply = match refusal {
-                        Refusal::Duplicate => request.reply().unnamed(),
-                        _ => request.reply(),
-                    };
-                    return self.answer(batch, |out| reply.error(out, &error));
-                }
-                effect => panic!("{effect:?}"),
-            };
+        let ticket = match self.session.step(Event::Request { id: &request.id, bytes, room: true, stalled: false }) {
+            Effect::Start(ticket) => ticket,
+            Effect::Refuse(refusal) => {
+                let error = refusal.error(&request.id);
+                let reply = match refusal {
+                    Refusal::Duplicate => request.reply().unnamed(),
+                    _ => request.reply(),
+                };
+                return self.answer(batch, |out| reply.error(out, &error));
+            }
+            effect => panic!("{effect:?}"),
+        };
         self.session.step(Event::Defer { ticket, id: &request.id, bytes });
         if let Some(batch) = batch {
             self.batches[batch].open += 1;
@@ -177,11 +172,7 @@ impl Pure {
     }
 
     /// What a method does at once: it is done, or it goes on in some way.
-    fn start(
-        &mut self,
-        request: &Request<'_>,
-        said: &mut Vec<String>,
-    ) -> Result<Result<Value, ErrorObject>, Doing> {
+    fn start(&mut self, request: &Request<'_>, said: &mut Vec<String>) -> Result<Result<Value, ErrorObject>, Doing> {
         let told = |what: &Value| notification("told", &json!([what]));
         let raw = request.params.map_or(Value::Null, |params| params.json().to().expect("JSON"));
         match &*request.method.to_name() {

@@ -39,7 +39,8 @@ async fn a_thread_lets_go_of_a_handler_whose_round_is_over() {
 
 #[tokio::test]
 async fn a_form_by_hand_goes_out_and_comes_back_as_it_is() {
-    const SCHEMA: &str = r#"{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"s","title":"Small"}]}}}"#;
+    const SCHEMA: &str =
+        r#"{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"s","title":"Small"}]}}}"#;
     let ask = |call: Call| async move {
         let schema = RawValue::from_string(SCHEMA.to_owned())?;
         let answer = call.ask("size", ElicitForm::new("Which?", schema)).await;
@@ -164,8 +165,7 @@ async fn a_question_that_is_asked_again_is_another_one() {
         "age": {"action": "accept", "content": {"age": 40}},
         "age#2": {"action": "accept", "content": {"age": 20}},
     });
-    let answer =
-        wire.ask(modern(2, "ask", json!({"inputResponses": responses, "requestState": state}))).await;
+    let answer = wire.ask(modern(2, "ask", json!({"inputResponses": responses, "requestState": state}))).await;
     assert_eq!(answer["result"]["content"][0]["text"], "20");
 }
 
@@ -176,9 +176,7 @@ async fn the_state_of_one_resource_is_none_of_another() {
         let Name { name } = call.ask("name", Elicit::form("Who?")).await?;
         Ok::<_, Failure>(name)
     };
-    let server = Server::new("test", "1")
-        .with(Resource::new("a://1", "1", ask))
-        .with(Resource::new("a://2", "2", ask));
+    let server = Server::new("test", "1").with(Resource::new("a://1", "1", ask)).with(Resource::new("a://2", "2", ask));
     let mut wire = Wire::to(&server);
     let answer = wire.ask(read(1, "a://1", json!({}))).await;
     let state = answer["result"]["requestState"].clone();

@@ -32,8 +32,7 @@ async fn a_handle_changes_its_own_server_alone_and_all_connections_of_it() {
     let clone = server.clone();
     let client = testkit::connect(&server).await;
     handle.add(tool("two"));
-    let names: Vec<String> =
-        client.list_tools().await.expect("a list").into_iter().map(|tool| tool.name).collect();
+    let names: Vec<String> = client.list_tools().await.expect("a list").into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["one", "two"], "a connection from before");
     assert_eq!(seen(&server).await.1, ["one", "two"], "and one from after it");
     assert_eq!(seen(&clone).await.1, ["one"]);

@@ -15,8 +15,7 @@ async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
     let handle = server.handle();
     let mut wire = Wire::to(&server);
     wire.initialize(json!({})).await;
-    let subscribe =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a://b"}});
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a://b"}});
     assert_eq!(wire.ask(subscribe).await["result"], json!({}));
     for round in 0..10_000 {
         handle.updated("a://b");
@@ -92,8 +91,7 @@ async fn listens_leave_room_for_what_ends_them() {
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{id}");
     }
     assert_eq!(wire.ask(listen(257, json!({}))).await["error"]["code"], -32602);
-    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}))
-        .await;
+    wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})).await;
     // It is dropped by its task, which may take a moment.
     let begun = Instant::now();
     for id in 300.. {
@@ -111,8 +109,7 @@ async fn an_array_is_no_object() {
     let _handle = server.handle();
     let mut wire = Wire::to(&server);
     assert_eq!(wire.ask(listen(1, json!([true, null, null, []]))).await["error"]["code"], -32602);
-    let mut complete =
-        modern(2, "x", json!({"ref": ["ref/prompt", "x"], "argument": {"name": "a", "value": ""}}));
+    let mut complete = modern(2, "x", json!({"ref": ["ref/prompt", "x"], "argument": {"name": "a", "value": ""}}));
     complete["method"] = "completion/complete".into();
     assert_eq!(wire.ask(complete).await["error"]["code"], -32602);
 }
@@ -123,7 +120,8 @@ async fn nobody_subscribes_to_more_than_is_kept() {
     let _handle = server.handle();
     let mut wire = Wire::to(&server);
     wire.initialize(json!({})).await;
-    let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
+    let subscribe =
+        |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
     let long = "x".repeat(600_000);
     assert_eq!(wire.ask(subscribe(format!("a://{long}"))).await["result"], json!({}));
     assert_eq!(wire.ask(subscribe(format!("b://{long}"))).await["error"]["code"], -32602);
@@ -159,8 +157,7 @@ async fn progress_is_sent_in_numbers_of_the_type_that_it_is_given_in() {
 
 #[tokio::test]
 async fn a_tool_says_what_it_does_to_the_world() {
-    let tool =
-        Tool::new("a", "A tool", || async {}).read_only().destructive(false).idempotent().open_world(false);
+    let tool = Tool::new("a", "A tool", || async {}).read_only().destructive(false).idempotent().open_world(false);
     let mut wire = Wire::to(&Server::new("test", "1").with(tool));
     wire.initialize(json!({})).await;
     let listed = wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;

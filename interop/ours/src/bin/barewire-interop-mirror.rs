@@ -22,8 +22,7 @@ struct Mirror {
 async fn main() -> Result<(), Box<dyn Error>> {
     let addr = std::env::args().nth(1).ok_or("barewire-interop-mirror ADDR")?;
     let mirror = |Mirror { text, count, sure }| async move { format!("{text} {count} {sure}") };
-    let server =
-        Server::new("mirror", "1.0.0").with(Tool::new("mirror", "Tell what goes into headers too", mirror));
+    let server = Server::new("mirror", "1.0.0").with(Tool::new("mirror", "Tell what goes into headers too", mirror));
     let listener = server.http().bind(addr.as_str()).await?;
     let mut terminate = signal(SignalKind::terminate())?;
     listener

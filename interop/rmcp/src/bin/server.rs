@@ -9,14 +9,14 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::{InputResponses as GivenResponses, ToolCallContext, ToolRoute};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    CompletionInfo, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, InputRequest, InputRequests,
-    InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptArgument,
-    PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Resource, ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam, Role, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, InputRequest, InputRequests, InputRequiredResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, Prompt, PromptArgument, PromptMessage, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ResourceUpdatedNotificationParam, Role, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::transport::StreamableHttpService;
@@ -27,8 +27,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const TICK: Duration = Duration::from_millis(300);
 
 #[derive(Clone)]
@@ -141,8 +140,7 @@ impl Demo {
                 questions.insert(key, InputRequest::Elicitation(ElicitRequest::new(question)));
                 return Ok(InputRequiredResult::new(Some(questions), Some("asked once".to_owned())).into());
             };
-            serde_json::from_value(answer.clone())
-                .map_err(|_| ErrorData::invalid_params("not an answer", None))?
+            serde_json::from_value(answer.clone()).map_err(|_| ErrorData::invalid_params("not an answer", None))?
         } else {
             let asked = context.peer.create_elicitation(question).await;
             asked.map_err(|error| ErrorData::internal_error(error.to_string(), None))?
@@ -162,8 +160,7 @@ impl Demo {
         self.grown.send_modify(|count| *count += 1);
         let name = format!("grown-{}", *self.grown.borrow());
         let tool = Tool::new(name, "Was not there before", Arc::new(schemars_of_nothing()));
-        let route =
-            ToolRoute::new_dyn(tool, |_| Box::pin(async { Ok(CallToolResult::success(Vec::new()).into()) }));
+        let route = ToolRoute::new_dyn(tool, |_| Box::pin(async { Ok(CallToolResult::success(Vec::new()).into()) }));
         self.tools.lock().await.add_route(route);
         if context.protocol_version() < Some(ProtocolVersion::V_2026_07_28) {
             let _ = context.peer.notify_tool_list_changed().await;
@@ -264,11 +261,7 @@ impl ServerHandler for Demo {
     }
 
     #[allow(deprecated)]
-    async fn unsubscribe(
-        &self,
-        _: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         if let Some(ticking) = self.ticking.lock().await.take() {
             ticking.abort();
         }
@@ -324,10 +317,8 @@ impl ServerHandler for Demo {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let names = ["Ada", "Alan", "Grace"].into_iter();
-        let values =
-            names.filter(|name| name.starts_with(&request.argument.value)).map(str::to_owned).collect();
-        let completion =
-            CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
+        let values = names.filter(|name| name.starts_with(&request.argument.value)).map(str::to_owned).collect();
+        let completion = CompletionInfo::new(values).map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(completion))
     }
 }
@@ -354,8 +345,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     // Made for each session, and for each request of the modern era: only the subscription is a session's own.
     let one = move || Ok(Demo { ticking: Arc::default(), ..demo.clone() });
-    let service =
-        StreamableHttpService::new(one, Arc::new(LocalSessionManager::default()), Default::default());
+    let service = StreamableHttpService::new(one, Arc::new(LocalSessionManager::default()), Default::default());
     let listener = tokio::net::TcpListener::bind(addr).await?.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });

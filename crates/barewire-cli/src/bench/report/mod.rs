@@ -25,8 +25,7 @@ pub(super) fn print(
 }
 
 /// The times that are told of a latency: their names, and the share of answers that took no longer.
-const PERCENTILES: [(&str, f64); 5] =
-    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6

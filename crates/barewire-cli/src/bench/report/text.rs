@@ -32,8 +32,7 @@ pub(super) fn one(
         writeln!(output, "  latency     {}", times.join("  "))?;
     }
     if let Some(used) = server.usage() {
-        let each =
-            server.cpu_per_answer().map_or(String::new(), |each| format!("{} a request, ", time(each)));
+        let each = server.cpu_per_answer().map_or(String::new(), |each| format!("{} a request, ", time(each)));
         let cpu = match used.cpu {
             Some(cpu) => {
                 let seconds = tally.time.as_secs_f64();
@@ -89,11 +88,7 @@ pub(super) fn several(
         let of = move |server: &MeasuredServer| server.tally().latency.percentile(share).map(micros);
         rows.push((format!("latency {name}"), Box::new(of), as_time));
     }
-    rows.push((
-        "server CPU a request".to_owned(),
-        Box::new(|server| server.cpu_per_answer().map(micros)),
-        as_time,
-    ));
+    rows.push(("server CPU a request".to_owned(), Box::new(|server| server.cpu_per_answer().map(micros)), as_time));
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     rows.push((
         "peak memory".to_owned(),
@@ -126,21 +121,13 @@ pub(super) fn several(
 }
 
 /// What was sent, and how.
-fn head(
-    output: &mut Output,
-    args: &Args,
-    settings: &LoadSettings,
-    servers: &[MeasuredServer],
-) -> Result<(), Failure> {
+fn head(output: &mut Output, args: &Args, settings: &LoadSettings, servers: &[MeasuredServer]) -> Result<(), Failure> {
     let mut each: Vec<String> = servers.iter().map(asked).collect();
     if each.windows(2).any(|pair| pair[0] != pair[1]) {
         for (what, server) in each.iter_mut().zip(servers) {
             *what = format!("{what} to {}", server.name());
         }
-        writeln!(
-            output,
-            "Not the same request: no other is known to all, so the ratios compare unlike things."
-        )?;
+        writeln!(output, "Not the same request: no other is known to all, so the ratios compare unlike things.")?;
     } else {
         each.truncate(1);
     }
@@ -308,10 +295,7 @@ mod tests {
 
     #[test]
     fn numbers_are_as_people_write_them() {
-        assert_eq!(
-            [0.5, 99.94, 100.0, 1234.6, 1e6].map(number),
-            ["0.5", "99.9", "100", "1,235", "1,000,000"]
-        );
+        assert_eq!([0.5, 99.94, 100.0, 1234.6, 1e6].map(number), ["0.5", "99.9", "100", "1,235", "1,000,000"]);
         let times = [1, 12_345, 123_456, 1_234_567, 999_000_000, 1_500_000_000].map(Duration::from_nanos);
         assert_eq!(times.map(time), ["0.00 us", "12.3 us", "123 us", "1.23 ms", "999 ms", "1.50 s"]);
     }

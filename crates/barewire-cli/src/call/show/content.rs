@@ -13,11 +13,7 @@ use crate::failure::report;
 use crate::output::{Output, Tone, safe_json, shown, size, text_for};
 
 /// What a tool gives back: its content, or what is structured if there is no text.
-pub(super) fn called(
-    output: &mut Output,
-    result: &CallToolResult,
-    folder: Option<&Path>,
-) -> Result<(), Failure> {
+pub(super) fn called(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
     for piece in &result.content {
         content(output, piece, folder)?;
     }
@@ -30,11 +26,7 @@ pub(super) fn called(
 }
 
 /// The messages of a prompt, each with who says it.
-pub(super) fn messages(
-    output: &mut Output,
-    result: &GetPromptResult,
-    folder: Option<&Path>,
-) -> Result<(), Failure> {
+pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Option<&Path>) -> Result<(), Failure> {
     for message in &result.messages {
         let role = output.paint(Tone::Strong, message.role.as_str());
         write!(output, "{role}: ")?;
@@ -113,13 +105,7 @@ fn line(output: &mut Output, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn media(
-    output: &mut Output,
-    kind: &str,
-    data: &str,
-    mime_type: &str,
-    folder: Option<&Path>,
-) -> Result<(), Failure> {
+fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: Option<&Path>) -> Result<(), Failure> {
     match (decoded(data), folder) {
         (Ok(bytes), None) => writeln!(output, "[{}]", facts(Some(mime_type), bytes.len()))?,
         (Ok(bytes), Some(folder)) => {
@@ -164,10 +150,8 @@ fn linked(link: &Resource) -> String {
     let mut facts = vec![shown(link.uri.as_bytes(), LONGEST)];
     facts.extend(link.mime_type.as_ref().map(|mime_type| shown(mime_type.as_bytes(), LONGEST)));
     facts.extend(link.size.map(size));
-    let description = link
-        .description
-        .as_ref()
-        .map_or(String::new(), |text| format!(": {}", shown(text.as_bytes(), LONGEST)));
+    let description =
+        link.description.as_ref().map_or(String::new(), |text| format!(": {}", shown(text.as_bytes(), LONGEST)));
     format!("[link to {name}, {}]{description}", facts.join(", "))
 }
 

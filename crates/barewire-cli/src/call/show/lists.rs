@@ -19,13 +19,7 @@ pub(super) fn tools(output: &mut Output, tools: &[Tool], in_full: bool) -> io::R
     let all: Vec<Fields> = tools.iter().map(|tool| Fields::of(&tool.input_schema)).collect();
     let columns = Columns::of(&all);
     for (tool, fields) in tools.iter().zip(&all) {
-        head(
-            output,
-            &tool.name,
-            tool.title.as_deref().filter(|_| in_full),
-            tool.description.as_deref(),
-            in_full,
-        )?;
+        head(output, &tool.name, tool.title.as_deref().filter(|_| in_full), tool.description.as_deref(), in_full)?;
         arguments(output, fields, &columns, in_full)?;
         if in_full {
             about(output, tool)?;
@@ -66,11 +60,7 @@ pub(super) fn resources(output: &mut Output, resources: &[Resource], in_full: bo
     Ok(())
 }
 
-pub(super) fn templates(
-    output: &mut Output,
-    templates: &[ResourceTemplate],
-    in_full: bool,
-) -> io::Result<()> {
+pub(super) fn templates(output: &mut Output, templates: &[ResourceTemplate], in_full: bool) -> io::Result<()> {
     if or_none(output, templates.len(), "templates of resources")? {
         return Ok(());
     }
@@ -157,9 +147,8 @@ struct Columns {
 impl Columns {
     fn of(all: &[Fields]) -> Self {
         let fields = || all.iter().flat_map(|fields| &fields.fields);
-        let widest = |widths: &mut dyn Iterator<Item = usize>| {
-            widths.filter(|width| *width <= WIDEST).max().unwrap_or(0)
-        };
+        let widest =
+            |widths: &mut dyn Iterator<Item = usize>| widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
         Self {
             name: widest(&mut fields().map(|field| name(field).width())),
             kind: widest(&mut fields().map(|field| kind(field).width())),
@@ -204,9 +193,8 @@ fn arguments(output: &mut Output, fields: &Fields, columns: &Columns, in_full: b
 
 /// What else there is to know of a tool.
 fn about(output: &mut Output, tool: &Tool) -> io::Result<()> {
-    if let Some(ToolAnnotations {
-        read_only_hint, destructive_hint, idempotent_hint, open_world_hint, ..
-    }) = &tool.annotations
+    if let Some(ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, .. }) =
+        &tool.annotations
     {
         let words = [
             (*read_only_hint, "it changes nothing", "it changes things"),
@@ -214,8 +202,7 @@ fn about(output: &mut Output, tool: &Tool) -> io::Result<()> {
             (*idempotent_hint, "once is as good as twice", "twice is not the same as once"),
             (*open_world_hint, "it reaches other places", "it stays in its own place"),
         ];
-        let said =
-            words.into_iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }));
+        let said = words.into_iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }));
         let said: Vec<&str> = said.collect();
         if !said.is_empty() {
             let account = format!("by its own account {}", said.join(", "));

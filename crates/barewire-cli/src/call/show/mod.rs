@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use barewire::peer::Raw;
 use barewire_proto::mcp::{
-    CallToolResult, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult, code,
+    CallToolResult, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, ReadResourceResult, code,
 };
 use barewire_proto::rpc::ErrorObject;
 
@@ -74,9 +74,7 @@ impl Read {
             Self::Tools(list) => only("tool", &mut list.tools, |it| &it.name, names),
             Self::Prompts(list) => only("prompt", &mut list.prompts, |it| &it.name, names),
             Self::Resources(list) => only("resource", &mut list.resources, |it| &it.uri, names),
-            Self::Templates(list) => {
-                only("template", &mut list.resource_templates, |it| &it.uri_template, names)
-            }
+            Self::Templates(list) => only("template", &mut list.resource_templates, |it| &it.uri_template, names),
             _ => Ok(()),
         }
     }

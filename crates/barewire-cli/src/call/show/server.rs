@@ -9,11 +9,7 @@ use super::super::answer::Agreed;
 use crate::output::{Output, Tone, shown, text_for};
 
 /// Who a server is, and what it can do.
-pub(super) fn discovered(
-    output: &mut Output,
-    found: &DiscoverResult,
-    agreed: Option<&Agreed>,
-) -> io::Result<()> {
+pub(super) fn discovered(output: &mut Output, found: &DiscoverResult, agreed: Option<&Agreed>) -> io::Result<()> {
     let info = agreed.and_then(|agreed| agreed.server.as_ref());
     let name = info.map_or("a server without a name".to_owned(), |info| {
         let title = info.title.as_ref().map_or(String::new(), |title| format!(", {title}"));
@@ -21,8 +17,7 @@ pub(super) fn discovered(
     });
     let name = output.paint(Tone::Strong, shown(name.as_bytes(), LONGEST));
     writeln!(output, "{name}")?;
-    let versions: Vec<String> =
-        found.supported_versions.iter().map(|it| shown(it.as_bytes(), LONGEST)).collect();
+    let versions: Vec<String> = found.supported_versions.iter().map(|it| shown(it.as_bytes(), LONGEST)).collect();
     writeln!(output, "  speaks  {}", versions.join(", "))?;
     let mut can = Vec::new();
     flatten(&serde_json::to_value(&found.capabilities).unwrap_or_default(), "", &mut can);

@@ -174,16 +174,7 @@ fn told(took: String, ending: &Ending, late: bool) -> String {
 fn point(at: Point, place: f64, label: String, tag: &str) -> Bar {
     let (time, frame) = (at.time, at.frame);
     let legs = vec![(place, Some(place))];
-    Bar {
-        time,
-        frame,
-        label,
-        tag: tag.to_owned(),
-        reversed: false,
-        legs,
-        told: String::new(),
-        look: Look::Odd,
-    }
+    Bar { time, frame, label, tag: tag.to_owned(), reversed: false, legs, told: String::new(), look: Look::Odd }
 }
 
 impl Scale {
@@ -195,8 +186,7 @@ impl Scale {
         // The few that go on for longest are cut off, so that they do not take the room of all others.
         let cut = ends.get((ends.len() * 19 / 20).min(ends.len().saturating_sub(1))).copied().unwrap_or(last);
         let cut = cut.max(last);
-        let mut legs: Vec<(f64, f64)> =
-            all().map(|(from, to)| (*from, to.map_or(*from, |to| to.min(cut)))).collect();
+        let mut legs: Vec<(f64, f64)> = all().map(|(from, to)| (*from, to.map_or(*from, |to| to.min(cut)))).collect();
         legs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut merged: Vec<(f64, f64)> = Vec::new();
         for (from, to) in legs {

@@ -137,9 +137,7 @@ fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            'A'..='Z' | 'a'..='z' | '0'..='9' | ' ' | '/' | '.' | ',' | '_' | '-' | '(' | ')' | '!' => {
-                out.push(c)
-            }
+            'A'..='Z' | 'a'..='z' | '0'..='9' | ' ' | '/' | '.' | ',' | '_' | '-' | '(' | ')' | '!' => out.push(c),
             c if c.is_alphanumeric() => out.push(c),
             c => {
                 let _ = write!(out, "#{};", u32::from(c));

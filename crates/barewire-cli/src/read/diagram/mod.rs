@@ -47,12 +47,7 @@ impl Picture {
     }
 }
 
-pub(super) fn run(
-    args: &Args,
-    form: Form,
-    reading: &Reading<'_>,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, form: Form, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
     let mut teller = Teller::new(&args.filter, args.events);
     reading.each(&mut teller)?;
     let story = teller.finish();
@@ -62,8 +57,7 @@ pub(super) fn run(
     output.write_all(drawn.as_bytes())?;
     output.flush()?;
     if left_out > 0 {
-        let what =
-            format!("{} not drawn: a filter, as --tool or --method, chooses", plural(left_out, "message"));
+        let what = format!("{} not drawn: a filter, as --tool or --method, chooses", plural(left_out, "message"));
         let _ = writeln!(std::io::stderr(), "{what}");
     }
     if is_empty {

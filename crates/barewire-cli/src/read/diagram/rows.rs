@@ -173,9 +173,7 @@ impl Drawing<'_> {
                 let label = if *count == 1 { title.clone() } else { format!("{title}, {count} times") };
                 self.arrow(*from, label, Head::Note, String::new(), tag, None)
             }
-            What::Odd { from, title, tag } => {
-                self.arrow(*from, title.clone(), Head::Odd, String::new(), tag, None)
-            }
+            What::Odd { from, title, tag } => self.arrow(*from, title.clone(), Head::Odd, String::new(), tag, None),
             What::Happened { text, bad } => Drawn::Said { text: text.clone(), bad: *bad },
             What::Repeat { op, count, least, most, until } => {
                 let one = &self.story.operations[*op];

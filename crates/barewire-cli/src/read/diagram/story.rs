@@ -391,8 +391,7 @@ fn message(story: &mut Story, known: &mut Known, filter: &Filter, watched: &Trac
                 story.operations.len() - 1
             });
             story.operations[op].legs.push(Leg { tag, asked: at, answered: None });
-            story.operations[op].ending =
-                if operation.is_listen() { Ending::Listening } else { Ending::Open };
+            story.operations[op].ending = if operation.is_listen() { Ending::Listening } else { Ending::Open };
             (op, What::Ask { op, leg: story.operations[op].legs.len() - 1 })
         }
         Relation::Response { operation, late, .. } => {

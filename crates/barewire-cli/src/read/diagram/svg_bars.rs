@@ -59,12 +59,7 @@ fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
 
 /// What the fillings mean.
 fn legend(page: &mut Page) {
-    let looks = [
-        ("good", "result"),
-        ("bad", "failed"),
-        ("open", "no answer"),
-        ("run", "several, one after the other"),
-    ];
+    let looks = [("good", "result"), ("bad", "failed"), ("open", "no answer"), ("run", "several, one after the other")];
     let mut x = LABEL;
     for (class, name) in looks {
         page.shape(&format!("<rect x=\"{x:.1}\" y=\"9\" width=\"16\" height=\"9\" class=\"{class}\"/>"));
@@ -107,10 +102,7 @@ fn row(page: &mut Page, bar: &Bar, y: f64, several: bool) {
         let wide = (place(to.unwrap_or(1.0)) - place(*from)).max(3.0);
         let x = place(*from).min(SCALE + LENGTH - wide);
         let top = y + 4.0;
-        let _ = write!(
-            rects,
-            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"8\" class=\"{class}\"/>"
-        );
+        let _ = write!(rects, "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"8\" class=\"{class}\"/>");
         // It goes on beyond the scale.
         if to.is_none() {
             let (x, middle) = (SCALE + LENGTH + 2.0, y + ROW / 2.0);

@@ -62,8 +62,7 @@ fn width(rows: &Rows) -> u32 {
 
 /// An operation, as a bar on the lifeline of whoever was asked.
 fn bar(page: &mut Page, span: &Span) {
-    let (top, bottom) =
-        (height(span.first), height(span.last) + if span.first == span.last { 8.0 } else { 0.0 });
+    let (top, bottom) = (height(span.first), height(span.last) + if span.first == span.last { 8.0 } else { 0.0 });
     let left = bar_edge(span) - if span.on == Side::Server { 0.0 } else { BAR };
     let class = match (span.end, span.has_bracket()) {
         (End::Never, _) => "none",
@@ -109,9 +108,7 @@ fn arrow(page: &mut Page, arrow: &Arrow, y: f64, rows: &Rows) {
         Head::Note => ("l", "n", ""),
         Head::Failure | Head::Odd => ("l d e", "k", "r"),
     };
-    page.shape(&format!(
-        "<path d=\"M{from:.1} {y:.1}H{to:.1}\" class=\"{class}\" marker-end=\"url(#{head})\"/>"
-    ));
+    page.shape(&format!("<path d=\"M{from:.1} {y:.1}H{to:.1}\" class=\"{class}\" marker-end=\"url(#{head})\"/>"));
     let aside = shown(arrow.aside.as_bytes(), MOST_ASIDE);
     page.text(CLIENT + 14.0, y - 5.0, Anchor::Start, text, &shown(arrow.label.as_bytes(), MOST_LABEL));
     page.text(SERVER - 14.0, y - 5.0, Anchor::End, "b", &aside);

@@ -42,8 +42,7 @@ fn wire(count: u64, name: impl Fn(u64) -> String) -> String {
     for number in 0..count {
         let (at, took) = (number * 30, 5 + number * 7 % 90);
         let name = serde_json::to_string(&name(number)).unwrap();
-        let ask =
-            format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":{name}}}}}"#);
+        let ask = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":{name}}}}}"#);
         events.push((at, '>', ask));
         let answer = match number % 17 {
             3 => format!(r#"{{"jsonrpc":"2.0","id":{number},"error":{{"code":-32602,"message":"no"}}}}"#),
@@ -69,13 +68,10 @@ fn texts(svg: &str) -> Vec<(f64, f64, f64, String)> {
     for piece in svg.split("<text").skip(1) {
         let (tag, rest) = piece.split_once('>').expect("a tag ends");
         let text = rest.split("</text>").next().expect("and is closed");
-        let plain =
-            text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+        let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
         let plain = plain.replace("&amp;", "&");
-        let number =
-            |name| attribute(tag, name).and_then(|value| value.parse::<f64>().ok()).expect("a number");
-        let size =
-            if attribute(tag, "class").is_some_and(|class| class.starts_with('s')) { 11.0 } else { 12.0 };
+        let number = |name| attribute(tag, name).and_then(|value| value.parse::<f64>().ok()).expect("a number");
+        let size = if attribute(tag, "class").is_some_and(|class| class.starts_with('s')) { 11.0 } else { 12.0 };
         let columns = u32::try_from(plain.width()).expect("a line");
         let wide = f64::from(columns) * super::svg::column(size);
         let (x, y) = (number("x"), number("y"));
@@ -174,16 +170,7 @@ fn names_cannot_break_out_of_a_picture() {
                     assert_eq!(drawn.matches("<text").count(), drawn.matches("</text>").count());
                 }
                 Form::Mermaid => {
-                    let starts = [
-                        "sequenceDiagram",
-                        "participant",
-                        "C-",
-                        "S-",
-                        "Note ",
-                        "rect ",
-                        "end",
-                        "deactivate ",
-                    ];
+                    let starts = ["sequenceDiagram", "participant", "C-", "S-", "Note ", "rect ", "end", "deactivate "];
                     for line in drawn.lines().map(str::trim) {
                         assert!(starts.iter().any(|start| line.starts_with(start)), "{line}");
                         let behind = line.split_once(": ").map_or("", |(_, text)| text);
@@ -195,10 +182,7 @@ fn names_cannot_break_out_of_a_picture() {
                             .map(|(number, _)| number)
                             .collect();
                         assert!(rest.chars().all(|c| c.is_ascii_digit()), "{line}");
-                        assert!(
-                            !line.contains('%') && !line.contains('`') && !behind.contains('<'),
-                            "{line}"
-                        );
+                        assert!(!line.contains('%') && !line.contains('`') && !behind.contains('<'), "{line}");
                     }
                     assert!(!drawn.contains("C->>S: forged"), "{drawn}");
                 }
@@ -218,8 +202,7 @@ fn rounds_are_one_span_and_open_ones_end_in_nothing() {
 >(+5) {"jsonrpc":"2.0","id":3,"method":"ping"}
 "#;
     let Picture::Rows(rows) = picture(wire, &[]) else { panic!("few rows") };
-    let spans: Vec<_> =
-        rows.spans.iter().map(|span| (span.first, span.last, span.rounds, span.is_open())).collect();
+    let spans: Vec<_> = rows.spans.iter().map(|span| (span.first, span.last, span.rounds, span.is_open())).collect();
     assert_eq!(spans, [(0, 4, 2, false), (5, 6, 1, true)]);
     let mermaid = draw(Picture::Rows(rows), Form::Mermaid, 80);
     assert_eq!(mermaid.matches("->>+").count(), 2);
@@ -269,8 +252,7 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
     assert!(lines[3].contains("! the time goes back by 11573 d"), "{text}");
     assert!(lines[4].starts_with("   123456.500  │── ping"), "{text}");
     let svg = draw(picture(wire, &[]), Form::Svg, 80);
-    let left =
-        svg.split("viewBox=\"-").nth(1).and_then(|rest| rest.split(' ').next()).expect("room at the left");
+    let left = svg.split("viewBox=\"-").nth(1).and_then(|rest| rest.split(' ').next()).expect("room at the left");
     let left: f64 = left.parse().expect("a number");
     assert!(texts(&svg).iter().all(|(from, ..)| *from >= -left), "{svg}");
 
@@ -281,21 +263,15 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
         })
         .collect();
     let text = draw(picture(&many, &[]), Form::Text, 80);
-    assert!(
-        text.lines().all(|line| line.width() <= 80) && text.contains("! The time goes back once."),
-        "{text}"
-    );
+    assert!(text.lines().all(|line| line.width() <= 80) && text.contains("! The time goes back once."), "{text}");
 }
 
 /// Four calls at once, each of two rounds, that end in the order of `ends`.
 fn nested(ends: [usize; 4]) -> String {
     let mut wire = String::from("wire 1\n");
     for id in 0..4 {
-        writeln!(
-            wire,
-            r#">(+1.{id}) {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}"}}}}"#
-        )
-        .unwrap();
+        writeln!(wire, r#">(+1.{id}) {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}"}}}}"#)
+            .unwrap();
     }
     for id in 0..4 {
         writeln!(wire, r#"<(+2.{id}) {{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","requestState":"{id}"}}}}"#)
@@ -320,8 +296,7 @@ fn rounds_of_operations_that_overlap_are_held_together_each() {
         assert_eq!(svg.matches(">2 rounds, 3").count() + svg.matches(">2 rounds, 2").count(), 4, "{svg}");
         // No two brackets on one another: each has its own x.
         let brackets = svg.split("<path d=\"M").filter(|path| path.contains("h-6\""));
-        let places: std::collections::BTreeSet<_> =
-            brackets.filter_map(|path| path.split(' ').next()).collect();
+        let places: std::collections::BTreeSet<_> = brackets.filter_map(|path| path.split(' ').next()).collect();
         assert_eq!(places.len(), 4, "{svg}");
         let text = draw(picture(&wire, &[]), Form::Text, 80);
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");

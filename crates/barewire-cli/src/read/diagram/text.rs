@@ -118,11 +118,8 @@ pub(super) fn bars(bars: &Bars, width: usize) -> String {
             let space = label - name.width();
             let ends = shown(bar.told.as_bytes(), told);
             let drawn = bar_text(bar, scale);
-            let behind = if bars.several {
-                format!("{:1$} {2}", "", told - ends.width(), bar.tag)
-            } else {
-                String::new()
-            };
+            let behind =
+                if bars.several { format!("{:1$} {2}", "", told - ends.width(), bar.tag) } else { String::new() };
             push(&mut out, &format!("{time:>times$}  {name}{:space$} {drawn} {ends}{behind}", ""));
         }
     }

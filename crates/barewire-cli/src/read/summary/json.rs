@@ -113,9 +113,7 @@ fn failures(summary: &Summary) -> Vec<Value> {
 fn unanswered(summary: &Summary) -> Vec<Value> {
     let first = summary.unanswered_first.iter();
     first
-        .map(|one| {
-            json!({"frame": one.frame, "time": one.time.map(seconds), "method": one.method, "name": one.name})
-        })
+        .map(|one| json!({"frame": one.frame, "time": one.time.map(seconds), "method": one.method, "name": one.name}))
         .collect()
 }
 

@@ -37,9 +37,7 @@ fn heading(output: &mut Output, text: &str) -> io::Result<()> {
 fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let names = |all: &[Participant]| {
         let one = |who: &Participant| {
-            format!("{} {}", shown(who.name.as_bytes(), 40), shown(who.version.as_bytes(), 20))
-                .trim_end()
-                .to_owned()
+            format!("{} {}", shown(who.name.as_bytes(), 40), shown(who.version.as_bytes(), 20)).trim_end().to_owned()
         };
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     };
@@ -52,8 +50,7 @@ fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let versions: Vec<_> = summary.versions.iter().map(version).collect();
     fact(output, "revision", &versions.join(", "))?;
     let started = summary.started.as_ref().map(|started| format!("began {}", shown(started.as_bytes(), 40)));
-    let span =
-        summary.span.map(|(first, last)| format!("{} from first to last", took(last.saturating_sub(first))));
+    let span = summary.span.map(|(first, last)| format!("{} from first to last", took(last.saturating_sub(first))));
     let time: Vec<_> = span.into_iter().chain(started).collect();
     fact(output, "time", &time.join(", "))?;
     if summary.conversations > 1 {
@@ -72,18 +69,13 @@ fn traffic(output: &mut Output, summary: &Summary) -> io::Result<()> {
         }
     } else {
         let (count, bytes) = (summary.frames, summary.ways.iter().map(|way| way.frames.bytes).sum());
-        fact(
-            output,
-            "frames",
-            &format!("{}, {}; who has sent what is a guess", plural(count, "frame"), size(bytes)),
-        )?;
+        fact(output, "frames", &format!("{}, {}; who has sent what is a guess", plural(count, "frame"), size(bytes)))?;
     }
     let stderr = &summary.stderr;
     if stderr.count > 0 {
         fact(output, "stderr", &format!("{}, {}", plural(stderr.count, "line"), size(stderr.bytes)))?;
     }
-    let statuses: Vec<_> =
-        summary.statuses.iter().map(|(status, count)| format!("{status} {count} times")).collect();
+    let statuses: Vec<_> = summary.statuses.iter().map(|(status, count)| format!("{status} {count} times")).collect();
     fact(output, "HTTP", &statuses.join(", ").replace(" 1 times", " once"))?;
     fact(output, "exit", &summary.exits.join(", ").replace("exit code", "code"))
 }
@@ -109,11 +101,8 @@ fn operations(output: &mut Output, summary: &Summary) -> io::Result<()> {
         (summary.invalid(), "no message"),
         (summary.progress, "progress"),
     ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let counts: Vec<_> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     fact(output, "of note", &counts.join(", "))
 }
 
@@ -125,8 +114,7 @@ fn methods(output: &mut Output, summary: &Summary) -> io::Result<()> {
     all.sort_by_key(|(method, figures)| (std::cmp::Reverse(figures.asked), (*method).clone()));
     let more = all.len().saturating_sub(MOST_METHODS);
     all.truncate(MOST_METHODS);
-    let name =
-        |method: &str| if method.is_empty() { "(none)".to_owned() } else { shown(method.as_bytes(), 40) };
+    let name = |method: &str| if method.is_empty() { "(none)".to_owned() } else { shown(method.as_bytes(), 40) };
     let width = all.iter().map(|(method, _)| name(method).width()).max().unwrap_or(0).max("method".len());
     heading(output, &format!("{:<width$}  asked  failed       p50       p95       max", "method"))?;
     for (method, figures) in all {

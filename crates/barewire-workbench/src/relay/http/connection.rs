@@ -269,11 +269,7 @@ impl<'a> Responses<'a> {
         Self { exchanges, messages: Some(Messages::new()), is_silent: true }
     }
 
-    async fn pass_on(
-        &mut self,
-        mut from: impl AsyncRead + Unpin,
-        to: &mut (impl AsyncWrite + Unpin),
-    ) -> Answered {
+    async fn pass_on(&mut self, mut from: impl AsyncRead + Unpin, to: &mut (impl AsyncWrite + Unpin)) -> Answered {
         let mut buffer = vec![0; BUFFER];
         loop {
             let count = match from.read(&mut buffer).await {

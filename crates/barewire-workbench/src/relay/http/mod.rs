@@ -53,11 +53,7 @@ pub enum ListenError {
 
 impl HttpRelay {
     /// Listens at an address, for the server that `dialer` leads to.
-    pub async fn listen(
-        address: &str,
-        dialer: Dialer,
-        settings: &HttpRelaySettings,
-    ) -> Result<Self, ListenError> {
+    pub async fn listen(address: &str, dialer: Dialer, settings: &HttpRelaySettings) -> Result<Self, ListenError> {
         let addresses: Vec<SocketAddr> =
             tokio::net::lookup_host(address).await.map_err(ListenError::Address)?.collect();
         let passage = passage(&addresses, &dialer, settings)?;
@@ -91,11 +87,7 @@ impl HttpRelay {
     }
 }
 
-fn passage(
-    addresses: &[SocketAddr],
-    dialer: &Dialer,
-    settings: &HttpRelaySettings,
-) -> Result<Passage, ListenError> {
+fn passage(addresses: &[SocketAddr], dialer: &Dialer, settings: &HttpRelaySettings) -> Result<Passage, ListenError> {
     let mut access = Access::loopback();
     if let Some(open) = addresses.iter().find(|address| !is_loopback(address)) {
         if settings.hosts.is_empty() {

@@ -24,8 +24,7 @@ impl Clock {
         let first = script.frames.iter().find_map(|frame| frame.time).unwrap_or_default();
         let now = Instant::now();
         let start = options.real_time.then(|| now.checked_sub(first).unwrap_or(now));
-        let mut clock =
-            Self { start, timeout: options.timeout, deadline: None, seen: ((0, 0), 0), missed: 0 };
+        let mut clock = Self { start, timeout: options.timeout, deadline: None, seen: ((0, 0), 0), missed: 0 };
         clock.begin();
         clock
     }

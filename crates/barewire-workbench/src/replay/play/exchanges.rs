@@ -160,12 +160,7 @@ impl Exchanges {
     }
 
     /// Hands what came to the player; returns what the server is to be told.
-    pub(super) fn take(
-        &mut self,
-        number: u64,
-        event: ExchangeEvent,
-        player: &mut Player<'_>,
-    ) -> Vec<Vec<u8>> {
+    pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, player: &mut Player<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
         let to = match exchange.purpose {
             Purpose::Message(at) => Some(at),
@@ -282,9 +277,7 @@ impl Exchange {
 impl ResponseDecoder {
     fn new(framing: Option<Framing>, limit: usize) -> Self {
         match framing {
-            Some(Framing::Sse) => {
-                Self::Events { sse: Box::new(Sse::new(limit)), last_event_id: String::new() }
-            }
+            Some(Framing::Sse) => Self::Events { sse: Box::new(Sse::new(limit)), last_event_id: String::new() },
             Some(Framing::Body) => Self::Body(Body::new(limit)),
             _ => Self::Empty,
         }

@@ -12,10 +12,9 @@ impl Player<'_> {
         self.come += 1;
         let (index, what) = (self.plan.expected[expected].index, self.plan.expected[expected].kind.clone());
         let (method, kind) = match what {
-            ExpectedKind::Response { request } => (
-                self.message(self.plan.requests[request].index).method().unwrap_or_default(),
-                DifferenceKind::Answer,
-            ),
+            ExpectedKind::Response { request } => {
+                (self.message(self.plan.requests[request].index).method().unwrap_or_default(), DifferenceKind::Answer)
+            }
             ExpectedKind::Request { .. } => (came.method().unwrap_or_default(), DifferenceKind::Request),
             ExpectedKind::OrphanError => ("", DifferenceKind::Answer),
         };
@@ -33,20 +32,13 @@ impl Player<'_> {
     }
 
     /// The places where a recorded message and the one that came differ.
-    fn changes(
-        &mut self,
-        method: &str,
-        index: MessageIndex,
-        came: &Message,
-        is_request: bool,
-    ) -> Vec<Change> {
+    fn changes(&mut self, method: &str, index: MessageIndex, came: &Message, is_request: bool) -> Vec<Change> {
         let recorded = &self.script.frames[index.frame].messages[index.message];
         let (Some(was), Some(is)) = (&recorded.value, &came.value) else {
             if recorded.text == came.text {
                 return Vec::new();
             }
-            let text =
-                |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
+            let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
             return vec![Change { path: Vec::new(), recorded: text(recorded), came: text(came) }];
         };
         let Self { options, generated, notes, .. } = self;
@@ -66,9 +58,7 @@ impl Player<'_> {
             }
         });
         let path = ["id".to_owned()];
-        if is_spelt_otherwise(recorded, came)
-            && !options.ignore.iter().any(|pattern| pattern.covers(method, &path))
-        {
+        if is_spelt_otherwise(recorded, came) && !options.ignore.iter().any(|pattern| pattern.covers(method, &path)) {
             let id = |value: &Value| value.get("id").cloned();
             changes.push(Change { path: path.into(), recorded: id(was), came: id(is) });
         }
@@ -77,25 +67,22 @@ impl Player<'_> {
 
     /// Notifications come in any order. Those that are equal are no difference; of one method, the rest is compared in order.
     pub(super) fn notifications(&mut self) {
-        let mut came: Vec<Option<Message>> =
-            std::mem::take(&mut self.notifications).into_iter().map(Some).collect();
+        let mut came: Vec<Option<Message>> = std::mem::take(&mut self.notifications).into_iter().map(Some).collect();
         let mut left = Vec::new();
         for index in self.plan.notifications.clone() {
             let method = self.message(index).method().unwrap_or_default().to_owned();
             let is_same = |player: &mut Self, message: &Message| {
                 message.method() == Some(&method) && player.changes(&method, index, message, false).is_empty()
             };
-            let found =
-                (0..came.len()).find(|at| came[*at].as_ref().is_some_and(|message| is_same(self, message)));
+            let found = (0..came.len()).find(|at| came[*at].as_ref().is_some_and(|message| is_same(self, message)));
             match found {
                 Some(at) => came[at] = None,
                 None => left.push((index, method)),
             }
         }
         for (index, method) in left {
-            let same = |message: &Option<Message>| {
-                message.as_ref().is_some_and(|message| message.method() == Some(&method))
-            };
+            let same =
+                |message: &Option<Message>| message.as_ref().is_some_and(|message| message.method() == Some(&method));
             match came.iter_mut().find(|message| same(message)).and_then(Option::take) {
                 None => self.differs(DifferenceKind::MissingNotification, Some(index), None),
                 Some(message) => {
@@ -110,12 +97,7 @@ impl Player<'_> {
         }
     }
 
-    pub(super) fn differs(
-        &mut self,
-        kind: DifferenceKind,
-        about: Option<MessageIndex>,
-        came: Option<&Message>,
-    ) {
+    pub(super) fn differs(&mut self, kind: DifferenceKind, about: Option<MessageIndex>, came: Option<&Message>) {
         if self.differences.len() < MAX_STRAY_DIFFERENCES {
             let difference = self.difference(kind, about, came);
             self.differences.push(difference);
@@ -130,9 +112,7 @@ impl Player<'_> {
     ) -> Difference {
         let message = about.map(|index| self.message(index)).or(came);
         let id = match message.map(|message| &message.kind) {
-            Some(MessageKind::Request { id, .. } | MessageKind::Response { id }) => {
-                Some(id.as_str().to_owned())
-            }
+            Some(MessageKind::Request { id, .. } | MessageKind::Response { id }) => Some(id.as_str().to_owned()),
             _ => None,
         };
         Difference {

@@ -114,8 +114,7 @@ impl<'a> Player<'a> {
             self.sent += 1;
             return Next::Send { bytes: self.bytes(self.at - 1), time, at: self.at - 1 };
         }
-        let is_told =
-            !self.options.compare_notifications || self.notifications.len() >= self.plan.notifications.len();
+        let is_told = !self.options.compare_notifications || self.notifications.len() >= self.plan.notifications.len();
         if self.first_open == self.expected.len() && is_told { Next::Done } else { Next::Wait }
     }
 
@@ -147,8 +146,7 @@ impl<'a> Player<'a> {
             return framed(self.framing, &text);
         }
         let (raw, length) = (&recorded.raw, recorded.text.len());
-        let at =
-            (0..=raw.len().saturating_sub(length)).rev().find(|at| raw[*at..].starts_with(&recorded.text));
+        let at = (0..=raw.len().saturating_sub(length)).rev().find(|at| raw[*at..].starts_with(&recorded.text));
         match at {
             Some(at) => [&raw[..at], &text, &raw[at + length..]].concat(),
             None => framed(self.framing, &text),
@@ -173,8 +171,7 @@ impl<'a> Player<'a> {
                 },
                 MessageKind::Request { id, method } => out.extend(self.request(id, method, &message)),
                 MessageKind::Notification { .. } => {
-                    if self.options.compare_notifications && self.notification_bytes < MAX_NOTIFICATION_BYTES
-                    {
+                    if self.options.compare_notifications && self.notification_bytes < MAX_NOTIFICATION_BYTES {
                         self.notification_bytes += message.text.len() + size_of::<Message>();
                         self.notifications.push(message);
                     }
@@ -202,8 +199,7 @@ impl<'a> Player<'a> {
         if all.iter().any(is_for) {
             all.retain(is_for);
         }
-        let is_expected =
-            |request: &&usize| self.got[**request] < self.plan.requests[**request].answers.len();
+        let is_expected = |request: &&usize| self.got[**request] < self.plan.requests[**request].answers.len();
         if let Some(request) = all.iter().find(is_expected).copied() {
             let expected = self.plan.requests[request].answers[self.got[request]];
             self.got[request] += 1;
@@ -226,14 +222,10 @@ impl<'a> Player<'a> {
         let open = |expected: &usize| {
             let index = self.plan.expected[*expected].index;
             let is_request = matches!(self.plan.expected[*expected].kind, ExpectedKind::Request { .. });
-            is_request
-                && self.expected[*expected] == State::Open
-                && self.message(index).method() == Some(method)
+            is_request && self.expected[*expected] == State::Open && self.message(index).method() == Some(method)
         };
         let all: Vec<usize> = (self.first_open..self.expected.len()).filter(open).collect();
-        let same = |expected: &&usize| {
-            self.message(self.plan.expected[**expected].index).params() == message.params()
-        };
+        let same = |expected: &&usize| self.message(self.plan.expected[**expected].index).params() == message.params();
         if let Some(expected) = all.iter().find(same).or(all.first()).copied() {
             self.ids.insert(expected, id.clone());
             self.compare(expected, message);
@@ -275,8 +267,7 @@ impl<'a> Player<'a> {
     /// Marks what the next send waits for as missed; returns the number of messages.
     pub(super) fn give_up(&mut self, why: &str) -> usize {
         let needs = self.plan.sends.get(self.at).map_or(self.expected.len(), |send| send.needs);
-        let missed: Vec<usize> =
-            (self.first_open..needs).filter(|at| self.expected[*at] == State::Open).collect();
+        let missed: Vec<usize> = (self.first_open..needs).filter(|at| self.expected[*at] == State::Open).collect();
         self.miss(&missed, why);
         missed.len()
     }
@@ -305,8 +296,7 @@ impl<'a> Player<'a> {
     /// Whether a response to a planned send is still waited for.
     pub(super) fn is_waiting_for(&self, sent: usize) -> bool {
         let frame = self.plan.sends[sent].frame;
-        let is_open =
-            |request: &ClientRequest| request.answers.iter().any(|at| self.expected[*at] == State::Open);
+        let is_open = |request: &ClientRequest| request.answers.iter().any(|at| self.expected[*at] == State::Open);
         self.plan.requests.iter().any(|request| request.index.frame == frame && is_open(request))
     }
 
@@ -317,11 +307,8 @@ impl<'a> Player<'a> {
             let (about, kind) = match self.plan.expected[*expected].kind {
                 ExpectedKind::Response { request } => {
                     let again = self.plan.requests[request].answers.first() != Some(expected);
-                    let kind = if again {
-                        DifferenceKind::AnsweredOnce
-                    } else {
-                        DifferenceKind::Unanswered(why.to_owned())
-                    };
+                    let kind =
+                        if again { DifferenceKind::AnsweredOnce } else { DifferenceKind::Unanswered(why.to_owned()) };
                     (self.plan.requests[request].index, kind)
                 }
                 ExpectedKind::Request { .. } => (index, DifferenceKind::MissingRequest),

@@ -35,10 +35,8 @@ fn a_message_waits_for_what_it_followed() {
     let script = script(TWO);
     let options = PlayOptions::default();
     let mut player = Player::new(&script, script.stream_framing(), &options);
-    let first = [
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n",
-        "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n",
-    ];
+    let first =
+        ["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n", "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n"];
     assert_eq!(sent(&mut player), first);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     assert_eq!(sent(&mut player), [""; 0]);
@@ -67,15 +65,8 @@ fn every_way_to_answer_otherwise() {
     assert_eq!(player.give_up("late"), 2);
     player.exited(ExitStatus::Code(0));
     let played = player.played();
-    let expected = [
-        "answer",
-        "answered-again",
-        "answer-to-nobody",
-        "no-message",
-        "answer-to-nobody",
-        "unanswered",
-        "unanswered",
-    ];
+    let expected =
+        ["answer", "answered-again", "answer-to-nobody", "no-message", "answer-to-nobody", "unanswered", "unanswered"];
     assert_eq!(words(&played), expected);
     let first = &played.differences[0];
     assert_eq!((first.method.as_deref(), first.frame, first.answer_frame), (Some("b"), Some(2), Some(3)));
@@ -96,8 +87,7 @@ fn what_the_server_asks_is_answered_under_its_id() {
     let options = PlayOptions::default();
     let mut player = Player::new(&script, script.stream_framing(), &options);
     assert_eq!(sent(&mut player).len(), 1);
-    let asks =
-        br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
+    let asks = br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
     assert_eq!(player.take(asks, None).len(), 0);
     let answers = [
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":\"t\",\"progress\":1}}\n",
@@ -115,9 +105,7 @@ fn what_the_server_does_not_ask_is_not_answered_and_what_else_it_asks_is_refused
     let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     let refusal = player.take(br#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#, None);
-    assert!(
-        String::from_utf8_lossy(&refusal[0]).starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601"#)
-    );
+    assert!(String::from_utf8_lossy(&refusal[0]).starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601"#));
     let pong = player.take(br#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#, None);
     assert_eq!(pong.concat(), b"{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}}\n");
     player.give_up("late");
@@ -141,7 +129,8 @@ fn what_the_server_makes_up_is_given_back() {
     let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"two","key":"k"}}"#, None);
-    let second = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{ \"cursor\":\"two\",\"key\":\"k\"}}\n";
+    let second =
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{ \"cursor\":\"two\",\"key\":\"k\"}}\n";
     assert_eq!(sent(&mut player), [second]);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"tools":[],"key":"k"}}"#, None);
     assert_eq!(words(&player.played()), [""; 0]);
@@ -222,10 +211,7 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
     let options = PlayOptions { ignore: ignore.to_vec(), ..PlayOptions::default() };
     let mut player = Player::new(&script, script.stream_framing(), &options);
     sent(&mut player);
-    player.take(
-        br#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"t","version":"2"},"x":{"y":2}}}"#,
-        None,
-    );
+    player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"t","version":"2"},"x":{"y":2}}}"#, None);
     let played = player.played();
     assert_eq!(played.notes.len(), 1);
     assert_eq!(played.differences[0].changes.len(), 1, "the name is another");

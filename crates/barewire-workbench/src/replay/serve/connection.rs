@@ -171,10 +171,7 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
     let path = parsed.path.unwrap_or_default();
     if path.split('?').next() != Some(HTTP_PATH) {
-        return Err((
-            "404 Not Found",
-            format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n"),
-        ));
+        return Err(("404 Not Found", format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n")));
     }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs

@@ -158,8 +158,7 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             _ => return Err(("405 Method Not Allowed", String::new())),
         }
         let all = Message::in_frame(&request.body);
-        let begins =
-            all.iter().any(|message| message.method() == Some("initialize")) && !is_modern(&request.body);
+        let begins = all.iter().any(|message| message.method() == Some("initialize")) && !is_modern(&request.body);
         if begins {
             self.session_count += 1;
             id = format!("replay-{}-{}", std::process::id(), self.session_count);
@@ -167,9 +166,8 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
         if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&id) {
             return Err(("503 Service Unavailable", "too many sessions\n".to_owned()));
         }
-        let waits = all
-            .iter()
-            .any(|message| matches!(message.kind, MessageKind::Request { .. } | MessageKind::Invalid));
+        let waits =
+            all.iter().any(|message| matches!(message.kind, MessageKind::Request { .. } | MessageKind::Invalid));
         if waits {
             let (session, new_session) = (id.clone(), begins.then(|| id.clone()));
             let exchange = Exchange { session, reply: reply.clone(), new_session, is_stream: false };
@@ -209,9 +207,7 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
         for out in all {
             match out {
                 StageOutput::Log(line) => (self.log)(&line),
-                StageOutput::Send { bytes, exchange, is_last } => {
-                    self.send(session, bytes, exchange, is_last)
-                }
+                StageOutput::Send { bytes, exchange, is_last } => self.send(session, bytes, exchange, is_last),
             }
         }
     }
@@ -221,10 +217,8 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
     fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&number) {
             if is_last && !exchange.is_stream {
-                let is_orphan = matches!(
-                    Message::in_frame(&bytes).as_slice(),
-                    [Message { kind: MessageKind::OrphanError, .. }]
-                );
+                let is_orphan =
+                    matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
                 let _ = exchange.reply.send(match is_orphan {
                     true => Reply::Refusal(bytes),
                     false => Reply::Answer(bytes, exchange.new_session.take()),

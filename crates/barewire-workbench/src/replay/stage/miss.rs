@@ -29,16 +29,11 @@ impl Miss {
                 let places: Vec<String> =
                     changes.iter().take(MAX_LISTED_PLACES).map(|change| pointer(&change.path)).collect();
                 let places = shown(places.join(", ").as_bytes(), 200);
-                format!(
-                    "nothing in the capture matches; frame {frame} is the nearest and differs at {places}"
-                )
+                format!("nothing in the capture matches; frame {frame} is the nearest and differs at {places}")
             }
             Self::Again { frame } => format!("asked more often than in the capture, last in frame {frame}"),
             Self::Order { frame, wanted } => {
-                format!(
-                    "out of order: the next in the capture is {} in frame {frame}",
-                    shown(wanted.as_bytes(), 60)
-                )
+                format!("out of order: the next in the capture is {} in frame {frame}", shown(wanted.as_bytes(), 60))
             }
             Self::Over => "out of order: the capture has no more requests".into(),
         }

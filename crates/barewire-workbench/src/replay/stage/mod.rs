@@ -124,8 +124,7 @@ impl<'a> Stage<'a> {
     pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<StageOutput> {
         let all = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));
-        let requests =
-            all.iter().filter(|message| matches!(message.kind, MessageKind::Request { .. })).count();
+        let requests = all.iter().filter(|message| matches!(message.kind, MessageKind::Request { .. })).count();
         let batch = (is_batch && requests > 0).then(|| {
             self.last_batch += 1;
             let batch = Batch { left: requests, answers: Vec::new(), exchange: arrival.exchange };
@@ -172,8 +171,7 @@ impl<'a> Stage<'a> {
                 let again = if self.uses[reaction] > 1 { ", again" } else { "" };
                 out.push(StageOutput::Log(format!("{about}: as frame {}{again}", self.number(reaction))));
                 self.start(Some(reaction), Some((id, message)), arrival, batch);
-                let is_answered =
-                    self.reactions.all[reaction].steps.iter().any(|step| matches!(step, Step::Answer(_)));
+                let is_answered = self.reactions.all[reaction].steps.iter().any(|step| matches!(step, Step::Answer(_)));
                 if !is_answered {
                     self.settle(batch, None, out);
                 }
@@ -213,8 +211,7 @@ impl<'a> Stage<'a> {
             recorded.kind == MessageKind::Invalid && recorded.text == message.text
         };
         let all: Vec<usize> = (0..self.reactions.all.len()).filter(same).collect();
-        if let Some(reaction) = all.iter().find(|reaction| self.uses[**reaction] == 0).or(all.last()).copied()
-        {
+        if let Some(reaction) = all.iter().find(|reaction| self.uses[**reaction] == 0).or(all.last()).copied() {
             self.uses[reaction] += 1;
             return self.start(Some(reaction), None, arrival, None);
         }
@@ -284,9 +281,7 @@ impl<'a> Stage<'a> {
             (Some(reaction), _, _) => Ok(reaction),
             (None, Some(last), _) if !self.options.strict => Ok(*last),
             (None, Some(last), _) => Err(Miss::Again { frame: self.number(*last) }),
-            (None, None, Some((reaction, changes))) => {
-                Err(Miss::Params { frame: self.number(reaction), changes })
-            }
+            (None, None, Some((reaction, changes))) => Err(Miss::Params { frame: self.number(reaction), changes }),
             (None, None, None) => Err(Miss::Method),
         }
     }
@@ -299,15 +294,12 @@ impl<'a> Stage<'a> {
             return Vec::new();
         }
         let (Some(was), Some(is)) = (&recorded.value, &came.value) else {
-            let text =
-                |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
+            let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
             let change = Change { path: Vec::new(), recorded: text(recorded), came: text(came) };
             return if recorded.text == came.text { Vec::new() } else { vec![change] };
         };
         let is_nothing = |value: Option<&Value>| {
-            value.is_none_or(
-                |value| matches!(value, Value::Object(it) if it.keys().all(|name| name == "_meta")),
-            )
+            value.is_none_or(|value| matches!(value, Value::Object(it) if it.keys().all(|name| name == "_meta")))
         };
         diff(was, is, &mut |path, was, is| match path {
             [member] if member == "id" || member == "jsonrpc" => true,
@@ -326,15 +318,7 @@ impl<'a> Stage<'a> {
     ) {
         let id = asked.map(|(id, _)| id.clone());
         let token = asked.and_then(|(_, message)| message.wanted_token());
-        self.active.push(ActiveReaction {
-            reaction,
-            step: 0,
-            id,
-            token,
-            arrival,
-            asked: HashMap::new(),
-            batch,
-        });
+        self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, asked: HashMap::new(), batch });
     }
 
     /// Takes every step that is due.
@@ -389,9 +373,7 @@ impl<'a> Stage<'a> {
         let asked = one.reaction.map(|reaction| self.reactions.all[reaction].index.frame);
         let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[index.frame].time));
         match times {
-            Some((Some(asked), Some(answered)))
-                if self.options.real_time && !matches!(step, Step::Await(_)) =>
-            {
+            Some((Some(asked), Some(answered))) if self.options.real_time && !matches!(step, Step::Await(_)) => {
                 one.arrival.at + answered.checked_sub(asked).unwrap_or(Duration::ZERO)
             }
             _ => one.arrival.at,
@@ -426,9 +408,7 @@ impl<'a> Stage<'a> {
             let live = match (&message.kind, path) {
                 (MessageKind::Response { .. }, [id]) if id == "id" => one.id.as_ref(),
                 (MessageKind::Request { .. }, [id]) if id == "id" => one.asked.get(&index),
-                (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => {
-                    one.token.as_ref()
-                }
+                (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => one.token.as_ref(),
                 (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => one.id.as_ref(),
                 _ => None,
             };
@@ -437,13 +417,7 @@ impl<'a> Stage<'a> {
         rewritten.unwrap_or_else(|| message.text.clone())
     }
 
-    fn settle_or_send(
-        &mut self,
-        batch: Option<u64>,
-        exchange: u64,
-        answer: Vec<u8>,
-        out: &mut Vec<StageOutput>,
-    ) {
+    fn settle_or_send(&mut self, batch: Option<u64>, exchange: u64, answer: Vec<u8>, out: &mut Vec<StageOutput>) {
         match batch {
             Some(_) => self.settle(batch, Some(answer), out),
             None => out.push(self.send(&answer, exchange, true)),

@@ -118,12 +118,7 @@ impl Reactions {
 }
 
 /// The request that a notification is about, by its token or subscription.
-fn about(
-    script: &Script,
-    reactions: &Reactions,
-    open: &[(Id<'static>, usize)],
-    message: &Message,
-) -> Option<usize> {
+fn about(script: &Script, reactions: &Reactions, open: &[(Id<'static>, usize)], message: &Message) -> Option<usize> {
     let of = |reaction: usize| {
         let index = reactions.all[reaction].index;
         &script.frames[index.frame].messages[index.message]

@@ -27,9 +27,7 @@ fn stage<'a>(script: &'a Script, options: &'a ServeOptions) -> Stage<'a> {
 }
 
 fn echo(id: &str, text: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"echo","params":{{"text":"{text}","_meta":{{"x":{id}}}}}}}"#
-    )
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo","params":{{"text":"{text}","_meta":{{"x":{id}}}}}}}"#)
 }
 
 const ECHO: &str = r#"
@@ -93,8 +91,7 @@ fn what_matches_nothing_is_told_what_is_nearest() {
     let mut stage = stage(&script, &options);
     let refused: Value = serde_json::from_str(&answers(&mut stage, &echo("5", "c"))[0]).expect("JSON");
     assert_eq!(refused["error"]["code"], -32603);
-    let nearest =
-        json!({ "frame": 1, "differs": [{ "path": "/params/text", "recorded": "a", "came": "c" }] });
+    let nearest = json!({ "frame": 1, "differs": [{ "path": "/params/text", "recorded": "a", "came": "c" }] });
     assert_eq!(refused["error"]["data"]["nearest"], nearest);
     let unknown = answers(&mut stage, r#"{"jsonrpc":"2.0","id":5,"method":"other"}"#);
     assert!(unknown[0].contains("-32601"), "{}", unknown[0]);
@@ -108,9 +105,8 @@ fn what_matches_nothing_is_told_what_is_nearest() {
 
 #[test]
 fn params_that_are_nothing_are_the_same_as_none() {
-    let script = script(
-        "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n",
-    );
+    let script =
+        script("> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n");
     let options = ServeOptions::default();
     let mut stage = stage(&script, &options);
     for params in ["", r#","params":{}"#, r#","params":{"_meta":{"progressToken":1}}"#] {
@@ -143,10 +139,7 @@ fn what_the_server_said_meanwhile_is_said_at_the_same_point() {
     ];
     assert_eq!(answers(&mut stage, &asks(9, r#""progressToken":7"#)), meanwhile);
     let answered = r#"{"jsonrpc":"2.0","id":1,"result":{"roots":["mine"]}}"#;
-    let rest = [
-        r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#,
-        r#"{"jsonrpc":"2.0","method":"notifications/changed"}"#,
-    ];
+    let rest = [r#"{"jsonrpc":"2.0","id":9,"result":"done"}"#, r#"{"jsonrpc":"2.0","method":"notifications/changed"}"#];
     assert_eq!(answers(&mut stage, answered), rest);
     // Again, without a token: no progress, and another id for our own request.
     let again = answers(&mut stage, &asks(10, ""));
@@ -163,10 +156,7 @@ fn in_real_time_it_is_said_as_late_as_in_the_capture() {
     let options = ServeOptions { real_time: true, ..ServeOptions::default() };
     let mut stage = stage(&script, &options);
     let now = Instant::now();
-    assert_eq!(
-        sent(stage.take(asks(9, r#""progressToken":7"#).as_bytes(), Arrival { at: now, exchange: 0 })),
-        [""; 0]
-    );
+    assert_eq!(sent(stage.take(asks(9, r#""progressToken":7"#).as_bytes(), Arrival { at: now, exchange: 0 })), [""; 0]);
     assert_eq!(stage.due(), Some(now + Duration::from_millis(500)));
     assert_eq!(sent(stage.run(now + Duration::from_millis(500))).len(), 1);
     assert_eq!(stage.due(), Some(now + Duration::from_secs(1)));
@@ -179,8 +169,7 @@ fn an_array_is_answered_with_an_array() {
     let script = script(ECHO);
     let options = ServeOptions::default();
     let mut stage = stage(&script, &options);
-    let batch =
-        format!("[{},{},{}]", echo("\"x\"", "a"), echo("2", "none"), r#"{"jsonrpc":"2.0","method":"n"}"#);
+    let batch = format!("[{},{},{}]", echo("\"x\"", "a"), echo("2", "none"), r#"{"jsonrpc":"2.0","method":"n"}"#);
     let answer = answers(&mut stage, &batch);
     assert_eq!(answer.len(), 1);
     let elements: Vec<Value> = serde_json::from_str(&answer[0]).expect("an array");
@@ -189,9 +178,8 @@ fn an_array_is_answered_with_an_array() {
 
 #[test]
 fn what_is_no_message_is_refused_as_it_was_or_as_it_should_be() {
-    let script = script(
-        "> nonsense\n< {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":7,\"message\":\"what?\"}}\n",
-    );
+    let script =
+        script("> nonsense\n< {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":7,\"message\":\"what?\"}}\n");
     let options = ServeOptions::default();
     let mut stage = stage(&script, &options);
     let was = r#"{"jsonrpc":"2.0","id":null,"error":{"code":7,"message":"what?"}}"#;

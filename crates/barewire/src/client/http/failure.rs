@@ -70,9 +70,7 @@ impl HttpFailure {
         match reading {
             Reading::SessionGone => Self::SessionGone { origin: origin(response) },
             Reading::Unauthorized => Self::unauthorized(response),
-            Reading::Forbidden { error } => {
-                Self::forbidden(response, error.as_ref().map(|error| &*error.message))
-            }
+            Reading::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
             Reading::Error { error, .. } => Self::status(response, CallError::Refused(error).to_string()),
             Reading::NotMcp { text, .. } => Self::status(response, text),
             Reading::Json | Reading::Events | Reading::Accepted => Self::status(response, String::new()),
@@ -116,10 +114,7 @@ impl HttpFailure {
         match self {
             Self::Fetch(error) => !matches!(
                 error,
-                FetchError::Url(_)
-                    | FetchError::Header { .. }
-                    | FetchError::Roots(_)
-                    | FetchError::TooLong { .. }
+                FetchError::Url(_) | FetchError::Header { .. } | FetchError::Roots(_) | FetchError::TooLong { .. }
             ),
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..),
             _ => false,
@@ -172,9 +167,7 @@ impl fmt::Display for HttpFailure {
                 if !challenge.is_empty() {
                     write!(f, ": {challenge}")?;
                 }
-                f.write_str(
-                    "; Endpoint::bearer(..) sends a token, and Endpoint::on_challenge(..) can get one",
-                )
+                f.write_str("; Endpoint::bearer(..) sends a token, and Endpoint::on_challenge(..) can get one")
             }
             Self::Forbidden { origin, why } => {
                 write!(f, "{} does not allow it (403 Forbidden)", shown(origin))?;

@@ -79,16 +79,13 @@ impl Carrier {
         let mut headers = posted();
         Outgoing::read(&message).expect("it is a request").repeat(&mut headers)?;
         let url = self.fetch.url();
-        let mut response =
-            self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
+        let mut response = self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
         match reading(&mut response, false).await {
             Reading::Json => {
                 let body = response.bytes(self.limit).await?;
                 match self.listed(body.into(), &id) {
                     Some(listed) => listed,
-                    None => {
-                        Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into())
-                    }
+                    None => Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into()),
                 }
             }
             Reading::Events => {

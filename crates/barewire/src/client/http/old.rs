@@ -39,9 +39,7 @@ impl Carrier {
         let home = url.origin();
         let wrong = |why: String| HttpFailure::Endpoint { origin: home.to_string(), why };
         let event = events.next().await?;
-        let Some(Ok(event)) =
-            event.filter(|event| event.as_ref().is_ok_and(|event| event.name == "endpoint"))
-        else {
+        let Some(Ok(event)) = event.filter(|event| event.as_ref().is_ok_and(|event| event.name == "endpoint")) else {
             return Err(wrong("its first event is no endpoint".to_owned()));
         };
         let to = std::str::from_utf8(&event.data).map_err(|_| wrong("its endpoint is no text".to_owned()))?;

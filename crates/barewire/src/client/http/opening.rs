@@ -75,9 +75,7 @@ impl Shared {
             (CallError::Refused(error), Some(Next::Read)) => by_response(Tried::Modern, Some(error.code)),
             // Every modern server can be discovered. Whoever says that it has no such method, with whatever status, is asked
             // to initialize; a modern one refuses that as well.
-            (CallError::Refused(error), Some(Next::Stay)) if error.code == Code::METHOD_NOT_FOUND => {
-                Next::Initialize
-            }
+            (CallError::Refused(error), Some(Next::Stay)) if error.code == Code::METHOD_NOT_FOUND => Next::Initialize,
             // A body that is no answer is no sign of a modern server.
             (CallError::Fault(_), _) => Next::Initialize,
             (why, Some(Next::Read)) => match HttpFailure::of(why) {

@@ -25,9 +25,7 @@ impl<'a> Outgoing<'a> {
     pub(super) fn read(message: &'a [u8]) -> Option<Self> {
         let (method, params) = match parse(message, DEFAULT_DEPTH) {
             Parsed::Message(Message::Request(request)) => (request.method, request.params),
-            Parsed::Message(Message::Notification(notification)) => {
-                (notification.method, notification.params)
-            }
+            Parsed::Message(Message::Notification(notification)) => (notification.method, notification.params),
             _ => return None,
         };
         let (method, json) = (method.to_name(), params.map(Params::json));
@@ -87,10 +85,8 @@ mod tests {
     fn headers(message: &str) -> Vec<String> {
         let mut headers = HeaderMap::new();
         Outgoing::read(message.as_bytes()).expect("a request").repeat(&mut headers).expect("can be sent");
-        let mut lines: Vec<String> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII")))
-            .collect();
+        let mut lines: Vec<String> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
         lines.sort();
         lines
     }
@@ -98,9 +94,7 @@ mod tests {
     #[test]
     fn a_modern_request_is_repeated_and_a_legacy_one_is_not() {
         let request = |method: &str, params: &str, meta: &str| {
-            format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}"_meta":{{{meta}}}}}}}"#
-            )
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}"_meta":{{{meta}}}}}}}"#)
         };
         let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
         let version = "mcp-protocol-version: 2026-07-28";

@@ -147,11 +147,8 @@ impl Asked<'_> {
         }
         let in_session = !is_free && self.carrier.in_session(&mut headers);
         headers.extend(repeated.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let mut response = self
-            .carrier
-            .fetch
-            .send(Method::POST, self.carrier.url(), &headers, self.message.clone(), None)
-            .await?;
+        let mut response =
+            self.carrier.fetch.send(Method::POST, self.carrier.url(), &headers, self.message.clone(), None).await?;
         let reading = reading(&mut response, in_session).await;
         if let Some(tried) = tried {
             self.carrier.judge(fall_back(tried, &reading));
@@ -203,12 +200,7 @@ impl Asked<'_> {
     }
 
     /// Reads a stream up to the answer. A legacy one that breaks off is taken up again where it did.
-    async fn follow(
-        &mut self,
-        mut events: Events,
-        is_modern: bool,
-        lists_tools: bool,
-    ) -> Result<(), CallError> {
+    async fn follow(&mut self, mut events: Events, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
         let mut place = Place::default();
         loop {
             let broken = match self.listen(&mut events, lists_tools).await? {
@@ -224,11 +216,7 @@ impl Asked<'_> {
     }
 
     /// Reads a stream until all is answered; otherwise says how it ended.
-    async fn listen(
-        &mut self,
-        events: &mut Events,
-        lists_tools: bool,
-    ) -> Result<Option<HttpFailure>, CallError> {
+    async fn listen(&mut self, events: &mut Events, lists_tools: bool) -> Result<Option<HttpFailure>, CallError> {
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
@@ -266,8 +254,7 @@ impl Asked<'_> {
 
     /// Gives a message to the engine, and notes what it answers.
     async fn take(&mut self, message: Bytes, lists_tools: bool) -> Result<(), CallError> {
-        let message =
-            if lists_tools { self.carrier.tools.learn(message, &self.carrier.log) } else { message };
+        let message = if lists_tools { self.carrier.tools.learn(message, &self.carrier.log) } else { message };
         let message = self.carrier.parse(message);
         match message.parsed() {
             Parsed::Message(Message::Response(Answer { id, .. })) => self.ids.retain(|asked| *asked != id),
@@ -297,13 +284,8 @@ impl Asked<'_> {
 }
 
 /// The headers of a call, with those that repeat its arguments.
-fn with(
-    known: &HeaderParams,
-    outgoing: &Outgoing<'_>,
-    mut headers: HeaderMap,
-) -> Result<HeaderMap, CallError> {
-    let repeated =
-        known.headers(outgoing.params.arguments).map_err(|bad| CallError::Params(bad.to_string()))?;
+fn with(known: &HeaderParams, outgoing: &Outgoing<'_>, mut headers: HeaderMap) -> Result<HeaderMap, CallError> {
+    let repeated = known.headers(outgoing.params.arguments).map_err(|bad| CallError::Params(bad.to_string()))?;
     for (name, value) in repeated {
         put(&mut headers, &name, &value)?;
     }

@@ -77,8 +77,8 @@ impl Tools {
         for tool in tools.elements() {
             let member = |name: &str| tool.members().filter(|member| member.name == name).last();
             let name = member("name").and_then(|name| Text::from_json(name.value)).map(Text::to_name);
-            let schema = member("inputSchema")
-                .map_or(Ok(HeaderParams::default()), |schema| HeaderParams::of(schema.value));
+            let schema =
+                member("inputSchema").map_or(Ok(HeaderParams::default()), |schema| HeaderParams::of(schema.value));
             match (schema, name) {
                 (Ok(params), name) => {
                     kept.push(tool.as_bytes());
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn only_what_is_not_valid_is_taken_out_and_the_rest_stays_as_it_was() {
-        let good = r#"{ "name":"a", "inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
+        let good =
+            r#"{ "name":"a", "inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
         let plain = r#"{"name":"\u0062","n":1.0e0}"#;
         let bad = r#"{"name":"c","inputSchema":{"properties":{"r":{"type":"number","x-mcp-header":"R"}}}}"#;
         let around = |tools: &str| {
@@ -135,9 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_passes_by() {
-        for text in
-            ["", "[]", "{", r#"{"result":[]}"#, r#"{"result":{"tools":{}}}"#, r#"{"error":{"tools":[{}]}}"#]
-        {
+        for text in ["", "[]", "{", r#"{"result":[]}"#, r#"{"result":{"tools":{}}}"#, r#"{"error":{"tools":[{}]}}"#] {
             assert_eq!(learn(text).1, text);
         }
     }

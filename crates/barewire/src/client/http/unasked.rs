@@ -44,11 +44,7 @@ pub(super) async fn listen(carrier: &Carrier) {
 
 /// Takes up a stream that broke off, when the server wants that. `broken` is why it is needed, and why there is no answer if
 /// it does not work.
-pub(super) async fn resume(
-    carrier: &Carrier,
-    place: &mut Place,
-    broken: HttpFailure,
-) -> Result<Events, HttpFailure> {
+pub(super) async fn resume(carrier: &Carrier, place: &mut Place, broken: HttpFailure) -> Result<Events, HttpFailure> {
     loop {
         sleep(place.pause()).await;
         match open(carrier, place).await {
@@ -70,8 +66,7 @@ async fn open(carrier: &Carrier, place: &Place) -> Opened {
     {
         headers.insert(header::LAST_EVENT_ID, id);
     }
-    let mut response =
-        carrier.fetch.send(Method::GET, carrier.fetch.url(), &headers, Bytes::new(), None).await?;
+    let mut response = carrier.fetch.send(Method::GET, carrier.fetch.url(), &headers, Bytes::new(), None).await?;
     match reading(&mut response, in_session).await {
         Reading::Events => Ok(Some(Events::new(response, carrier.limit))),
         _ if response.status.as_u16() == 405 => Ok(None),

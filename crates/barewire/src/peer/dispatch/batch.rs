@@ -110,8 +110,7 @@ impl<O: Outlet> Dispatcher<O> {
                 // A notification of a batch cannot wait, so it is dropped: it asks for no answer.
                 Ok(Message::Notification(notification)) => {
                     if !self.notification(notification, frame, source) {
-                        let what =
-                            "dropped: too many notifications wait to be handled, and it is part of a batch";
+                        let what = "dropped: too many notifications wait to be handled, and it is part of a batch";
                         self.log.frame(frame.offset, bytes, what);
                     }
                 }

@@ -97,14 +97,11 @@ impl<O: Outlet> Dispatcher<O> {
         self.close(EndReason::Shutdown);
         let running = std::mem::take(&mut self.in_flight.running).into_values();
         let running = running.map(|it| (it.reply, it.destination));
-        let parked = std::mem::take(&mut self.in_flight.parked).into_iter().filter_map(|it| {
-            match it.message.parsed() {
-                Parsed::Message(Message::Request(request)) => {
-                    Some((request.reply().into_owned(), it.destination))
-                }
+        let parked =
+            std::mem::take(&mut self.in_flight.parked).into_iter().filter_map(|it| match it.message.parsed() {
+                Parsed::Message(Message::Request(request)) => Some((request.reply().into_owned(), it.destination)),
                 _ => None,
-            }
-        });
+            });
         let left: Vec<(Reply<'static>, Destination)> = running.chain(parked).collect();
         for (reply, destination) in left {
             let Some(id) = reply.id() else { continue };

@@ -32,13 +32,7 @@ pub(super) struct Job<'a> {
 
 impl<O: Outlet> Dispatcher<O> {
     /// Starts the handler of a message and runs it up to its first wait.
-    fn begin(
-        &mut self,
-        method: &str,
-        id: Option<&Id<'_>>,
-        params: Option<Params<'_>>,
-        source: Source<'_>,
-    ) -> Begun {
+    fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>, source: Source<'_>) -> Begun {
         let span = match id {
             Some(id) => tracing::info_span!(
                 "request",

@@ -140,8 +140,7 @@ impl NotificationQueue {
 
     /// Whether there is no room for another of so many bytes.
     pub(super) fn is_full(&self, bytes: usize, limits: &ConnectionLimits) -> bool {
-        self.bytes + bytes > limits.output && !self.waiting.is_empty()
-            || self.waiting.len() >= limits.requests
+        self.bytes + bytes > limits.output && !self.waiting.is_empty() || self.waiting.len() >= limits.requests
     }
 
     /// Adds a notification behind those that wait.

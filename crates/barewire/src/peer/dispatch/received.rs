@@ -3,8 +3,7 @@
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::mcp::KeptMessage;
 use barewire_proto::rpc::{
-    ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response,
-    parse, write,
+    ErrorObject, Id, Invalid, KeptFrame, Message, Notification, Params, Parsed, Reply, Request, Response, parse, write,
 };
 use barewire_proto::session::{self, CallId, Effect, Event, Refusal, Signal, Ticket};
 
@@ -148,13 +147,7 @@ impl<O: Outlet> Dispatcher<O> {
     }
 
     /// Logs a frame that is no message, and refuses it, or tells the caller whose answer it should have been.
-    pub(super) fn invalid(
-        &mut self,
-        offset: u64,
-        bytes: &[u8],
-        invalid: &Invalid<'_>,
-        destination: Destination,
-    ) {
+    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, destination: Destination) {
         self.log.refused(offset, bytes, invalid);
         self.judge(invalid, destination);
     }
@@ -217,11 +210,7 @@ impl<O: Outlet> Dispatcher<O> {
             Effect::Late => {}
             _ => {
                 let kind = if response.outcome.is_ok() { "result" } else { "error" };
-                self.log.frame(
-                    frame.offset,
-                    frame.bytes,
-                    format_args!("{kind} of no request that waits for one"),
-                );
+                self.log.frame(frame.offset, frame.bytes, format_args!("{kind} of no request that waits for one"));
             }
         }
     }
@@ -275,8 +264,7 @@ impl<O: Outlet> Dispatcher<O> {
     fn progress(&mut self, call: CallId, params: Option<Params<'_>>) {
         let now = self.timing.session_now();
         self.session.step(Event::Progress { call, now });
-        if let Some(PendingCall { progress: Some(OnProgress(tell)), .. }) =
-            self.in_flight.calls.get_mut(&call)
+        if let Some(PendingCall { progress: Some(OnProgress(tell)), .. }) = self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
             let value = Raw::new(session::progress_value(&self.conventions.progress, params.json()));

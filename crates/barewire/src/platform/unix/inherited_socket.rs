@@ -44,9 +44,8 @@ impl AsyncRead for SocketReader {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut guard = ready!(self.0.poll_read_ready(cx))?;
-            let received = guard.try_io(|socket| {
-                Ok(recv(socket, buf.initialize_unfilled(), RecvFlags::DONTWAIT).map(|(n, _)| n)?)
-            });
+            let received = guard
+                .try_io(|socket| Ok(recv(socket, buf.initialize_unfilled(), RecvFlags::DONTWAIT).map(|(n, _)| n)?));
             match received {
                 Ok(Ok(n)) => {
                     buf.advance(n);
@@ -86,10 +85,7 @@ impl Drop for SocketWriter {
     }
 }
 
-#[allow(
-    deprecated,
-    reason = "what replaces it is unsafe, for types that change their descriptor; this one does not"
-)]
+#[allow(deprecated, reason = "what replaces it is unsafe, for types that change their descriptor; this one does not")]
 fn register(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(socket, interest)
 }

@@ -8,8 +8,7 @@ mod wait;
 mod watcher;
 
 pub(crate) use process::{
-    PipeReader, PipeWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault,
-    wait_for_exit,
+    PipeReader, PipeWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault, wait_for_exit,
 };
 pub(crate) use stdio::{PolledReader, PolledWriter, open_stdin, open_stdout, redirect_stdio};
 pub(crate) use wait::{wait_for_bytes, wait_readable, wait_writable};

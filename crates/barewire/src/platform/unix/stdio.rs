@@ -71,11 +71,7 @@ pub(crate) fn redirect_stdio() -> io::Result<()> {
 }
 
 impl AsyncRead for PolledReader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Self::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buf),
             Self::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
@@ -126,9 +122,7 @@ fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
 fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
     let inherited = fcntl_getfl(pipe)? & OFlags::RWMODE;
     // Reopened, the wrong end of a pipe would turn into the right one.
-    if !(inherited == access || inherited == OFlags::RDWR)
-        || !cfg!(any(target_os = "linux", target_os = "android"))
-    {
+    if !(inherited == access || inherited == OFlags::RDWR) || !cfg!(any(target_os = "linux", target_os = "android")) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     OpenOptions::new()

@@ -104,19 +104,16 @@ fn keywords_mean_what_json_schema_says() {
 
 #[test]
 fn of_several_forms_the_one_that_was_meant_says_what_is_wrong() {
-    let optional = r#"{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}},{"type":"null"}]}"#;
+    let optional =
+        r#"{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}},{"type":"null"}]}"#;
     assert_eq!(check(optional, "null"), Ok(()));
     assert_eq!(check(optional, r#"{"a":1}"#), Ok(()));
     assert_eq!(check(optional, r#"{"a":"x"}"#), Err(r#"a: expected an integer, got "x""#.into()));
     assert_eq!(check(optional, "7"), Err("expected null or an object, got 7".into()));
 
-    let documented =
-        r#"{"oneOf":[{"type":"string","const":"red"},{"type":"string","enum":["blue","green"]}]}"#;
+    let documented = r#"{"oneOf":[{"type":"string","const":"red"},{"type":"string","enum":["blue","green"]}]}"#;
     assert_eq!(check(documented, r#""green""#), Ok(()));
-    assert_eq!(
-        check(documented, r#""pink""#),
-        Err(r#"expected one of "red", "blue", "green", got "pink""#.into())
-    );
+    assert_eq!(check(documented, r#""pink""#), Err(r#"expected one of "red", "blue", "green", got "pink""#.into()));
 
     let tagged = r#"{"oneOf":[
         {"type":"object","properties":{"do":{"const":"go"},"to":{"type":"string"}},"required":["do","to"]},
@@ -141,8 +138,7 @@ fn of_several_forms_the_one_that_was_meant_says_what_is_wrong() {
 
 #[test]
 fn what_is_not_understood_refuses_nothing() {
-    let unknown =
-        r#"{"oneOf":[{"type":"array","contains":{"const":1}},{"type":"array","contains":{"const":2}}]}"#;
+    let unknown = r#"{"oneOf":[{"type":"array","contains":{"const":1}},{"type":"array","contains":{"const":2}}]}"#;
     assert_eq!(check(unknown, "[1]"), Ok(()));
     assert_eq!(check(unknown, "[2]"), Ok(()));
     assert_eq!(check(unknown, "{}"), Err("expected an array, got an object".into()));
@@ -155,10 +151,7 @@ fn references_are_followed_as_deep_as_the_value_goes() {
     let tree = r##"{"$defs":{"a/b %":{"type":"object","properties":{
         "value":{"type":"integer","minimum":1},"children":{"items":{"$ref":"#/$defs/a~1b%20%25"}}}}},
         "properties":{"root":{"$ref":"#/$defs/a~1b%20%25"}}}"##;
-    assert_eq!(
-        check(tree, r#"{"root":{"value":1,"children":[{"value":2},{"children":[{"value":3}]}]}}"#),
-        Ok(())
-    );
+    assert_eq!(check(tree, r#"{"root":{"value":1,"children":[{"value":2},{"children":[{"value":3}]}]}}"#), Ok(()));
     assert_eq!(
         check(tree, r#"{"root":{"children":[{},{"children":[{"value":0}]}]}}"#),
         Err("root.children[1].children[0].value: must be at least 1, got 0".into())

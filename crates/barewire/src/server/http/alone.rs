@@ -110,8 +110,7 @@ pub(super) async fn serve(
     if dispatcher.outlet().is_answered() {
         return answer(&mut dispatcher);
     }
-    let events =
-        AloneEvents { dispatcher: Some(dispatcher), first: comment, keep_alive, closing, _counted: counted };
+    let events = AloneEvents { dispatcher: Some(dispatcher), first: comment, keep_alive, closing, _counted: counted };
     Outcome::Events(Box::new(events))
 }
 

@@ -98,11 +98,7 @@ impl Denied {
 
     /// It does not say who it is: 401.
     pub fn unauthorized() -> Self {
-        Self::new(
-            StatusCode::UNAUTHORIZED,
-            "authentication is required: send Authorization: Bearer <token>",
-            None,
-        )
+        Self::new(StatusCode::UNAUTHORIZED, "authentication is required: send Authorization: Bearer <token>", None)
     }
 
     /// What it says of who it is does not hold: 401.
@@ -208,8 +204,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
         return Err(Denied::invalid_token());
     }
     let value = value.as_bytes();
-    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at))
-    else {
+    let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {
         return Ok(None);
     };
     let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");

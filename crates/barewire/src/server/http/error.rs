@@ -33,10 +33,7 @@ impl fmt::Display for HttpError {
             Self::Access(error) => write!(f, "{error}"),
             Self::Resource => f.write_str("the protected resource must be a URL with a scheme and a host"),
             Self::EveryFraming(where_) => {
-                write!(
-                    f,
-                    "streams without HTTP say neither a host nor a token, so they are not served {where_}"
-                )
+                write!(f, "streams without HTTP say neither a host nor a token, so they are not served {where_}")
             }
         }
     }

@@ -113,11 +113,7 @@ impl EventStore for MemoryEvents {
         kept.bytes += size;
         kept.events.push_back((id, message));
         // The newest is kept in any case: it may be the answer somebody waits for.
-        while inner
-            .sessions
-            .get(&name)
-            .is_some_and(|kept| kept.bytes > self.per_session && kept.events.len() > 1)
-        {
+        while inner.sessions.get(&name).is_some_and(|kept| kept.bytes > self.per_session && kept.events.len() > 1) {
             inner.evict(&name);
         }
         while inner.bytes > self.in_all {

@@ -76,8 +76,7 @@ where
                     return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
                 }
                 Poll::Pending => {
-                    let timer =
-                        timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
+                    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
                     return timer.as_mut().poll(context).map(|()| {
                         let why = format!("The body did not come within {:?}", limits.body_timeout);
                         Err(Rejection::new(Rule::TooSlow, why))

@@ -7,9 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use barewire_proto::http::{
-    EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single,
-};
+use barewire_proto::http::{EventId, Plan, Rejection, Rule, Verb, admit, header as mcp, mirror, plan, single};
 use barewire_proto::mcp::{KeptMessage, Revision, code};
 use barewire_proto::rpc::{Code, Message, Parsed};
 use bytes::Bytes;
@@ -119,10 +117,7 @@ where
 }
 
 /// Who sends the request, if anybody wants to know.
-async fn authenticate(
-    endpoint: &Endpoint,
-    head: &http::request::Parts,
-) -> Result<Option<Arc<Principal>>, Refused> {
+async fn authenticate(endpoint: &Endpoint, head: &http::request::Parts) -> Result<Option<Arc<Principal>>, Refused> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
     let uri = whole(&head.uri, &head.headers, endpoint.scheme);
     let asked = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
@@ -220,9 +215,9 @@ fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &KeptMessage<Byt
 fn modern_status(error: Option<Code>) -> StatusCode {
     match error {
         Some(Code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Some(
-            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION,
-        ) => StatusCode::BAD_REQUEST,
+        Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION) => {
+            StatusCode::BAD_REQUEST
+        }
         _ => StatusCode::OK,
     }
 }
@@ -275,8 +270,7 @@ fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
         Parsed::Invalid(_) => Ok(true),
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
-                let why =
-                    "The revision of this session has no batches: send each message in a request of its own";
+                let why = "The revision of this session has no batches: send each message in a request of its own";
                 return Err(refused(Rejection::new(Rule::Batch, why)));
             }
             Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))

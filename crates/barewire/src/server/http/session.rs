@@ -86,8 +86,7 @@ impl Session {
         let mut random = [0; 24];
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
-        let kept =
-            Kept { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
+        let kept = Kept { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
         let (boxes, agreed) = (Mailboxes::new(kept), Arc::<OnceLock<Revision>>::default());
         let settings = endpoint.session(Arc::clone(&agreed));
         let exchanges = Exchanges::new(settings, |room| Sorter::new(Arc::clone(&boxes), room));

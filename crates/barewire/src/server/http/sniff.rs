@@ -102,11 +102,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -142,8 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_bytes_tell_what_is_spoken() {
-        let (lines, counted) =
-            (Some(Spoken::Framed(Framing::Lines)), Some(Spoken::Framed(Framing::ContentLength)));
+        let (lines, counted) = (Some(Spoken::Framed(Framing::Lines)), Some(Spoken::Framed(Framing::ContentLength)));
         for (bytes, expected) in [
             ("{\"jsonrpc\":\"2.0\"}\n", lines),
             ("\n \r\n[", lines),

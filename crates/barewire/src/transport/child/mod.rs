@@ -283,11 +283,7 @@ pub struct ProcessReader {
 }
 
 impl AsyncRead for ProcessReader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if let Poll::Ready(read) = Pin::new(&mut self.pipe).poll_read(cx, buf) {
             return Poll::Ready(read);
         }

@@ -95,11 +95,7 @@ enum Output {
 }
 
 impl AsyncRead for StdioReader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
             Input::Polled(reader) => Pin::new(reader).poll_read(cx, buf),
             Input::Thread(thread) => Pin::new(thread).poll_read(cx, buf),

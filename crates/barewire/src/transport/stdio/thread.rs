@@ -27,19 +27,13 @@ pub(super) struct ThreadReader {
 impl ThreadReader {
     pub(super) fn start(file: File) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(1);
-        thread::Builder::new()
-            .name("barewire-stdin".to_owned())
-            .spawn(move || read_chunks(&file, &sender))?;
+        thread::Builder::new().name("barewire-stdin".to_owned()).spawn(move || read_chunks(&file, &sender))?;
         Ok(Self { chunks, chunk: Vec::new(), taken: 0 })
     }
 }
 
 impl AsyncRead for ThreadReader {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.taken == self.chunk.len() {
             match ready!(self.chunks.poll_recv(cx)) {
                 Some(chunk) => (self.chunk, self.taken) = (chunk?, 0),
@@ -212,10 +206,7 @@ fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Repeats a read or a write until it is done. The file may be non-blocking, if a process that shares it has made it so; then
 /// `wait` is called in between.
-fn retry(
-    mut once: impl FnMut() -> io::Result<usize>,
-    wait: impl Fn() -> io::Result<()>,
-) -> io::Result<usize> {
+fn retry(mut once: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
     loop {
         match once() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait()?,

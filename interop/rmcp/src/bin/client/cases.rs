@@ -7,8 +7,7 @@ use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ContentBlock, ElicitResult,
     ElicitationAction, GetPromptRequestParams, PingRequest, ProtocolVersion, ReadResourceRequestParams,
-    ResourceContents, ServerNotification, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    ResourceContents, ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::{Value, json};
@@ -55,8 +54,7 @@ impl Session {
     pub(crate) async fn list_tools(&self) -> Outcome {
         let tools = self.client.list_all_tools().await.map_err(shown)?;
         for name in SURFACE["tools"].as_array().expect("a list of tools") {
-            let tool =
-                tools.iter().find(|tool| tool.name == text(name)).ok_or_else(|| format!("no tool {name}"))?;
+            let tool = tools.iter().find(|tool| tool.name == text(name)).ok_or_else(|| format!("no tool {name}"))?;
             same(&tool.input_schema.get("type"), &Some(&json!("object")))?;
         }
         Ok(Done::Here)
@@ -113,8 +111,7 @@ impl Session {
     }
 
     pub(crate) async fn cancellation(&self) -> Outcome {
-        let request =
-            CallToolRequest::new(params(&text(&SURFACE["sleep"]["tool"]), &SURFACE["sleep"]["long"]));
+        let request = CallToolRequest::new(params(&text(&SURFACE["sleep"]["tool"]), &SURFACE["sleep"]["long"]));
         let request = ClientRequest::CallToolRequest(request);
         let options = PeerRequestOptions::no_options();
         let call = self.client.send_cancellable_request(request, options).await.map_err(shown)?;
@@ -140,8 +137,7 @@ impl Session {
         if !accepted {
             return same(&result.is_error, &Some(true));
         }
-        let field =
-            &locked(&self.handler.asked)[0]["properties"][text(&SURFACE["greet"]["field"])]["type"].clone();
+        let field = &locked(&self.handler.asked)[0]["properties"][text(&SURFACE["greet"]["field"])]["type"].clone();
         same(field, &json!("string"))?;
         contains(&said(&result), &text(&SURFACE["greet"]["contains"]))
     }
@@ -157,10 +153,7 @@ impl Session {
     pub(crate) async fn list_resources(&self) -> Outcome {
         let resources = self.client.list_all_resources().await.map_err(shown)?;
         for uri in [&SURFACE["about"], &SURFACE["clock"]["uri"]] {
-            resources
-                .iter()
-                .find(|one| one.uri == text(uri))
-                .ok_or_else(|| format!("{uri} not in {resources:?}"))?;
+            resources.iter().find(|one| one.uri == text(uri)).ok_or_else(|| format!("{uri} not in {resources:?}"))?;
         }
         Ok(Done::Here)
     }
@@ -174,8 +167,7 @@ impl Session {
 
     pub(crate) async fn read(&self) -> Outcome {
         let template = &SURFACE["template"];
-        let reads =
-            [(&SURFACE["about"], String::new()), (&template["expanded"], text(&template["contains"]))];
+        let reads = [(&SURFACE["about"], String::new()), (&template["expanded"], text(&template["contains"]))];
         for (uri, contained) in reads {
             let request = ReadResourceRequestParams::new(text(uri));
             let result = self.client.read_resource(request).await.map_err(shown)?;
@@ -203,12 +195,9 @@ impl Session {
             filter.resource_subscriptions = Some(vec![clock.clone()]);
             let mut subscription = self.client.listen(filter.clone()).await.map_err(shown)?;
             same(subscription.acknowledged(), &filter)?;
-            let next =
-                timeout(Duration::from_secs(5), subscription.next()).await.map_err(|_| "no update in 5 s")?;
+            let next = timeout(Duration::from_secs(5), subscription.next()).await.map_err(|_| "no update in 5 s")?;
             match next.map_err(shown)? {
-                Some(ServerNotification::ResourceUpdatedNotification(update)) => {
-                    same(&update.params.uri, &clock)?
-                }
+                Some(ServerNotification::ResourceUpdatedNotification(update)) => same(&update.params.uri, &clock)?,
                 other => return Err(format!("{other:?}")),
             };
             subscription.cancel().await.map_err(shown)?;
@@ -235,8 +224,7 @@ impl Session {
             filter.tools_list_changed = Some(true);
             let mut subscription = self.client.listen(filter).await.map_err(shown)?;
             self.say("grow", &json!({})).await?;
-            let next =
-                timeout(Duration::from_secs(2), subscription.next()).await.map_err(|_| "no change in 2 s")?;
+            let next = timeout(Duration::from_secs(2), subscription.next()).await.map_err(|_| "no change in 2 s")?;
             next.map_err(shown)?.ok_or("the subscription ended")?;
             subscription.cancel().await.map_err(shown)?;
         } else {

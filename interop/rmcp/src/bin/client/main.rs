@@ -53,11 +53,7 @@ impl ClientHandler for Handler {
         locked(&self.progress).push(params.progress);
     }
 
-    async fn on_resource_updated(
-        &self,
-        params: ResourceUpdatedNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
+    async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
         locked(&self.updated).push(params.uri);
     }
 
@@ -82,9 +78,7 @@ async fn main() -> ExitCode {
             let mode = ClientLifecycleMode::Auto { preferred_versions: modern(), legacy_version: None };
             (mode, environment("EXPECT").map_or(ProtocolVersion::V_2026_07_28, |text| revision(&text)))
         }
-        "2026-07-28" => {
-            (ClientLifecycleMode::Discover { preferred_versions: modern() }, ProtocolVersion::V_2026_07_28)
-        }
+        "2026-07-28" => (ClientLifecycleMode::Discover { preferred_versions: modern() }, ProtocolVersion::V_2026_07_28),
         other => (ClientLifecycleMode::Initialize, revision(other)),
     };
     let mut report = Report {

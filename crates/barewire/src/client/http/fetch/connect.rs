@@ -63,11 +63,7 @@ impl Connector {
 
     /// With TLS, if the destination has it.
     async fn secured(&self, io: impl Io + 'static, origin: &Origin) -> Result<Stream, FetchError> {
-        Ok(if origin.secure() {
-            Stream::to_server(self.tls.connect(origin, io).await?)
-        } else {
-            Stream::to_server(io)
-        })
+        Ok(if origin.secure() { Stream::to_server(self.tls.connect(origin, io).await?) } else { Stream::to_server(io) })
     }
 
     async fn through(&self, proxy: &Proxy, origin: &Origin) -> Result<Stream, FetchError> {
@@ -76,8 +72,7 @@ impl Connector {
             Kind::Http { auth } => {
                 let at = Origin::of(&proxy.uri);
                 let tcp = self.tcp.clone().call(proxy.uri.clone()).await;
-                let tcp =
-                    tcp.map_err(|error| failed(FetchError::of_tcp(&at, &error).to_string()))?.into_inner();
+                let tcp = tcp.map_err(|error| failed(FetchError::of_tcp(&at, &error).to_string()))?.into_inner();
                 let io: Box<dyn Io> = if at.secure() {
                     Box::new(self.tls.connect(&at, tcp).await.map_err(|error| failed(error.to_string()))?)
                 } else {
@@ -95,12 +90,12 @@ impl Connector {
                 if let Some((user, password)) = auth {
                     socks = socks.with_auth(user.clone(), password.clone());
                 }
-                let uri =
-                    Uri::builder().scheme("http").authority(origin.authority()).path_and_query("/").build();
+                let uri = Uri::builder().scheme("http").authority(origin.authority()).path_and_query("/").build();
                 let uri = uri.map_err(|error| failed(error.to_string()))?;
-                let tcp = socks.call(uri).await.map_err(|error| {
-                    failed(format!("it did not connect to {}: {error}", origin.authority()))
-                })?;
+                let tcp = socks
+                    .call(uri)
+                    .await
+                    .map_err(|error| failed(format!("it did not connect to {}: {error}", origin.authority())))?;
                 self.secured(tcp.into_inner(), origin).await
             }
         }
@@ -133,17 +128,10 @@ impl Service<Uri> for Connector {
 }
 
 /// Has the proxy connect to `authority`; what comes out of it then is the server's.
-async fn tunnel(
-    io: Box<dyn Io>,
-    authority: &str,
-    auth: Option<&HeaderValue>,
-) -> Result<impl Io + 'static, String> {
+async fn tunnel(io: Box<dyn Io>, authority: &str, auth: Option<&HeaderValue>) -> Result<impl Io + 'static, String> {
     let said = |error: hyper::Error| format!("it did not connect to {authority}: {error}");
-    let (mut sender, connection) = http1::Builder::new()
-        .max_buf_size(super::MOST_HEAD)
-        .handshake(TokioIo::new(io))
-        .await
-        .map_err(said)?;
+    let (mut sender, connection) =
+        http1::Builder::new().max_buf_size(super::MOST_HEAD).handshake(TokioIo::new(io)).await.map_err(said)?;
     // Ends with the tunnel, or when `sender` is dropped.
     tokio::spawn(connection.with_upgrades());
     let mut request = Request::connect(authority).header(header::HOST, authority);
@@ -184,11 +172,7 @@ impl Connection for Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }

@@ -106,11 +106,7 @@ impl FetchError {
     /// Whether the server may have got the request. If not, sending it again does nothing twice.
     pub fn sent(&self) -> bool {
         match self {
-            Self::Url(_)
-            | Self::Header { .. }
-            | Self::Roots(_)
-            | Self::ProxySetting { .. }
-            | Self::Token(_) => false,
+            Self::Url(_) | Self::Header { .. } | Self::Roots(_) | Self::ProxySetting { .. } | Self::Token(_) => false,
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Proxy { .. } => false,
             Self::Redirect { .. } | Self::TimedOut { .. } | Self::Answer { .. } => true,
             Self::TooLong { .. } | Self::Reset { .. } => true,
@@ -152,9 +148,7 @@ impl FetchError {
     /// What the connector says of TCP.
     pub(super) fn of_tcp(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
         match find::<Unresolved>(error) {
-            Some(Unresolved(why)) => {
-                Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) }
-            }
+            Some(Unresolved(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
             None => Self::Connect { origin: origin.to_string(), why: innermost(error) },
         }
     }
@@ -247,8 +241,7 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
 
 /// An I/O error does not count what it wraps among its sources.
 fn find_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    let inside =
-        |error: &'a (dyn Error + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
+    let inside = |error: &'a (dyn Error + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
     chain(error).find_map(|error| inside(error).or_else(|| error.downcast_ref()))
 }
 

@@ -10,9 +10,8 @@ pub(super) fn custom(given: &[(String, Secret)]) -> Result<HeaderMap, FetchError
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         let bad = |what| FetchError::Header { name: name.clone(), what };
-        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-            bad("is not a header's name: letters, digits and - are, without spaces and colons")
-        })?;
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| bad("is not a header's name: letters, digits and - are, without spaces and colons"))?;
         if OURS.contains(&key.as_str()) || key.as_str().starts_with("mcp-") {
             return Err(bad("is the protocol's own and cannot be set"));
         }
@@ -39,8 +38,7 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, FetchError> {
 /// What of a request's headers may go to another origin: what describes the message, and nothing that says who sends it or
 /// which session it belongs to. A list of what may, so that what is added later stays at home.
 pub(super) fn for_strangers(headers: &HeaderMap) -> HeaderMap {
-    let may =
-        |name: &HeaderName| STRANGERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
+    let may = |name: &HeaderName| STRANGERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
     let kept = headers.iter().filter(|(name, _)| may(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -65,8 +63,7 @@ const OURS: [&str; 15] = [
     "upgrade",
 ];
 
-const STRANGERS: [&str; 6] =
-    ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
+const STRANGERS: [&str; 6] = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
 
 #[cfg(test)]
 mod tests {

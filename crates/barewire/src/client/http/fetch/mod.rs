@@ -122,8 +122,7 @@ impl Fetch {
         };
         let response = self.within(patience, &asked, url, token.as_ref()).await?;
         let challenged = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.at_home)
-        else {
+        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.at_home) else {
             return Ok(response);
         };
         let values = response.headers.get_all(header::WWW_AUTHENTICATE).iter();
@@ -156,12 +155,7 @@ impl Fetch {
     }
 
     /// Asks, and asks again where the answer says.
-    async fn follow(
-        &self,
-        asked: &Asked<'_>,
-        url: &Url,
-        token: Option<&Secret>,
-    ) -> Result<Response, FetchError> {
+    async fn follow(&self, asked: &Asked<'_>, url: &Url, token: Option<&Secret>) -> Result<Response, FetchError> {
         let mut at = url.clone();
         let mut at_home = at.origin() == self.shared.home;
         for followed in 0.. {

@@ -83,14 +83,8 @@ impl Proxies {
         // In a CGI program HTTP_PROXY is the `Proxy` header of whoever sent the request.
         let cgi = lookup("REQUEST_METHOD").is_some();
         let http = if cgi { None } else { proxy("HTTP_PROXY") };
-        let no =
-            variable("NO_PROXY").map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
-        Self::new(
-            http.or_else(|| proxy("ALL_PROXY")),
-            proxy("HTTPS_PROXY").or_else(|| proxy("ALL_PROXY")),
-            &no,
-            true,
-        )
+        let no = variable("NO_PROXY").map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
+        Self::new(http.or_else(|| proxy("ALL_PROXY")), proxy("HTTPS_PROXY").or_else(|| proxy("ALL_PROXY")), &no, true)
     }
 
     fn new(
@@ -146,8 +140,7 @@ impl Proxy {
             Some("http") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
             Some("https") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
             Some("socks5" | "socks5h") => {
-                let auth =
-                    intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
+                let auth = intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
                 // What connects to it knows two schemes only.
                 (Kind::Socks { auth }, Scheme::HTTP, port(1080))
             }
@@ -194,11 +187,7 @@ mod tests {
 
     #[test]
     fn each_scheme_has_its_variable_and_all_is_for_the_rest() {
-        let env = proxies(&[
-            ("HTTP_PROXY", "http://one:1"),
-            ("https_proxy", "https://two"),
-            ("ALL_PROXY", "three:3"),
-        ]);
+        let env = proxies(&[("HTTP_PROXY", "http://one:1"), ("https_proxy", "https://two"), ("ALL_PROXY", "three:3")]);
         assert_eq!(to(&env, "http://example.com/"), "http://one:1");
         assert_eq!(to(&env, "https://example.com/"), "https://two");
         let env = proxies(&[("all_proxy", "three:3")]);
@@ -213,21 +202,14 @@ mod tests {
 
     #[test]
     fn no_proxy_means_names_with_subdomains_addresses_and_networks() {
-        let env = proxies(&[
-            ("HTTP_PROXY", "http://p"),
-            ("NO_PROXY", "example.com, .dots.org,10.0.0.0/8,[::2],::3"),
-        ]);
-        for spared in
-            ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"]
-        {
+        let env = proxies(&[("HTTP_PROXY", "http://p"), ("NO_PROXY", "example.com, .dots.org,10.0.0.0/8,[::2],::3")]);
+        for spared in ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"] {
             assert_eq!(to(&env, spared), "-", "{spared}");
         }
         for spared in ["http://10.1.2.3:8080/", "http://[::3]/"] {
             assert_eq!(to(&env, spared), "-", "{spared}");
         }
-        for not in
-            ["http://notexample.com", "http://example.com.evil.org", "http://11.0.0.1", "http://dots.com"]
-        {
+        for not in ["http://notexample.com", "http://example.com.evil.org", "http://11.0.0.1", "http://dots.com"] {
             assert_eq!(to(&env, not), "http://p", "{not}");
         }
         let env = proxies(&[("HTTP_PROXY", "http://p"), ("no_proxy", "*")]);
@@ -254,13 +236,9 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_be_used_is_named_to_those_who_need_it_and_not_shown() {
-        for value in [
-            "http://u:hunter2@",
-            "socks4://u:hunter2@p",
-            "ftp://hunter2",
-            "http://u:hunter2@x:y@p",
-            "hunter2 ",
-        ] {
+        for value in
+            ["http://u:hunter2@", "socks4://u:hunter2@p", "ftp://hunter2", "http://u:hunter2@x:y@p", "hunter2 "]
+        {
             let env = proxies(&[("https_proxy", value), ("HTTP_PROXY", "http://p")]);
             let error = to(&env, "https://example.com");
             if value == "hunter2 " {
@@ -277,10 +255,7 @@ mod tests {
 
     #[test]
     fn credentials_are_for_the_proxy_and_percent_decoded() {
-        let env = proxies(&[
-            ("HTTP_PROXY", "http://us%65r:p%40ss@p:1"),
-            ("HTTPS_PROXY", "http://us%65r:p%40ss@p:1"),
-        ]);
+        let env = proxies(&[("HTTP_PROXY", "http://us%65r:p%40ss@p:1"), ("HTTPS_PROXY", "http://us%65r:p%40ss@p:1")]);
         let (name, value) = env.authorization(&Uri::from_static("http://example.com/")).unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("proxy-authorization", "Basic dXNlcjpwQHNz"));
         assert!(value.is_sensitive());

@@ -57,8 +57,7 @@ pub(super) fn next(
         return Err(RedirectError::TooMany { followed });
     }
     let location = location.ok_or(RedirectError::NoLocation)?;
-    let location =
-        location.to_str().map_err(|_| RedirectError::Location("has a character outside of ASCII"))?;
+    let location = location.to_str().map_err(|_| RedirectError::Location("has a character outside of ASCII"))?;
     let to = at.join(location).map_err(RedirectError::Location)?;
     let (here, there) = (at.origin(), to.origin());
     if here.secure() && !there.secure() {

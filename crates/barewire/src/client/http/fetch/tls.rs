@@ -31,9 +31,7 @@ impl Tls {
                 extra.push(certificate.map_err(|error| FetchError::Roots(format!("not PEM: {error}")))?);
             }
             if extra.len() == before {
-                return Err(FetchError::Roots(
-                    "no certificate in PEM among them: -----BEGIN CERTIFICATE-----".into(),
-                ));
+                return Err(FetchError::Roots("no certificate in PEM among them: -----BEGIN CERTIFICATE-----".into()));
             }
         }
         // One that cannot be trusted is found now, not when a server is not.
@@ -92,8 +90,7 @@ mod tests {
         assert!(refused("hello").contains("BEGIN CERTIFICATE"));
         assert!(refused("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("PEM"));
         assert!(
-            refused("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")
-                .contains("cannot be read")
+            refused("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n").contains("cannot be read")
         );
     }
 }

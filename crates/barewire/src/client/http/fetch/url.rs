@@ -29,9 +29,7 @@ impl Url {
     /// The text's URL, or what is wrong with it. That never repeats the text: there are tokens in paths and queries.
     fn read(text: &str) -> Result<Self, &'static str> {
         if !text.is_ascii() {
-            return Err(
-                "has a character outside of ASCII: write the host as punycode and the rest percent-encoded",
-            );
+            return Err("has a character outside of ASCII: write the host as punycode and the rest percent-encoded");
         }
         // A fragment is never sent.
         let text = text.split('#').next().unwrap_or_default();
@@ -45,9 +43,7 @@ impl Url {
         let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
             // What stands in a URL ends in logs, in process lists and in Referer headers.
-            return Err(
-                "has a user or a password in it: give a header or a bearer token instead, which is not shown",
-            );
+            return Err("has a user or a password in it: give a header or a bearer token instead, which is not shown");
         }
         let host = authority.host();
         if host.is_empty() || host.contains('%') {
@@ -229,13 +225,9 @@ mod tests {
     #[test]
     fn this_machine_is_known_by_its_names() {
         let loopback = |text: &str| Url::parse(text).unwrap().origin().loopback();
-        for text in [
-            "http://localhost:1",
-            "http://a.LOCALHOST/",
-            "http://127.9.9.9",
-            "http://[::1]",
-            "http://0.0.0.0:1",
-        ] {
+        for text in
+            ["http://localhost:1", "http://a.LOCALHOST/", "http://127.9.9.9", "http://[::1]", "http://0.0.0.0:1"]
+        {
             assert!(loopback(text), "{text}");
         }
         assert!(loopback("http://[::ffff:127.0.0.1]/"));

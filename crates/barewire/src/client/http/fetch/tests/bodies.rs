@@ -51,8 +51,7 @@ async fn tasks_are(count: usize) {
     waited.unwrap_or_else(|_| panic!("{} tasks, and not {count}", tasks()));
 }
 
-const CHUNKED: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
     6;x=y\r\ndata: \r\n3\r\n{}\n\r\n1\r\n\n\r\n0\r\nTrailer: t\r\n\r\n";
 
 #[tokio::test]
@@ -91,9 +90,7 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
     let fetch = after_request(move |mut tcp| {
         let closed = closed.clone();
         async move {
-            tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
-                .await
-                .unwrap();
+            tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n").await.unwrap();
             // Nothing more is sent on it, so this is its end.
             assert!(matches!(tcp.read(&mut [0]).await, Ok(0) | Err(_)));
             closed.send(()).await.unwrap();
@@ -118,8 +115,7 @@ async fn a_request_that_is_dropped_closes_its_connection() {
     })
     .await;
     let patience = Some(Duration::from_millis(300));
-    let error =
-        fetch.send(Method::POST, fetch.url(), &headers(), Bytes::new(), patience).await.err().unwrap();
+    let error = fetch.send(Method::POST, fetch.url(), &headers(), Bytes::new(), patience).await.err().unwrap();
     assert!(matches!(error, FetchError::TimedOut { .. }) && error.sent(), "{error}");
     tokio::time::timeout(Duration::from_secs(20), was_closed.recv()).await.expect("closed").unwrap();
 }
@@ -190,9 +186,7 @@ async fn a_body_that_ends_early_is_an_error_and_no_end() {
 
 #[tokio::test]
 async fn what_is_not_http_is_said_to_be_none() {
-    for bytes in
-        [&b"220 smtp.example ESMTP\r\n"[..], b"{\"jsonrpc\":\"2.0\"}\n", b"\x15\x03\x03\0\x02\x02\x46"]
-    {
+    for bytes in [&b"220 smtp.example ESMTP\r\n"[..], b"{\"jsonrpc\":\"2.0\"}\n", b"\x15\x03\x03\0\x02\x02\x46"] {
         let error = refused(&sending(bytes).await).await;
         assert!(matches!(error, FetchError::Answer { .. }), "{error}");
         assert!(error.to_string().contains("not HTTP"), "{error}");
@@ -241,10 +235,7 @@ async fn where_nobody_listens_there_is_no_connection() {
     let error = refused(&fetch(&Endpoint::new(&*url).no_proxy())).await;
     assert!(matches!(error, FetchError::Connect { .. }) && !error.sent(), "{error}");
     let text = error.to_string();
-    assert!(
-        text.contains("http://127.0.0.1:") && text.contains("refused") && !text.contains("secret"),
-        "{text}"
-    );
+    assert!(text.contains("http://127.0.0.1:") && text.contains("refused") && !text.contains("secret"), "{text}");
 }
 
 #[tokio::test]

@@ -36,8 +36,7 @@ impl OnChallenge for Judge {
     }
 }
 
-const CHALLENGE: &str =
-    "WWW-Authenticate: Bearer scope=\"files\"\r\nWWW-Authenticate: DPoP algs=\"ES256\"\r\n";
+const CHALLENGE: &str = "WWW-Authenticate: Bearer scope=\"files\"\r\nWWW-Authenticate: DPoP algs=\"ES256\"\r\n";
 
 /// Serves those who have the token.
 async fn server_for(token: &'static str, status: &'static str) -> Server {
@@ -55,10 +54,8 @@ async fn a_challenge_is_answered_and_the_request_sent_again_with_the_new_token()
     for status in ["401 Unauthorized", "403 Forbidden"] {
         let server = server_for("new", status).await;
         let judge = Judge::new(ChallengeResponse::Retry("new".into()));
-        let endpoint = Endpoint::new(server.url("/mcp"))
-            .no_proxy()
-            .bearer(Secret::new("old"))
-            .on_challenge(judge.clone());
+        let endpoint =
+            Endpoint::new(server.url("/mcp")).no_proxy().bearer(Secret::new("old")).on_challenge(judge.clone());
         let mut response = post(&fetch(&endpoint)).await.unwrap();
         assert_eq!(response.text_up_to(100).await, "welcome");
         let challenges = judge.asked.lock().unwrap();
@@ -87,8 +84,7 @@ async fn a_server_that_is_never_content_is_asked_twice_and_no_more() {
 #[tokio::test]
 async fn whoever_gives_up_gets_what_the_server_said() {
     let server = server_for("none", "403 Forbidden").await;
-    let endpoint =
-        Endpoint::new(server.url("/mcp")).no_proxy().on_challenge(Judge::new(ChallengeResponse::GiveUp));
+    let endpoint = Endpoint::new(server.url("/mcp")).no_proxy().on_challenge(Judge::new(ChallengeResponse::GiveUp));
     let mut response = post(&fetch(&endpoint)).await.unwrap();
     assert_eq!((response.status.as_u16(), response.text_up_to(100).await.as_str()), (403, "no"));
     assert_eq!(server.asked().len(), 1);
@@ -100,8 +96,7 @@ async fn a_stranger_is_given_no_token_however_it_asks() {
     let to = stranger.url("/");
     let server = Server::answering(move |_| redirect(307, &to)).await;
     let judge = Judge::new(ChallengeResponse::Retry("new".into()));
-    let endpoint =
-        Endpoint::new(server.url("/")).no_proxy().bearer(Secret::new("old")).on_challenge(judge.clone());
+    let endpoint = Endpoint::new(server.url("/")).no_proxy().bearer(Secret::new("old")).on_challenge(judge.clone());
     assert_eq!(post(&fetch(&endpoint)).await.unwrap().status, 401);
     assert!(judge.asked.lock().unwrap().is_empty());
     assert_eq!(stranger.asked()[0].header("authorization"), None);
@@ -110,8 +105,7 @@ async fn a_stranger_is_given_no_token_however_it_asks() {
 #[tokio::test]
 async fn the_time_of_a_user_who_logs_in_is_not_the_servers() {
     let server = server_for("new", "401 Unauthorized").await;
-    let judge =
-        Judge { takes: Duration::from_millis(1500), ..Judge::new(ChallengeResponse::Retry("new".into())) };
+    let judge = Judge { takes: Duration::from_millis(1500), ..Judge::new(ChallengeResponse::Retry("new".into())) };
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy().on_challenge(judge));
     let patience = Some(Duration::from_secs(1));
     let response = fetch.send(Method::POST, fetch.url(), &headers(), Bytes::new(), patience).await.unwrap();
@@ -150,10 +144,7 @@ async fn a_token_that_is_no_token_sends_nothing_and_is_not_shown() {
     let server = Server::answering(|_| ok("")).await;
     let endpoint = Endpoint::new(server.url("/")).no_proxy().bearer(Secret::new("hunter2\r\nX: y"));
     let error = refused(&fetch(&endpoint)).await;
-    assert!(
-        matches!(error, FetchError::Header { .. }) && !format!("{error} {error:?}").contains("hunter2"),
-        "{error}"
-    );
+    assert!(matches!(error, FetchError::Header { .. }) && !format!("{error} {error:?}").contains("hunter2"), "{error}");
     assert!(server.asked().is_empty());
 }
 

@@ -31,8 +31,7 @@ fn headers() -> HeaderMap {
 }
 
 async fn send(fetch: &Fetch, method: Method) -> Result<Response, FetchError> {
-    let body =
-        if method == Method::POST { Bytes::from_static(b"{\"jsonrpc\":\"2.0\"}") } else { Bytes::new() };
+    let body = if method == Method::POST { Bytes::from_static(b"{\"jsonrpc\":\"2.0\"}") } else { Bytes::new() };
     fetch.send(method, fetch.url(), &headers(), body, Some(Duration::from_secs(20))).await
 }
 

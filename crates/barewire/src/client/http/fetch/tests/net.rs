@@ -44,17 +44,11 @@ impl Server {
         Self::start(None, answer).await
     }
 
-    pub(super) async fn with_tls(
-        tls: ServerConfig,
-        answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
-    ) -> Self {
+    pub(super) async fn with_tls(tls: ServerConfig, answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         Self::start(Some(TlsAcceptor::from(Arc::new(tls))), answer).await
     }
 
-    async fn start(
-        tls: Option<TlsAcceptor>,
-        answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
-    ) -> Self {
+    async fn start(tls: Option<TlsAcceptor>, answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
@@ -120,8 +114,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked>
     let head = String::from_utf8(head).unwrap();
     let mut lines = head.trim_end().split("\r\n");
     let line = lines.next().unwrap().to_owned();
-    let split =
-        |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
+    let split = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
     let mut asked = Asked { line, headers: lines.map(split).collect(), ..Asked::default() };
     let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
@@ -160,8 +153,7 @@ impl Authority {
 
     pub(super) fn pem(&self) -> String {
         let text = BASE64_STANDARD.encode(self.0.der());
-        let lines: Vec<&str> =
-            text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     }
 
@@ -179,10 +171,7 @@ impl Authority {
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-            )
+            .with_single_cert(vec![certificate.der().clone()], PrivatePkcs8KeyDer::from(key.serialize_der()).into())
             .unwrap()
     }
 }

@@ -54,11 +54,7 @@ impl Tunnels {
     }
 }
 
-async fn tunnel(
-    mut client: impl AsyncRead + AsyncWrite + Unpin,
-    server: SocketAddr,
-    seen: &Mutex<Vec<Asked>>,
-) {
+async fn tunnel(mut client: impl AsyncRead + AsyncWrite + Unpin, server: SocketAddr, seen: &Mutex<Vec<Asked>>) {
     let Some(asked) = net::read(&mut client).await else { return };
     seen.lock().unwrap().push(asked);
     let mut server = TcpStream::connect(server).await.unwrap();
@@ -124,9 +120,8 @@ async fn the_way_to_the_proxy_may_be_tls_too() {
     let authority = Authority::new();
     let server = Server::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
     let proxy = Tunnels::to(server.addr, Some(authority.certify("127.0.0.1"))).await;
-    let endpoint = Endpoint::new("https://mcp.example/")
-        .trust_pem(authority.pem())
-        .proxy(format!("https://{}", proxy.addr));
+    let endpoint =
+        Endpoint::new("https://mcp.example/").trust_pem(authority.pem()).proxy(format!("https://{}", proxy.addr));
     assert_eq!(post(&fetch(&endpoint)).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(proxy.asked()[0].line, "CONNECT mcp.example:443 HTTP/1.1");
 }
@@ -136,9 +131,8 @@ async fn a_certificate_is_checked_through_a_tunnel_as_well() {
     let authority = Authority::new();
     let server = Server::with_tls(authority.certify("evil.example"), |_| ok("here")).await;
     let proxy = Tunnels::to(server.addr, None).await;
-    let endpoint = Endpoint::new("https://mcp.example/")
-        .trust_pem(authority.pem())
-        .proxy(format!("http://{}", proxy.addr));
+    let endpoint =
+        Endpoint::new("https://mcp.example/").trust_pem(authority.pem()).proxy(format!("http://{}", proxy.addr));
     let error = refused(&fetch(&endpoint)).await;
     assert!(matches!(&error, FetchError::Tls { origin, .. } if origin == "https://mcp.example"), "{error}");
 }
@@ -151,10 +145,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
         let error = refused(&fetch(&Endpoint::new("https://mcp.example/").proxy(&*setting))).await;
         assert!(matches!(error, FetchError::Proxy { .. }) && !error.sent(), "{error}");
         let text = format!("{error} {error:?}");
-        assert!(
-            text.contains(said) && text.contains(&proxy.addr.to_string()) && !text.contains("hunter2"),
-            "{text}"
-        );
+        assert!(text.contains(said) && text.contains(&proxy.addr.to_string()) && !text.contains("hunter2"), "{text}");
     }
     // Without a tunnel only 407 is the proxy's own answer for sure.
     let proxy = Server::answering(|_| answer("407 Proxy Authentication Required", "", "")).await;
@@ -169,8 +160,7 @@ async fn a_proxy_that_is_not_there_is_named() {
     drop(listener);
     for kind in ["http", "socks5"] {
         for url in ["http://mcp.example/", "https://mcp.example/"] {
-            let error =
-                refused(&fetch(&Endpoint::new(url).proxy(format!("{kind}://u:hunter2@{nobody}")))).await;
+            let error = refused(&fetch(&Endpoint::new(url).proxy(format!("{kind}://u:hunter2@{nobody}")))).await;
             assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
             let text = format!("{error} {error:?}");
             assert!(text.contains(&nobody.to_string()) && !text.contains("hunter2"), "{text}");
@@ -179,9 +169,8 @@ async fn a_proxy_that_is_not_there_is_named() {
     // One that is silent, and one that does not speak HTTP.
     for said in ["", "SSH-2.0-x\r\n"] {
         let proxy = Server::answering(move |_| said.to_owned()).await;
-        let endpoint = Endpoint::new("https://mcp.example/")
-            .proxy(proxy.url("/"))
-            .connect_timeout(Duration::from_secs(1));
+        let endpoint =
+            Endpoint::new("https://mcp.example/").proxy(proxy.url("/")).connect_timeout(Duration::from_secs(1));
         let error = refused(&fetch(&endpoint)).await;
         assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
     }
@@ -201,10 +190,8 @@ async fn socks_is_given_the_name_and_leads_to_the_server() {
         tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await.ok() });
         asked
     });
-    let fetch = in_environment(
-        &Endpoint::new("https://mcp.example/").trust_pem(authority.pem()),
-        &[("ALL_PROXY", &setting)],
-    );
+    let fetch =
+        in_environment(&Endpoint::new("https://mcp.example/").trust_pem(authority.pem()), &[("ALL_PROXY", &setting)]);
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(socks.await.unwrap(), ("user".into(), "pw".into(), "mcp.example".into(), 443));
     assert_eq!(server.asked()[0].line, "POST / HTTP/1.1");
@@ -236,8 +223,7 @@ async fn socks_handshake(client: &mut TcpStream) -> (String, String, String, u16
 
 #[tokio::test]
 async fn a_setting_that_cannot_be_used_is_an_error_and_no_direct_connection() {
-    let fetch =
-        in_environment(&Endpoint::new("http://mcp.example/"), &[("http_proxy", "socks4://hunter2:x@p")]);
+    let fetch = in_environment(&Endpoint::new("http://mcp.example/"), &[("http_proxy", "socks4://hunter2:x@p")]);
     let error = refused(&fetch).await;
     let text = format!("{error} {error:?}");
     assert!(matches!(error, FetchError::ProxySetting { .. }), "{text}");

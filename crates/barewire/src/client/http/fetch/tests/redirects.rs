@@ -48,15 +48,10 @@ async fn a_post_that_would_become_a_get_is_an_error_that_says_so() {
     for status in [301, 302, 303] {
         let server = Server::answering(move |_| redirect(status, "/elsewhere")).await;
         let error = refused(&fetch(&endpoint(server.url("/")))).await;
-        let FetchError::Redirect { why: RedirectError::ChangesMethod { method: Method::POST, .. }, .. } =
-            &error
-        else {
+        let FetchError::Redirect { why: RedirectError::ChangesMethod { method: Method::POST, .. }, .. } = &error else {
             panic!("{error}")
         };
-        assert!(
-            error.to_string().contains(&status.to_string()) && error.to_string().contains("POST"),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&status.to_string()) && error.to_string().contains("POST"), "{error}");
         assert_eq!(server.asked().len(), 1);
     }
 }
@@ -84,10 +79,7 @@ async fn five_redirects_are_followed_and_no_more() {
     .await;
     assert_eq!(post(&fetch(&endpoint(server.url("/5")))).await.unwrap().status, 200);
     let error = refused(&fetch(&endpoint(server.url("/6")))).await;
-    assert!(
-        matches!(error, FetchError::Redirect { why: RedirectError::TooMany { followed: 5 }, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, FetchError::Redirect { why: RedirectError::TooMany { followed: 5 }, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -146,10 +138,7 @@ async fn another_machine_cannot_send_us_to_this_one() {
     let elsewhere = Server::answering(move |_| redirect(307, &to)).await;
     let endpoint = Endpoint::new("http://mcp.example/").proxy(elsewhere.url("/"));
     let error = refused(&fetch(&endpoint)).await;
-    assert!(
-        matches!(&error, FetchError::Redirect { why: RedirectError::ToThisMachine { .. }, .. }),
-        "{error}"
-    );
+    assert!(matches!(&error, FetchError::Redirect { why: RedirectError::ToThisMachine { .. }, .. }), "{error}");
     assert!(victim.asked().is_empty());
 }
 
@@ -163,8 +152,7 @@ async fn a_location_that_leads_nowhere_is_refused_and_not_repeated() {
         ("Location: /hunter2\u{e4}\r\n", "ASCII"),
     ] {
         let server =
-            Server::answering(move |_| format!("HTTP/1.1 307 Go\r\n{location}Content-Length: 0\r\n\r\n"))
-                .await;
+            Server::answering(move |_| format!("HTTP/1.1 307 Go\r\n{location}Content-Length: 0\r\n\r\n")).await;
         let error = refused(&fetch(&endpoint(server.url("/")))).await;
         assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
         let text = format!("{error} {error:?}");

@@ -85,8 +85,7 @@ async fn a_redirect_may_lead_into_tls() {
     let secure = Server::with_tls(authority.certify("127.0.0.1"), |_| ok("here")).await;
     let to = format!("https://{}/", secure.addr);
     let server = Server::answering(move |_| redirect(308, &to)).await;
-    let endpoint =
-        Endpoint::new(server.url("/")).no_proxy().trust_pem(authority.pem()).header("X-Key", "key-1");
+    let endpoint = Endpoint::new(server.url("/")).no_proxy().trust_pem(authority.pem()).header("X-Key", "key-1");
     assert_eq!(post(&fetch(&endpoint)).await.unwrap().status, 200);
     assert_eq!(secure.asked()[0].header("x-key"), None, "another scheme is another origin");
 }
