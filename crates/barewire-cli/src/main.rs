@@ -56,36 +56,63 @@ enum Verb {
     Man(man::Args),
 }
 
-/// What `--help` shows, of the program and of every verb: what it is for, how it is typed, and only then all there is to know.
+/// The layout of a verb's `--help`: its purpose, examples, usage, arguments and options, notes.
 ///
-/// A verb says `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is a heading `Examples:` and a line each, what is
-/// typed and what it is for; the most usual comes first. `NOTES` is what does not belong to one option, and ends with a paragraph
-/// `Exit codes: …`. Both are written in lines of at most a hundred characters. The man page is made of the same texts: `man.rs`.
-const HELP: &str = "\
+/// A verb sets `#[command(before_help = EXAMPLES, after_help = NOTES)]`. `EXAMPLES` is the heading `Examples:` and a line for
+/// each example: the command and its purpose, the most usual first. `NOTES` is text that belongs to no single option, and
+/// ends with a paragraph `Exit codes: …`. Lines of both are at most 100 characters long. The man page uses the same texts:
+/// `man.rs`.
+const VERB_HELP: &str = "\
 {about-with-newline}
 {before-help}{usage-heading} {usage}
 
 {all-args}{after-help}";
 
+/// The layout of the program's own `--help`. It fits a terminal of 24 lines of 80 characters.
+const PROGRAM_HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Start with:
+  demo         Take a one-minute tour
+  check        Find out what is wrong with a server, and how to fix it
+  call         Call a tool of a server, or list what it offers
+  tap          Record every byte between a client and its server
+  read         Show a recording or a log, a line a frame
+
+Then:
+  attach       Make a host start one of its servers through tap
+  detach       Undo attach
+  replay       Send a recorded session to a server again, and compare
+  bench        Measure a server under load
+  serve        Run a small MCP server to try clients against
+  explain      Explain an error code, a rule, a method or a revision
+  completions  Print a completion script for a shell
+  man          Print the manual page of barewire or of a command
+
+`barewire COMMAND --help` shows examples and options.
+Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
+
 const EXAMPLES: &str = "\
 Examples:
-  barewire check -- server             whether it keeps to MCP, and what to mend where it does not
-  barewire demo                        see the grammar at work
-  barewire read server.log             what is in it, a line a frame
-  barewire read --frame 3 server.log   one frame, member by member
-  barewire call tools -- server        ask an MCP server for its tools
-  barewire call echo a=1 -- server     call the one that is named echo
-  barewire call tools --url URL        ask one that is reached over HTTP
-  barewire tap --log stderr -- server  stand between a host and its server, and look on
-  barewire attach vscode files         record what a host and its server say to each other
-  barewire bench -- server             how fast it answers
-  barewire replay good.wire -- server  ask it again what was asked, and compare the answers
-  barewire explain -32601              what a code means and who is at fault";
+  barewire demo                        take a one-minute tour
+  barewire check -- server             find out what is wrong with a server
+  barewire call tools -- server        list the tools of a server
+  barewire call echo a=1 -- server     call its tool echo
+  barewire call tools --url URL        the same for a server that is reached over HTTP
+  barewire tap --log stderr -- server  show what goes between a host and its server
+  barewire attach vscode files         record what VS Code and its server files send each other
+  barewire read server.log             show what is in a log, a line a frame
+  barewire read --frame 3 server.log   show one frame, member by member
+  barewire replay good.wire -- server  send a recorded session again, and compare the responses
+  barewire bench -- server             measure how fast a server answers
+  barewire explain -32601              explain an error code";
 
 const NOTES: &str = "\
 Exit codes: 0 fine, 1 the answer is no, 2 it could not be done.";
 
-/// What the exit code says.
+/// The exit code of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
     /// Done, and all is well.
@@ -94,14 +121,15 @@ enum Exit {
     No = 1,
     /// Not done.
     Failed = 2,
-    /// Done in part: something that should have been looked at could not be.
+    /// Done in part: something could not be checked.
     Incomplete = 3,
 }
 
-/// The command line as it is parsed, shown, completed and described in the man page.
+/// The command line that is parsed, shown, completed and described in the man page.
 fn command() -> clap::Command {
     // Prose reads best in lines of at most a hundred characters, however wide the terminal is.
-    Args::command().max_term_width(100).help_template(HELP).mut_subcommands(|verb| verb.help_template(HELP))
+    let program = Args::command().max_term_width(100).help_template(PROGRAM_HELP);
+    program.mut_subcommands(|verb| verb.help_template(VERB_HELP))
 }
 
 fn main() -> ExitCode {
@@ -125,7 +153,7 @@ fn main() -> ExitCode {
     };
     let exit = match done.and_then(|exit| output.flush().map(|()| exit).map_err(Failure::from)) {
         Ok(exit) => exit,
-        // Whoever reads our output has seen enough.
+        // The reader of our output has closed the pipe, as `head` does.
         Err(failure) if failure.output().is_some_and(|it| it.kind() == io::ErrorKind::BrokenPipe) => Exit::Clean,
         Err(failure) => {
             failure::report(&failure);
@@ -137,7 +165,21 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    /// Longer lines are broken where the terminal ends, and their rest stands alone in the next one.
+    #[test]
+    fn help_fits_a_screen_and_lists_every_command() {
+        let help = super::command().render_help().to_string();
+        assert!(help.trim_end().lines().count() <= 24, "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        let listed = |line: &str| line.strip_prefix("  ").and_then(|line| line.split(' ').next()).map(str::to_owned);
+        let mut listed: Vec<_> = help.lines().filter_map(listed).collect();
+        let program = super::command();
+        let mut commands: Vec<_> = program.get_subcommands().map(|verb| verb.get_name()).collect();
+        listed.sort_unstable();
+        commands.sort_unstable();
+        assert_eq!(listed, commands);
+    }
+
+    /// A longer line would be broken at the end of the terminal, and its rest would stand alone on the next line.
     #[test]
     fn no_line_of_a_help_text_is_longer_than_help_may_be_wide() {
         let program = super::command();

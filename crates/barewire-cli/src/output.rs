@@ -38,6 +38,11 @@ impl Output {
         self.is_terminal
     }
 
+    /// Whether text is written in colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.coloured
+    }
+
     /// What `write` writes, kept instead of written.
     pub(crate) fn hold(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
         self.held = Some(Vec::new());

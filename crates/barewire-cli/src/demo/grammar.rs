@@ -1,4 +1,4 @@
-//! `barewire demo`: the grammar at work, over a pair of pipes in memory. It ends by itself.
+//! `barewire demo grammar`: lines of JSON-RPC, how each is classified, and what a server in memory answers.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -10,19 +10,6 @@ use serde_json::{Value, json};
 
 use crate::output::{Output, Tone, shown};
 use crate::{Exit, Failure};
-
-/// See the grammar at work: every kind of message and all five error codes, answered by a real server.
-///
-/// A server runs on the other end of a pair of pipes in memory. Shown are the lines that go in (>), how each is
-/// classified (=), and the lines that come out (<).
-#[derive(clap::Args)]
-#[command(before_help = EXAMPLES)]
-pub(crate) struct Args {}
-
-const EXAMPLES: &str = "\
-Examples:
-  barewire demo                                  look at it
-  barewire demo | barewire read --format wire    its output is a transcript: read it";
 
 /// What is shown: a heading, and the lines that are sent, all at once.
 #[rustfmt::skip]
@@ -61,14 +48,15 @@ const SCENES: &[(&str, &[&str])] = &[
     ]),
 ];
 
-pub(crate) fn run(_: &Args, output: &mut Output) -> Result<Exit, Failure> {
+/// Sends every scene to the server and writes what comes back.
+pub(super) fn show(output: &mut Output) -> Result<Exit, Failure> {
     let (server_reads, mut client_writes) = pipe(CAPACITY);
     let (mut client_reads, server_writes) = pipe(CAPACITY);
     // The panic is part of the show and is answered; its message on stderr would only be in the way.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let server = thread::spawn(move || Conn::new(server_reads, server_writes).serve(handle));
-    let shown = show(output, &mut client_writes, &mut client_reads);
+    let shown = show_scenes(output, &mut client_writes, &mut client_reads);
     // Closing our end is the end of the stream for the server, and it returns.
     drop(client_writes);
     let ended = server.join();
@@ -84,7 +72,7 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-fn show(output: &mut Output, to_server: &mut PipeWriter, from_server: &mut PipeReader) -> Result<(), Failure> {
+fn show_scenes(output: &mut Output, to_server: &mut PipeWriter, from_server: &mut PipeReader) -> Result<(), Failure> {
     let mut buffer = vec![0; CAPACITY];
     for (index, (heading, lines)) in SCENES.iter().enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
