@@ -167,7 +167,7 @@ impl fmt::Display for ClientError {
             Self::Spawn(error) => fmt::Display::fmt(error, f),
             #[cfg(feature = "http")]
             Self::Http { method, failure } => match failure {
-                HttpFailure::Fetch(error) if !error.sent() => fmt::Display::fmt(error, f),
+                HttpFailure::Fetch(error) if !error.may_have_been_sent() => fmt::Display::fmt(error, f),
                 failure if method.is_empty() => fmt::Display::fmt(failure, f),
                 failure => write!(f, "{} has no result: {failure}", shown(method)),
             },

@@ -43,7 +43,7 @@ pub(super) struct Options {
     log_level: Option<LoggingLevel>,
     /// What is wrong with all this.
     wrong: Option<String>,
-    as_it_comes: bool,
+    raw_result: bool,
 }
 
 /// How long an answer is waited for.
@@ -128,8 +128,8 @@ impl<R> Request<R> {
 
 impl Request<Raw> {
     /// Gives the result as it comes, without a look at its `resultType`: also if it says that input is required.
-    pub fn as_it_comes(mut self) -> Self {
-        self.options.as_it_comes = true;
+    pub fn raw_result(mut self) -> Self {
+        self.options.raw_result = true;
         self
     }
 }
@@ -146,8 +146,8 @@ impl Options {
         }
     }
 
-    pub(super) fn is_as_it_comes(&self) -> bool {
-        self.as_it_comes
+    pub(super) fn wants_raw_result(&self) -> bool {
+        self.raw_result
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn run(asking: &Asking<'_>) -> Result<Raw, ClientError> {
     let mut idle = 0;
     for _ in 0..MOST_ROUNDS {
         let result = asking.ask(round).await?;
-        if !is_modern || asking.options.is_as_it_comes() {
+        if !is_modern || asking.options.wants_raw_result() {
             return Ok(result);
         }
         let Some(Required { input_requests, request_state }) = judge(asking.method, &result)? else {

@@ -341,7 +341,7 @@ async fn dropping_a_call_ends_the_closures_that_answer_for_it() {
 #[tokio::test(start_paused = true)]
 async fn who_wants_a_result_as_it_comes_gets_it() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
-    let call = tokio::spawn(client.request("tools/call", json!({"name": "a"})).as_it_comes().into_future());
+    let call = tokio::spawn(client.request("tools/call", json!({"name": "a"})).raw_result().into_future());
     let asked = script.expect("tools/call").await;
     script.answer(&asked, json!({"resultType": "input_required", "requestState": "s"})).await;
     let raw = call.await.expect("no panic").expect("a result");

@@ -71,9 +71,9 @@ impl HttpFailure {
             Reading::SessionGone => Self::SessionGone { origin: origin(response) },
             Reading::Unauthorized => Self::unauthorized(response),
             Reading::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
-            Reading::Error { error, .. } => Self::status(response, CallError::Refused(error).to_string()),
-            Reading::NotMcp { text, .. } => Self::status(response, text),
-            Reading::Json | Reading::Events | Reading::Accepted => Self::status(response, String::new()),
+            Reading::Error { error, .. } => Self::bad_status(response, CallError::Refused(error).to_string()),
+            Reading::NotMcp { text, .. } => Self::bad_status(response, text),
+            Reading::Json | Reading::Events | Reading::Accepted => Self::bad_status(response, String::new()),
         }
     }
 
@@ -93,7 +93,7 @@ impl HttpFailure {
         Self::Forbidden { origin: origin(response), why: said }
     }
 
-    fn status(response: &Response, text: String) -> Self {
+    fn bad_status(response: &Response, text: String) -> Self {
         Self::Status { origin: origin(response), status: response.status.as_u16(), text }
     }
 
@@ -127,7 +127,7 @@ impl HttpFailure {
     }
 
     /// The status that the server answered with, if that is what is wrong.
-    pub fn code(&self) -> Option<u16> {
+    pub fn status(&self) -> Option<u16> {
         match self {
             Self::Unauthorized { .. } => Some(401),
             Self::Forbidden { .. } => Some(403),

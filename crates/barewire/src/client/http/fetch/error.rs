@@ -104,7 +104,7 @@ pub enum FetchError {
 
 impl FetchError {
     /// Whether the server may have got the request. If not, sending it again does nothing twice.
-    pub fn sent(&self) -> bool {
+    pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::Url(_) | Self::Header { .. } | Self::Roots(_) | Self::ProxySetting { .. } | Self::Token(_) => false,
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Proxy { .. } => false,

@@ -143,7 +143,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
         let proxy = Server::answering(move |_| answer(status, "", "")).await;
         let setting = format!("http://user:hunter2@{}", proxy.addr);
         let error = refused(&fetch(&Endpoint::new("https://mcp.example/").proxy(&*setting))).await;
-        assert!(matches!(error, FetchError::Proxy { .. }) && !error.sent(), "{error}");
+        assert!(matches!(error, FetchError::Proxy { .. }) && !error.may_have_been_sent(), "{error}");
         let text = format!("{error} {error:?}");
         assert!(text.contains(said) && text.contains(&proxy.addr.to_string()) && !text.contains("hunter2"), "{text}");
     }
