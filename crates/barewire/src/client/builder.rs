@@ -9,11 +9,11 @@ use barewire_proto::mcp::{
 };
 use serde::Serialize;
 
-use super::answers::{Answers, handler, object};
-use super::era::Opening;
+use super::era::RevisionPreference;
+use super::handlers::{Handlers, handler, object_or_empty};
 #[cfg(feature = "http")]
 use super::http::{Endpoint, fetch::Fetch};
-use super::link::Source;
+use super::link::ConnectionSource;
 use super::restart::Restart;
 use super::{Client, ClientError};
 use crate::Failure;
@@ -43,15 +43,15 @@ use crate::transport::{Child, Transport};
 /// ```
 #[must_use = "nothing is connected yet"]
 pub struct Builder {
-    answers: Answers,
-    settings: Settings,
+    handlers: Handlers,
+    settings: ClientSettings,
 }
 
 /// What does not change while a client lasts.
-pub(super) struct Settings {
+pub(super) struct ClientSettings {
     pub(super) info: Implementation,
-    pub(super) answers: Arc<Answers>,
-    pub(super) opening: Opening,
+    pub(super) handlers: Arc<Handlers>,
+    pub(super) preference: RevisionPreference,
     pub(super) limits: ConnectionLimits,
     pub(super) restart: Option<Restart>,
     pub(super) probe_timeout: Duration,
@@ -61,17 +61,17 @@ pub(super) struct Settings {
 
 impl Builder {
     pub(super) fn new(info: Implementation) -> Self {
-        let settings = Settings {
+        let settings = ClientSettings {
             info,
-            answers: Arc::default(),
-            opening: Opening::Unknown,
+            handlers: Arc::default(),
+            preference: RevisionPreference::Any,
             limits: ConnectionLimits::default(),
             restart: None,
             probe_timeout: PROBE_TIMEOUT,
-            timeout: Some(TIMEOUT),
+            timeout: Some(CALL_TIMEOUT),
             lenient: false,
         };
-        Self { answers: Answers::default(), settings }
+        Self { handlers: Handlers::default(), settings }
     }
 
     /// Says more about the client than its name and version.
@@ -82,35 +82,35 @@ impl Builder {
 
     /// Lets servers ask the user with a form. What the closure accepts gets the form's defaults for what it leaves out; if
     /// it fails, a modern server is told that the user went away.
-    pub fn on_elicit<F>(mut self, ask: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
+    pub fn on_elicit<F>(mut self, handle: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
     {
-        self.answers.form = Some(handler(ask));
+        self.handlers.form = Some(handler(handle));
         self
     }
 
     /// Lets servers ask the user to open a page. Show the user where it leads, and ask before it is opened.
-    pub fn on_elicit_url<F>(mut self, ask: impl Fn(ElicitUrl) -> F + Send + Sync + 'static) -> Self
+    pub fn on_elicit_url<F>(mut self, handle: impl Fn(ElicitUrl) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
     {
-        self.answers.page = Some(handler(ask));
+        self.handlers.url = Some(handler(handle));
         self
     }
 
     /// Lets servers ask the model.
-    pub fn on_sample<F>(mut self, ask: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static) -> Self
+    pub fn on_sample<F>(mut self, handle: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<CreateMessageResult, Failure>> + Send + 'static,
     {
-        self.answers.sample = Some(handler(ask));
+        self.handlers.sample = Some(handler(handle));
         self
     }
 
     /// Lets servers give the model tools, if they may ask it at all.
     pub fn sample_with_tools(mut self) -> Self {
-        self.answers.sample_tools = true;
+        self.handlers.sample_tools = true;
         self
     }
 
@@ -125,36 +125,36 @@ impl Builder {
     where
         F: Future<Output = Result<Vec<Root>, Failure>> + Send + 'static,
     {
-        self.answers.roots = Some(handler(move |()| list()));
+        self.handlers.roots = Some(handler(move |()| list()));
         self
     }
 
     /// Declares an extension of the protocol, with its settings: anything that is written as an object.
     pub fn extension(mut self, name: impl Into<String>, settings: impl Serialize) -> Self {
-        self.answers.extensions.insert(name.into(), object(settings));
+        self.handlers.extensions.insert(name.into(), object_or_empty(settings));
         self
     }
 
     /// Declares something that is not in the protocol.
     pub fn experimental(mut self, name: impl Into<String>, settings: impl Serialize) -> Self {
-        self.answers.experimental.insert(name.into(), object(settings));
+        self.handlers.experimental.insert(name.into(), object_or_empty(settings));
         self
     }
 
     /// Speaks this revision and no other. Without, the server is asked what it speaks.
     pub fn revision(mut self, revision: Revision) -> Self {
-        self.settings.opening = Opening::Exactly(revision);
+        self.settings.preference = RevisionPreference::Exactly(revision);
         self
     }
 
     /// The server was of this era last time ([`Client::era`]), so it need not be asked. If it no longer is, it is found out.
     pub fn era(mut self, era: Era) -> Self {
-        self.settings.opening = Opening::Known(era);
+        self.settings.preference = RevisionPreference::LastKnownEra(era);
         self
     }
 
     /// Waits this long for the answer to the question which era a server is of, instead of 2 seconds. Legacy servers need
-    /// not answer it. One at a URL answers everything, and has as long as for any call.
+    /// not answer it. One at a URL handlers everything, and has as long as for any call.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe_timeout = timeout;
         self
@@ -178,7 +178,7 @@ impl Builder {
         self
     }
 
-    /// Starts the server again when it has ended. Only for one that [`Self::spawn`] has started; one at a URL is connected to
+    /// RestartCount the server again when it has ended. Only for one that [`Self::spawn`] has started; one at a URL is connected to
     /// again in any case, and this says when and how often.
     ///
     /// Calls that are in flight fail, because nobody knows what came of them; what is called after that is sent to the new
@@ -194,15 +194,15 @@ impl Builder {
         self
     }
 
-    /// Starts a server and connects to it: a [`Child`], or the name of a program.
+    /// RestartCount a server and connects to it: a [`Child`], or the name of a program.
     pub async fn spawn(self, server: impl Into<Child>) -> Result<Client, ClientError> {
-        let source = Source::Program(server.into());
+        let source = ConnectionSource::Program(server.into());
         self.connect(source).await
     }
 
     /// Connects to a server over this.
     pub async fn over(self, transport: impl Transport) -> Result<Client, ClientError> {
-        self.connect(Source::once(transport)).await
+        self.connect(ConnectionSource::once(transport)).await
     }
 
     /// Connects to a server at a URL: the URL, or an [`Endpoint`] that says more. Which era and which transport it is of is
@@ -212,12 +212,12 @@ impl Builder {
     #[cfg(feature = "http")]
     pub async fn http(self, endpoint: impl Into<Endpoint>) -> Result<Client, ClientError> {
         let fetch = Fetch::new(&endpoint.into())?;
-        self.connect(Source::Http(fetch)).await
+        self.connect(ConnectionSource::Http(fetch)).await
     }
 
-    async fn connect(self, source: Source) -> Result<Client, ClientError> {
-        let Self { answers, mut settings } = self;
-        settings.answers = Arc::new(answers);
+    async fn connect(self, source: ConnectionSource) -> Result<Client, ClientError> {
+        let Self { handlers, mut settings } = self;
+        settings.handlers = Arc::new(handlers);
         Client::connect(settings, source).await
     }
 }
@@ -226,7 +226,7 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("info", &self.settings.info)
-            .field("answers", &self.answers)
+            .field("handlers", &self.handlers)
             .finish_non_exhaustive()
     }
 }
@@ -235,4 +235,4 @@ impl std::fmt::Debug for Builder {
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// As long as the official SDKs wait.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);

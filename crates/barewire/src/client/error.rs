@@ -100,10 +100,10 @@ pub enum ClientError {
 
 impl ClientError {
     /// What came of a call of `method`.
-    pub(super) fn of(method: &str, after: Option<Duration>, error: CallError) -> Self {
+    pub(super) fn from_call(method: &str, after: Option<Duration>, error: CallError) -> Self {
         let method = method.to_owned();
         #[cfg(feature = "http")]
-        if let Some(failure) = HttpFailure::of(&error) {
+        if let Some(failure) = HttpFailure::from_call_error(&error) {
             return Self::Http { method, failure: failure.clone() };
         }
         match error {
@@ -124,7 +124,7 @@ impl ClientError {
     }
 
     /// No connection came about, and this is how it ended. What says enough by itself stays as it is.
-    pub(super) fn at_handshake(self, closed: ConnectionEnd) -> Self {
+    pub(super) fn during_handshake(self, closed: ConnectionEnd) -> Self {
         match self {
             why @ (Self::Refused { .. } | Self::Fault { .. } | Self::TimedOut { .. }) => {
                 Self::Handshake { why: Box::new(why), closed }
@@ -134,7 +134,7 @@ impl ClientError {
     }
 
     /// Whether the session was over before the server looked at what was asked, so that it can be asked in another.
-    pub(super) fn is_session_gone(&self) -> bool {
+    pub(super) fn is_session_ended(&self) -> bool {
         #[cfg(feature = "http")]
         if let Self::Http { failure: HttpFailure::SessionGone { .. }, .. } = self {
             return true;
@@ -251,10 +251,10 @@ fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision)
 }
 
 fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt::Result {
-    let names: Vec<String> = names.take(SHOWN).collect();
+    let names: Vec<String> = names.take(MAX_VERSIONS_SHOWN).collect();
     f.write_str(if names.is_empty() { "none" } else { "" })?;
     f.write_str(&names.join(", "))
 }
 
 /// So many versions are listed: more than there are revisions, but not all that a server might make up.
-const SHOWN: usize = 12;
+const MAX_VERSIONS_SHOWN: usize = 12;

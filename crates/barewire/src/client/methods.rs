@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::notifications::lacking;
+use super::notifications::missing_from;
 use super::pages::{Pages, page};
-use super::params::{Members, Params, arguments};
+use super::params::{CallParams, Members, arguments};
 use super::request::Request;
 use super::{Client, ClientError};
 use crate::peer::Raw;
 
-/// Tools.
+/// ToolHeaders.
 impl Client {
     /// All tools there are.
     pub fn list_tools(&self) -> Pages<ListToolsResult> {
@@ -37,7 +37,7 @@ impl Client {
 
     fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Request<R> {
         let params = arguments(given)
-            .and_then(|arguments| Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))]));
+            .and_then(|arguments| CallParams::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))]));
         Request::new(self, method, params)
     }
 }
@@ -66,7 +66,7 @@ impl Client {
 
     /// Reads a resource.
     pub fn read_resource(&self, uri: impl AsRef<str>) -> Request<ReadResourceResult> {
-        Request::new(self, "resources/read", Params::members([("uri", to_raw_value(uri.as_ref()))]))
+        Request::new(self, "resources/read", CallParams::members([("uri", to_raw_value(uri.as_ref()))]))
     }
 
     /// Asks to be told when a resource changes, in either era. It is told in [`Self::notifications`].
@@ -84,19 +84,20 @@ impl Client {
             let method = SUBSCRIBE.to_owned();
             return Err(ClientError::NotOffered { method, capability: needed.as_str() });
         }
-        let is_open = |known: &Option<super::listen::Listening>| known.as_ref().is_some_and(|it| !it.has_ended());
+        let is_open =
+            |handle: &Option<super::listen::ListenHandle>| handle.as_ref().is_some_and(|handle| !handle.has_ended());
         if self.0.subscriptions().get(&uri).is_some_and(is_open) {
             return Ok(());
         }
         let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
-        let (listening, _, acknowledged) = self.0.listen(filter.clone()).await?;
-        if !lacking(&filter, &acknowledged).is_empty() {
+        let (handle, _, acknowledged) = self.0.listen(filter.clone()).await?;
+        if !missing_from(&filter, &acknowledged).is_empty() {
             return Err(ClientError::fault(
                 super::listen::LISTEN,
                 format!("it declares resources.subscribe, and does not tell of {uri:?}"),
             ));
         }
-        self.0.subscriptions().insert(uri, Some(listening));
+        self.0.subscriptions().insert(uri, Some(handle));
         Ok(())
     }
 
@@ -132,7 +133,7 @@ impl Client {
 
     /// Proposals for an argument of a prompt or template.
     pub fn complete(&self, params: CompleteParams) -> Request<CompleteResult> {
-        Request::new(self, "completion/complete", Params::of(&params))
+        Request::new(self, "completion/complete", CallParams::from_value(&params))
     }
 }
 
@@ -159,18 +160,18 @@ impl Client {
 
     /// Asks whether the server is there. The modern era has no such request: any other does.
     pub fn ping(&self) -> Request<Raw> {
-        Request::new(self, "ping", Ok(Params::None))
+        Request::new(self, "ping", Ok(CallParams::None))
     }
 
     /// Asks a modern server what it is, once more. What it said first is in [`Self::server_info`].
     pub fn discover(&self) -> Request<DiscoverResult> {
-        Request::new(self, "server/discover", Ok(Params::None))
+        Request::new(self, "server/discover", Ok(CallParams::None))
     }
 
     /// Tells a legacy server that the roots have changed, which it then asks for. A modern one asks when it needs them, and
     /// is not told.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
-        if self.0.settings.answers.roots.is_none() {
+        if self.0.settings.handlers.roots.is_none() {
             let what = "there are no roots: give the client some when it is built, with .roots(..)";
             return Err(ClientError::Params(what.to_owned()));
         }
@@ -183,16 +184,16 @@ impl Client {
     /// Any request, by its name. `params` is anything that is written as an object, or `()`; what the revision wants in
     /// `_meta` is added.
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Request<Raw> {
-        Request::new(self, method.into(), Params::of(&params))
+        Request::new(self, method.into(), CallParams::from_value(&params))
     }
 
     /// Any notification, by its name.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), ClientError> {
         let method = method.as_ref();
-        let params = Params::of(&params).and_then(|params| params.with(Members::new(), Members::new()));
-        let link = self.0.allowed(method).await?;
-        let told = link.peer.notify(method, params.map_err(ClientError::Params)?).await;
-        told.map_err(|error| ClientError::of(method, None, error))
+        let params = CallParams::from_value(&params).and_then(|params| params.with(Members::new(), Members::new()));
+        let link = self.0.link_for(method).await?;
+        let sent = link.peer.notify(method, params.map_err(ClientError::Params)?).await;
+        sent.map_err(|error| ClientError::from_call(method, None, error))
     }
 }
 

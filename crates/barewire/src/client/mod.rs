@@ -25,11 +25,11 @@
 //!      notifications ─────────┘                       what it tells
 //! ```
 
-mod answers;
 mod builder;
 mod defaults;
 mod era;
 mod error;
+mod handlers;
 #[cfg(feature = "http")]
 pub mod http;
 mod link;
@@ -54,10 +54,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use barewire_proto::mcp::{Era, Implementation, LoggingLevel, Revision, ServerCapabilities};
 use tokio::sync::watch;
 
-pub use answers::accept;
 pub use builder::Builder;
 pub use era::ServerInfo;
 pub use error::ClientError;
+pub use handlers::accept;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
 pub use pages::{MAX_LIST_BYTES, MAX_PAGES, Page, Pages};
@@ -69,29 +69,29 @@ use crate::log::Log;
 use crate::peer::ConnectionEnd;
 use crate::transport::{Child, Transport};
 use crate::{Error, Failure};
-use builder::Settings;
-use link::{Link, Source};
-use listen::Listening;
-use notifications::Hub;
-use restart::{Starts, State};
+use builder::ClientSettings;
+use link::{ConnectionSource, Link};
+use listen::ListenHandle;
+use notifications::NotificationHub;
+use restart::{LinkState, RestartCount};
 
 /// A connection to a server. Cheap to clone; when the last clone is dropped, the connection ends, and with it a server that
 /// was started for it.
 #[derive(Clone)]
-pub struct Client(Arc<Shared>);
+pub struct Client(Arc<ClientShared>);
 
 /// What all clones of a client, and all that they have under way, share.
-struct Shared {
-    settings: Settings,
-    source: Source,
-    hub: Arc<Hub>,
-    state: watch::Sender<State>,
-    starts: Arc<tokio::sync::Mutex<Starts>>,
+struct ClientShared {
+    settings: ClientSettings,
+    source: ConnectionSource,
+    hub: Arc<NotificationHub>,
+    state: watch::Sender<LinkState>,
+    restart_count: Arc<tokio::sync::Mutex<RestartCount>>,
     /// How many connections there have been.
     connections: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
     /// What is subscribed to; in the modern era, by which listen.
-    subscriptions: Mutex<BTreeMap<String, Option<Listening>>>,
+    subscriptions: Mutex<BTreeMap<String, Option<ListenHandle>>>,
     log: Log,
 }
 
@@ -101,52 +101,52 @@ impl Client {
         Builder::new(Implementation::new(name, version))
     }
 
-    /// Starts a server and connects to it: a [`Child`], or the name of a program.
+    /// RestartCount a server and connects to it: a [`Child`], or the name of a program.
     pub async fn spawn(server: impl Into<Child>) -> Result<Self, ClientError> {
-        Self::ours().spawn(server).await
+        Self::default_builder().spawn(server).await
     }
 
     /// Connects to a server over this.
     pub async fn over(transport: impl Transport) -> Result<Self, ClientError> {
-        Self::ours().over(transport).await
+        Self::default_builder().over(transport).await
     }
 
     /// Connects to a server at a URL, or an [`Endpoint`](http::Endpoint) that says more.
     #[cfg(feature = "http")]
     pub async fn http(endpoint: impl Into<http::Endpoint>) -> Result<Self, ClientError> {
-        Self::ours().http(endpoint).await
+        Self::default_builder().http(endpoint).await
     }
 
-    fn ours() -> Builder {
+    fn default_builder() -> Builder {
         Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
     }
 
-    async fn connect(settings: Settings, source: Source) -> Result<Self, ClientError> {
-        let opening = settings.opening;
-        let shared = Arc::new(Shared {
+    async fn connect(settings: ClientSettings, source: ConnectionSource) -> Result<Self, ClientError> {
+        let preference = settings.preference;
+        let shared = Arc::new(ClientShared {
             log: Log::default(),
             settings,
             source,
-            hub: Hub::new(),
-            state: watch::Sender::new(State::Opening),
-            starts: Arc::default(),
+            hub: NotificationHub::new(),
+            state: watch::Sender::new(LinkState::Opening),
+            restart_count: Arc::default(),
             connections: AtomicU64::new(0),
             log_level: Mutex::default(),
             subscriptions: Mutex::default(),
         });
-        let link = shared.open(opening).await?;
+        let link = shared.open(preference).await?;
         shared.install(&link);
         Ok(Self(shared))
     }
 
     /// The server, as it has described itself.
     pub fn server_info(&self) -> ServerInfo {
-        self.0.last_link().server.clone()
+        self.0.latest_link().server.clone()
     }
 
     /// What is spoken.
     pub fn revision(&self) -> Revision {
-        self.0.last_link().server.revision
+        self.0.latest_link().server.revision
     }
 
     /// The era of the server. Given to [`Builder::era`] next time, it saves the question.
@@ -175,11 +175,11 @@ impl Client {
     /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
     /// ends too. `Ok` if the connection ended in order, now or before.
     pub async fn shutdown(&self) -> Result<(), Error> {
-        let link = self.0.last_link();
+        let link = self.0.latest_link();
         // Listens end by this, so that nobody waits for them.
         self.0.state.send_if_modified(|state| match state {
-            State::Up(link) => {
-                *state = State::Closing(Arc::clone(link));
+            LinkState::Open(link) => {
+                *state = LinkState::Closing(Arc::clone(link));
                 true
             }
             _ => false,
@@ -187,7 +187,7 @@ impl Client {
         self.0.subscriptions().clear();
         let end = link.peer.shut_down().await;
         #[cfg(feature = "http")]
-        link.farewell().await;
+        link.wait_for_session_end().await;
         self.0.give_up(ClientError::Closed(end.clone()));
         end.into_result()
     }
@@ -195,23 +195,23 @@ impl Client {
     /// Waits for the end of the connection. `Ok` if it ended in order. A server that is started again has not ended.
     pub async fn closed(&self) -> Result<(), Error> {
         let mut state = self.0.state.subscribe();
-        let over = state.wait_for(|state| matches!(state, State::Over { .. })).await;
-        match over.as_deref() {
-            Ok(State::Over { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
-            Ok(State::Over { error, .. }) => Err(Error::Client(error.clone())),
+        let ended = state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
+        match ended.as_deref() {
+            Ok(LinkState::Ended { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
+            Ok(LinkState::Ended { error, .. }) => Err(Error::Client(error.clone())),
             _ => unreachable!("a client that is held has a state"),
         }
     }
 
     /// How the last connection ended, whether in order or not; `None` while it stands.
     pub fn end(&self) -> Option<ConnectionEnd> {
-        self.0.last_link().peer.end()
+        self.0.latest_link().peer.end()
     }
 }
 
-impl Shared {
+impl ClientShared {
     /// The connection there is, or the last there was.
-    fn last_link(&self) -> Arc<Link> {
+    fn latest_link(&self) -> Arc<Link> {
         let state = self.state.borrow();
         Arc::clone(state.link().expect("a client is given out when it is connected"))
     }
@@ -224,17 +224,17 @@ impl Shared {
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    fn subscriptions(&self) -> MutexGuard<'_, BTreeMap<String, Option<Listening>>> {
+    fn subscriptions(&self) -> MutexGuard<'_, BTreeMap<String, Option<ListenHandle>>> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts something into the log.
-    fn report(&self, what: fmt::Arguments<'_>) {
-        self.log.report(what);
+    fn log(&self, message: fmt::Arguments<'_>) {
+        self.log.report(message);
     }
 
     /// Puts a closure's failure into the log.
-    fn failed(&self, method: &str, failure: &Failure) {
+    fn log_failure(&self, method: &str, failure: &Failure) {
         self.log.failed(method, failure);
     }
 }

@@ -14,8 +14,8 @@ use barewire_proto::mcp::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::params::Params;
-use super::request::{Options, Request, read};
+use super::params::CallParams;
+use super::request::{CallOptions, Request, parse_result};
 use super::{Client, ClientError};
 use crate::peer::{FromResult, Raw, shown};
 
@@ -23,7 +23,7 @@ use crate::peer::{FromResult, Raw, shown};
 #[must_use = "nothing is asked until it is awaited"]
 pub struct Pages<P> {
     client: Client,
-    options: Options,
+    options: CallOptions,
     page: PhantomData<fn() -> P>,
 }
 
@@ -38,7 +38,7 @@ mod sealed {
         type Item: Send + 'static;
         const METHOD: &'static str;
         /// What is on it, and where the next one begins.
-        fn take(self) -> (Vec<Self::Item>, Option<String>);
+        fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
     }
 }
 
@@ -48,7 +48,7 @@ macro_rules! page {
             type Item = $item;
             const METHOD: &'static str = $method;
 
-            fn take(self) -> (Vec<$item>, Option<String>) {
+            fn into_parts(self) -> (Vec<$item>, Option<String>) {
                 (self.$items, self.next_cursor)
             }
         }
@@ -62,12 +62,12 @@ page!(ListResourceTemplatesResult, ResourceTemplate, "resources/templates/list",
 
 impl<P: Page> Pages<P> {
     pub(super) fn new(client: &Client) -> Self {
-        Self { client: client.clone(), options: Options::default(), page: PhantomData }
+        Self { client: client.clone(), options: CallOptions::default(), page: PhantomData }
     }
 
     /// Waits this long for each page.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout(timeout);
+        self.options.set_timeout(timeout);
         self
     }
 
@@ -80,14 +80,14 @@ impl<P: Page> Pages<P> {
 
 /// One page: the first, or the one that begins at `cursor`.
 pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Request<P> {
-    Request::new(client, P::METHOD, at(cursor))
+    Request::new(client, P::METHOD, cursor_params(cursor))
 }
 
-fn at(cursor: Option<&str>) -> Result<Params, String> {
+fn cursor_params(cursor: Option<&str>) -> Result<CallParams, String> {
     match cursor {
-        None => Ok(Params::None),
+        None => Ok(CallParams::None),
         // An empty string is a place too.
-        Some(cursor) => Params::members([("cursor", to_raw_value(cursor))]),
+        Some(cursor) => CallParams::members([("cursor", to_raw_value(cursor))]),
     }
 }
 
@@ -101,11 +101,11 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MAX_PAGES {
                 // As it was written first: what it is read into says nothing about how much there was of it.
-                let mut call = Request::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
+                let mut call = Request::<Raw>::new(&self.client, P::METHOD, cursor_params(cursor.as_deref()));
                 call.options = self.options.clone();
                 let page = call.await?;
                 bytes += page.as_str().map_or(0, str::len);
-                let (items, next) = read::<P>(P::METHOD, page)?.take();
+                let (items, next) = parse_result::<P>(P::METHOD, page)?.into_parts();
                 all.extend(items);
                 let Some(next) = next else { return Ok(all) };
                 if bytes > MAX_LIST_BYTES {

@@ -13,10 +13,10 @@ use barewire_proto::mcp::{LoggingLevel, ProgressParams};
 use serde::Serialize;
 
 use super::link::Link;
-use super::params::{self, Members, Params, introduction, raw};
-use super::progress::{ProgressUpdates, Told};
+use super::params::{self, CallParams, Members, modern_meta, to_raw};
+use super::progress::{ProgressSink, ProgressUpdates};
 use super::stopwatch::TimeLimits;
-use super::{Client, ClientError, Shared, rounds};
+use super::{Client, ClientError, ClientShared, rounds};
 use crate::TraceContext;
 use crate::peer::{CallError, FromResult, Raw};
 
@@ -28,62 +28,66 @@ use crate::peer::{CallError, FromResult, Raw};
 pub struct Request<R> {
     pub(super) client: Client,
     pub(super) method: Cow<'static, str>,
-    pub(super) params: Result<Params, String>,
-    pub(super) options: Options,
+    pub(super) params: Result<CallParams, String>,
+    pub(super) options: CallOptions,
     result: PhantomData<fn() -> R>,
 }
 
 /// How a call is made.
 #[derive(Clone, Default)]
-pub(super) struct Options {
-    patience: Patience,
-    at_most: Option<Duration>,
-    told: Option<Told>,
+pub(super) struct CallOptions {
+    timeout: CallTimeout,
+    max_total: Option<Duration>,
+    progress: Option<ProgressSink>,
     meta: Members,
     log_level: Option<LoggingLevel>,
     /// What is wrong with all this.
-    wrong: Option<String>,
+    error: Option<String>,
     raw_result: bool,
 }
 
 /// How long an answer is waited for.
 #[derive(Debug, Clone, Copy, Default)]
-enum Patience {
+enum CallTimeout {
     /// As the client was built.
     #[default]
-    Usual,
-    For(Duration),
-    Ever,
+    FromClient,
+    After(Duration),
+    Never,
 }
 
 impl<R> Request<R> {
-    pub(super) fn new(client: &Client, method: impl Into<Cow<'static, str>>, params: Result<Params, String>) -> Self {
-        let options = Options::default();
+    pub(super) fn new(
+        client: &Client,
+        method: impl Into<Cow<'static, str>>,
+        params: Result<CallParams, String>,
+    ) -> Self {
+        let options = CallOptions::default();
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }
 
     /// Waits this long for the server's answer instead of what the client was built with. If the server asks back, each of
     /// its answers may take as long; the time that our own answers take does not count.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout(timeout);
+        self.options.set_timeout(timeout);
         self
     }
 
     /// Waits for ever.
     pub fn no_timeout(mut self) -> Self {
-        self.options.patience = Patience::Ever;
+        self.options.timeout = CallTimeout::Never;
         self
     }
 
     /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
-        self.options.at_most = Some(at_most);
+        self.options.max_total = Some(at_most);
         self
     }
 
     /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
-    pub fn on_progress(mut self, tell: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        self.options.told = Some(Told::new(tell));
+    pub fn on_progress(mut self, handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.options.progress = Some(ProgressSink::new(handle));
         self
     }
 
@@ -101,9 +105,9 @@ impl<R> Request<R> {
     /// # result.map(drop) }
     /// ```
     pub fn with_progress(mut self) -> (Self, ProgressUpdates) {
-        let (told, progress) = Told::stream();
-        self.options.told = Some(told);
-        (self, progress)
+        let (sink, updates) = ProgressSink::channel();
+        self.options.progress = Some(sink);
+        (self, updates)
     }
 
     /// Adds members to `_meta`: anything that is written as an object.
@@ -134,15 +138,15 @@ impl Request<Raw> {
     }
 }
 
-impl Options {
-    pub(super) fn timeout(&mut self, timeout: Duration) {
-        self.patience = Patience::For(timeout);
+impl CallOptions {
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = CallTimeout::After(timeout);
     }
 
     pub(super) fn add_meta(&mut self, meta: &impl Serialize) {
-        match params::meta(meta) {
+        match params::caller_meta(meta) {
             Ok(meta) => self.meta.extend(meta),
-            Err(wrong) => self.wrong = Some(wrong),
+            Err(error) => self.error = Some(error),
         }
     }
 
@@ -159,26 +163,26 @@ impl<R: FromResult> IntoFuture for Request<R> {
         Box::pin(async move {
             let Self { client, method, params, options, .. } = self;
             let params = params.map_err(ClientError::Params)?;
-            if let Some(wrong) = options.wrong {
-                return Err(ClientError::Params(wrong));
+            if let Some(error) = options.error {
+                return Err(ClientError::Params(error));
             }
-            let link = client.0.allowed(&method).await?;
-            let mut asking = Asking { shared: &client.0, link, method: &method, params, options };
-            let result = match rounds::run(&asking).await {
+            let link = client.0.link_for(&method).await?;
+            let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
+            let result = match rounds::run(&call).await {
                 // Nothing has come of it, so it can be asked again; but if that session is over too, it is not the session.
-                Err(error) if error.is_session_gone() => {
-                    asking.link = client.0.allowed(&method).await?;
-                    rounds::run(&asking).await?
+                Err(error) if error.is_session_ended() => {
+                    call.link = client.0.link_for(&method).await?;
+                    rounds::run(&call).await?
                 }
                 result => result?,
             };
-            read(&method, result)
+            parse_result(&method, result)
         })
     }
 }
 
 /// A result as what it should be.
-pub(super) fn read<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
+pub(super) fn parse_result<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
     // An array of the values of its members would do for serde.
     let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
     if is_typed && !result.as_str().is_some_and(|text| text.starts_with('{')) {
@@ -189,57 +193,57 @@ pub(super) fn read<R: FromResult>(method: &str, result: Raw) -> Result<R, Client
 }
 
 /// A call that is being made.
-pub(super) struct Asking<'a> {
-    pub(super) shared: &'a Arc<Shared>,
+pub(super) struct ActiveCall<'a> {
+    pub(super) shared: &'a Arc<ClientShared>,
     pub(super) link: Arc<Link>,
     pub(super) method: &'a str,
-    params: Params,
-    pub(super) options: Options,
+    params: CallParams,
+    pub(super) options: CallOptions,
 }
 
-impl Asking<'_> {
+impl ActiveCall<'_> {
     /// Sends the request and waits for the answer; `round` is what belongs to this one of several.
-    pub(super) async fn ask(&self, round: Option<Members>) -> Result<Raw, ClientError> {
+    pub(super) async fn send_round(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
         // What the caller has written there itself was for the first.
         let params = match &round {
-            Some(_) => self.params.without(&rounds::MEMBERS),
+            Some(_) => self.params.without(&rounds::ROUND_MEMBERS),
             None => self.params.clone(),
         };
         let meta = self.shared.meta(&self.link, options.log_level, &options.meta);
         let params = params.with(round.unwrap_or_default(), meta).map_err(ClientError::Params)?;
-        let timeout = match options.patience {
-            Patience::Usual => self.shared.settings.timeout,
-            Patience::For(timeout) => Some(timeout),
-            Patience::Ever => None,
+        let timeout = match options.timeout {
+            CallTimeout::FromClient => self.shared.settings.timeout,
+            CallTimeout::After(timeout) => Some(timeout),
+            CallTimeout::Never => None,
         };
         // A legacy server may ask back before it answers, and the time until it has our answer is not its own.
-        let watch = &self.link.watch;
-        let limits = Arc::new(TimeLimits::new(watch, timeout, options.at_most));
+        let stopwatch = &self.link.stopwatch;
+        let limits = Arc::new(TimeLimits::new(stopwatch, timeout, options.max_total));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
-        if options.told.is_some() || options.at_most.is_some() {
-            let (told, limits) = (options.told.clone(), Arc::clone(&limits));
+        if options.progress.is_some() || options.max_total.is_some() {
+            let (sink, limits) = (options.progress.clone(), Arc::clone(&limits));
             call = call.on_progress(move |progress| {
                 limits.reset();
-                if let Some(told) = &told {
-                    told.tell(&progress);
+                if let Some(sink) = &sink {
+                    sink.report(&progress);
                 }
             });
         }
         // Dropped, it is cancelled.
-        let answer = watch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
+        let response = stopwatch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
         // With two limits nobody can say which it was.
-        let after = timeout.filter(|_| options.at_most.is_none());
-        answer.map_err(|error| ClientError::of(self.method, after, error))
+        let after = timeout.filter(|_| options.max_total.is_none());
+        response.map_err(|error| ClientError::from_call(self.method, after, error))
     }
 }
 
-impl Shared {
+impl ClientShared {
     /// The connection, if this may be asked over it.
-    pub(super) async fn allowed(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
+    pub(super) async fn link_for(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
         let link = self.link().await?;
         if !self.settings.lenient {
-            link.allows(method)?;
+            link.check_allowed(method)?;
         }
         Ok(link)
     }
@@ -250,10 +254,10 @@ impl Shared {
         let mut meta = Members::new();
         if revision.is_modern() {
             let settings = &self.settings;
-            let capabilities = settings.answers.capabilities(revision);
-            meta = introduction(revision, &settings.info, &capabilities, level.or(self.log_level()));
+            let capabilities = settings.handlers.capabilities(revision);
+            meta = modern_meta(revision, &settings.info, &capabilities, level.or(self.log_level()));
         }
-        meta.extend(more.iter().map(|(name, value)| (name.clone(), raw(value))));
+        meta.extend(more.iter().map(|(name, value)| (name.clone(), to_raw(value))));
         meta
     }
 }

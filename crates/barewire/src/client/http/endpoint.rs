@@ -22,13 +22,13 @@ pub struct Endpoint {
     pub(super) tokens: Option<Arc<dyn TokenProvider>>,
     pub(super) challenges: Option<Arc<dyn OnChallenge>>,
     pub(super) roots: Vec<Vec<u8>>,
-    pub(super) proxy: Proxy,
+    pub(super) proxy: ProxySetting,
     pub(super) connect_timeout: Duration,
 }
 
 /// Which proxy is used.
 #[derive(Clone)]
-pub(super) enum Proxy {
+pub(super) enum ProxySetting {
     Environment,
     None,
     Url(Secret),
@@ -43,7 +43,7 @@ impl Endpoint {
             tokens: None,
             challenges: None,
             roots: Vec::new(),
-            proxy: Proxy::Environment,
+            proxy: ProxySetting::Environment,
             connect_timeout: CONNECT_TIMEOUT,
         }
     }
@@ -75,13 +75,13 @@ impl Endpoint {
 
     /// Goes through this proxy, for every host, whatever the environment says. User and password can be part of the URL.
     pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
-        self.proxy = Proxy::Url(url.into());
+        self.proxy = ProxySetting::Url(url.into());
         self
     }
 
     /// Goes through no proxy, whatever the environment says.
     pub fn no_proxy(mut self) -> Self {
-        self.proxy = Proxy::None;
+        self.proxy = ProxySetting::None;
         self
     }
 

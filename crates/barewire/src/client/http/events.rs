@@ -8,50 +8,50 @@ use bytes::{Buf, Bytes};
 use super::fetch::{FetchError, Response};
 
 /// A stream of events that is being read.
-pub(super) struct Events {
+pub(super) struct EventStream {
     pub(super) response: Response,
     sse: Sse,
     chunk: Bytes,
     /// Something has come.
-    heard: bool,
+    received: bool,
 }
 
 /// One event.
-pub(super) struct Event {
+pub(super) struct SseEvent {
     pub(super) name: String,
     pub(super) data: Bytes,
 }
 
 /// Where a stream broke off, and when to take it up again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct ResumePoint {
     /// The id of the last event; empty if there was none.
     pub(super) id: String,
     retry: Option<Duration>,
     /// How many times in a row nothing came.
-    idle: u32,
+    failures: u32,
 }
 
-impl Events {
+impl EventStream {
     pub(super) fn new(response: Response, limit: usize) -> Self {
-        Self { response, sse: Sse::new(limit), chunk: Bytes::new(), heard: false }
+        Self { response, sse: Sse::new(limit), chunk: Bytes::new(), received: false }
     }
 
     /// The next event with data; `None` at the end. One that is too long is lost, and the next one follows it.
-    pub(super) async fn next(&mut self) -> Result<Option<Result<Event, FrameError>>, FetchError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Result<SseEvent, FrameError>>, FetchError> {
         loop {
             let mut input = &self.chunk[..];
             let before = input.len();
             let event = self.sse.next_frame(&mut input).map(|frame| {
-                frame.map(|frame| Event {
-                    name: frame.event.map_or(MESSAGE, |event| event.name).to_owned(),
+                frame.map(|frame| SseEvent {
+                    name: frame.event.map_or(MESSAGE_EVENT, |event| event.name).to_owned(),
                     data: Bytes::copy_from_slice(frame.bytes),
                 })
             });
             let taken = before - input.len();
             self.chunk.advance(taken);
             if let Some(event) = event {
-                self.heard = true;
+                self.received = true;
                 return Ok(Some(event));
             }
             match self.response.chunk().await? {
@@ -62,56 +62,56 @@ impl Events {
     }
 
     /// It has ended: this is where it is to be taken up again.
-    pub(super) fn leave(&self, place: &mut Place) {
-        let heard = self.heard || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
+    pub(super) fn save_position(&self, point: &mut ResumePoint) {
+        let received = self.received || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
         if !self.sse.last_event_id().is_empty() {
-            self.sse.last_event_id().clone_into(&mut place.id);
+            self.sse.last_event_id().clone_into(&mut point.id);
         }
-        place.retry = self.sse.retry().or(place.retry);
-        place.idle = if heard { 0 } else { place.idle.saturating_add(1) };
+        point.retry = self.sse.retry().or(point.retry);
+        point.failures = if received { 0 } else { point.failures.saturating_add(1) };
     }
 }
 
-impl Event {
+impl SseEvent {
     /// Whether it holds a message. An event without data is there for its id.
     pub(super) fn is_message(&self) -> bool {
-        self.name == MESSAGE && !self.data.is_empty()
+        self.name == MESSAGE_EVENT && !self.data.is_empty()
     }
 }
 
-impl Place {
+impl ResumePoint {
     /// Nothing came of it.
-    pub(super) fn failed(&mut self) {
-        self.idle = self.idle.saturating_add(1);
+    pub(super) fn record_failure(&mut self) {
+        self.failures = self.failures.saturating_add(1);
     }
 
     /// How many times in a row nothing came of it.
     pub(super) fn failures(&self) -> u32 {
-        self.idle
+        self.failures
     }
 
     /// How long to wait before the stream is taken up again: as long as the server said. If nothing came of it the last time,
     /// longer each time.
     pub(super) fn pause(&self) -> Duration {
-        let asked = self.retry.unwrap_or(RETRY).max(SHORTEST);
-        match self.idle {
-            0 => asked,
-            idle => asked.max(RETRY.saturating_mul(1 << (idle - 1).min(8)).min(LONGEST)),
+        let requested = self.retry.unwrap_or(DEFAULT_RETRY).max(MIN_RETRY);
+        match self.failures {
+            0 => requested,
+            failures => requested.max(DEFAULT_RETRY.saturating_mul(1 << (failures - 1).min(8)).min(MAX_RETRY)),
         }
     }
 }
 
 /// The name of an event that holds a message.
-const MESSAGE: &str = "message";
+const MESSAGE_EVENT: &str = "message";
 
 /// If the server does not say how long to wait.
-const RETRY: Duration = Duration::from_secs(1);
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
 /// A server that says 0 does not want to be asked as fast as we can.
-const SHORTEST: Duration = Duration::from_millis(10);
+const MIN_RETRY: Duration = Duration::from_millis(10);
 
 /// Somebody may be waiting.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -119,22 +119,22 @@ mod tests {
 
     #[test]
     fn pauses_are_as_asked_and_grow_when_nothing_comes() {
-        let mut place = Place::default();
-        assert_eq!(place.pause(), RETRY);
-        place.retry = Some(Duration::from_millis(500));
-        assert_eq!(place.pause(), Duration::from_millis(500));
+        let mut point = ResumePoint::default();
+        assert_eq!(point.pause(), DEFAULT_RETRY);
+        point.retry = Some(Duration::from_millis(500));
+        assert_eq!(point.pause(), Duration::from_millis(500));
         let pauses: Vec<u64> = (0..7)
             .map(|_| {
-                place.failed();
-                place.pause().as_secs()
+                point.record_failure();
+                point.pause().as_secs()
             })
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        place.retry = Some(Duration::ZERO);
-        place.idle = 0;
-        assert_eq!(place.pause(), SHORTEST);
-        place.retry = Some(Duration::from_secs(120));
-        place.idle = 40;
-        assert_eq!(place.pause(), Duration::from_secs(120));
+        point.retry = Some(Duration::ZERO);
+        point.failures = 0;
+        assert_eq!(point.pause(), MIN_RETRY);
+        point.retry = Some(Duration::from_secs(120));
+        point.failures = 40;
+        assert_eq!(point.pause(), Duration::from_secs(120));
     }
 }

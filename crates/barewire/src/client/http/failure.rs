@@ -66,7 +66,7 @@ pub enum HttpFailure {
 
 impl HttpFailure {
     /// Why an answer is none.
-    pub(super) fn in_answer(response: &Response, reading: Reading) -> Self {
+    pub(super) fn from_response(response: &Response, reading: Reading) -> Self {
         match reading {
             Reading::SessionGone => Self::SessionGone { origin: origin(response) },
             Reading::Unauthorized => Self::unauthorized(response),
@@ -79,13 +79,13 @@ impl HttpFailure {
 
     /// What a 401 says.
     fn unauthorized(response: &Response) -> Self {
-        Self::Unauthorized { origin: origin(response), challenge: wanted(&response.headers) }
+        Self::Unauthorized { origin: origin(response), challenge: challenges_text(&response.headers) }
     }
 
     /// What a 403 says, with `why` if its body says more.
     fn forbidden(response: &Response, why: Option<&str>) -> Self {
         let mut said = why.map(shown).unwrap_or_default();
-        let wanted = wanted(&response.headers);
+        let wanted = challenges_text(&response.headers);
         if !said.is_empty() && !wanted.is_empty() {
             said.push_str("; ");
         }
@@ -102,7 +102,7 @@ impl HttpFailure {
     }
 
     /// Why a call failed, if this is why.
-    pub(in crate::client) fn of(error: &CallError) -> Option<&Self> {
+    pub(in crate::client) fn from_call_error(error: &CallError) -> Option<&Self> {
         match error {
             CallError::Carrier(why) => why.downcast_ref(),
             _ => None,
@@ -110,7 +110,7 @@ impl HttpFailure {
     }
 
     /// Whether the same may go well a moment later.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Fetch(error) => !matches!(
                 error,
@@ -122,8 +122,8 @@ impl HttpFailure {
     }
 
     /// Whether a stream that worked has broken off, or cannot be had for the moment.
-    pub(in crate::client) fn is_broken(&self) -> bool {
-        self.is_passing() || matches!(self, Self::NotAnswered { .. })
+    pub(in crate::client) fn is_stream_loss(&self) -> bool {
+        self.is_temporary() || matches!(self, Self::NotAnswered { .. })
     }
 
     /// The status that the server answered with, if that is what is wrong.
@@ -143,12 +143,12 @@ pub(super) fn origin(response: &Response) -> String {
 }
 
 /// What the challenges of an answer ask for, in a sentence. What a server says is shown escaped.
-fn wanted(headers: &HeaderMap) -> String {
-    let said = challenge::parse(&Of(headers)).iter().take(SHOWN).map(sentence).collect::<Vec<_>>();
+fn challenges_text(headers: &HeaderMap) -> String {
+    let said = challenge::parse(&Of(headers)).iter().take(MAX_CHALLENGES_SHOWN).map(challenge_text).collect::<Vec<_>>();
     said.join(" or ")
 }
 
-fn sentence(challenge: &Challenge) -> String {
+fn challenge_text(challenge: &Challenge) -> String {
     let mut said = shown(&challenge.scheme);
     for name in ["error", "error_description", "scope", "resource_metadata"] {
         if let Some(value) = challenge.param(name) {
@@ -225,4 +225,4 @@ impl From<FetchError> for CallError {
 }
 
 /// So many challenges are shown: a server has one, or two while it moves from one scheme to another.
-const SHOWN: usize = 3;
+const MAX_CHALLENGES_SHOWN: usize = 3;

@@ -10,15 +10,15 @@ use tokio::sync::{Notify, mpsc};
 use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
 
 /// A message on its way to the server.
-pub(super) struct Letter {
+pub(super) struct OutgoingMessage {
     pub(super) message: Bytes,
     pub(super) sent: Sent,
-    hold: Arc<Hold>,
+    reservation: Arc<Reservation>,
 }
 
 /// What the engine wants done.
-pub(super) enum Job {
-    Send(Letter),
+pub(super) enum OutboxCommand {
+    Send(OutgoingMessage),
     /// Nobody waits for this call any more, and the server is not told.
     Forget(CallId),
 }
@@ -26,10 +26,10 @@ pub(super) enum Job {
 /// Takes the messages of a connection.
 pub(super) struct Outbox {
     room: Room,
-    jobs: mpsc::UnboundedSender<Job>,
+    commands: mpsc::UnboundedSender<OutboxCommand>,
     backlog: Arc<Backlog>,
     /// What the last letter holds, if it has not been sent in the meantime.
-    last: Weak<Hold>,
+    last_reservation: Weak<Reservation>,
 }
 
 /// What waits to be taken by the server.
@@ -38,27 +38,27 @@ pub(super) struct Backlog {
     bytes: AtomicUsize,
     /// Of these, how many nobody of ours waits for: a server that asks more than it takes answers would pile them up.
     unawaited: AtomicUsize,
-    fewer: Notify,
+    shrunk: Notify,
 }
 
 /// What a letter takes of the room there is, until the server has it.
-pub(super) struct Hold {
+pub(super) struct Reservation {
     permits: OnceLock<Permits>,
     backlog: Arc<Backlog>,
     bytes: usize,
     is_awaited: bool,
 }
 
-impl Letter {
+impl OutgoingMessage {
     /// What it holds, to be let go when the server has it.
-    pub(super) fn into_parts(self) -> (Bytes, Arc<Hold>) {
-        (self.message, self.hold)
+    pub(super) fn into_parts(self) -> (Bytes, Arc<Reservation>) {
+        (self.message, self.reservation)
     }
 }
 
 impl Outbox {
-    pub(super) fn new(room: Room, jobs: mpsc::UnboundedSender<Job>, backlog: Arc<Backlog>) -> Self {
-        Self { room, jobs, backlog, last: Weak::new() }
+    pub(super) fn new(room: Room, commands: mpsc::UnboundedSender<OutboxCommand>, backlog: Arc<Backlog>) -> Self {
+        Self { room, commands, backlog, last_reservation: Weak::new() }
     }
 }
 
@@ -74,15 +74,15 @@ impl Outlet for Outbox {
             self.backlog.unawaited.fetch_add(1, Ordering::Relaxed);
         }
         let backlog = Arc::clone(&self.backlog);
-        let hold = Arc::new(Hold { permits: OnceLock::new(), backlog, bytes, is_awaited });
-        self.last = Arc::downgrade(&hold);
+        let reservation = Arc::new(Reservation { permits: OnceLock::new(), backlog, bytes, is_awaited });
+        self.last_reservation = Arc::downgrade(&reservation);
         // If nobody takes it, the connection is over.
-        let _ = self.jobs.send(Job::Send(Letter { message: message.into(), sent, hold }));
+        let _ = self.commands.send(OutboxCommand::Send(OutgoingMessage { message: message.into(), sent, reservation }));
     }
 
     fn holds(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
-        if let Some(last) = self.last.upgrade() {
+        if let Some(last) = self.last_reservation.upgrade() {
             let _ = last.permits.set(permits);
         }
     }
@@ -92,32 +92,32 @@ impl Outlet for Outbox {
     }
 
     fn forget(&mut self, call: CallId) {
-        let _ = self.jobs.send(Job::Forget(call));
+        let _ = self.commands.send(OutboxCommand::Forget(call));
     }
 }
 
 impl Backlog {
     /// Waits until the server has taken most of what it was told and answered.
-    pub(super) async fn settle(&self) {
+    pub(super) async fn wait_until_low(&self) {
         loop {
-            let fewer = self.fewer.notified();
-            if self.unawaited.load(Ordering::Acquire) < MOST_UNAWAITED {
+            let shrunk = self.shrunk.notified();
+            if self.unawaited.load(Ordering::Acquire) < MAX_UNAWAITED {
                 return;
             }
-            fewer.await;
+            shrunk.await;
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.backlog.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         if !self.is_awaited {
             self.backlog.unawaited.fetch_sub(1, Ordering::Release);
-            self.backlog.fewer.notify_waiters();
+            self.backlog.shrunk.notify_waiters();
         }
     }
 }
 
 /// So many answers and notifications may be under way before nothing more is read: each is a connection of its own.
-const MOST_UNAWAITED: usize = 64;
+const MAX_UNAWAITED: usize = 64;

@@ -11,7 +11,7 @@ use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-use super::connect::{Connector, Stream};
+use super::connect::{Connector, PooledStream};
 use super::error::FetchError;
 use super::proxy::Proxies;
 use super::tls::Tls;
@@ -31,7 +31,7 @@ impl Dialer {
     /// Checks the endpoint's settings. Nothing is connected yet.
     pub fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
         let url = Url::parse(&endpoint.url)?;
-        let proxies = Arc::new(Proxies::of(endpoint)?);
+        let proxies = Arc::new(Proxies::for_endpoint(endpoint)?);
         let tls = Tls::trusting(&endpoint.roots)?;
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
         Ok(Self { connector, proxies, url })
@@ -62,7 +62,7 @@ impl Dialer {
 
     /// Whether the other end is a proxy that reads the requests: their lines then hold whole URLs.
     pub fn to_proxy(&self) -> bool {
-        matches!(self.proxies.to(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
+        matches!(self.proxies.for_uri(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
     }
 
     /// The value of `Proxy-Authorization`, if that proxy wants one.
@@ -80,7 +80,7 @@ impl fmt::Debug for Dialer {
 
 /// A connection to a server, through whatever leads there.
 pub struct DialedStream {
-    stream: Stream,
+    stream: PooledStream,
 }
 
 impl fmt::Debug for DialedStream {

@@ -130,11 +130,11 @@ impl FetchError {
         let why = innermost(error);
         match find::<hyper::Error>(error) {
             Some(error) if error.is_parse_too_large() => {
-                let why = format!("its headers are longer than {} KiB", super::MOST_HEAD / 1024);
+                let why = format!("its headers are longer than {} KiB", super::MAX_HEAD_BYTES / 1024);
                 Self::Answer { origin: name, why }
             }
             Some(error) if error.is_parse() => {
-                let hint = if origin.secure() { "" } else { "; does that port want https:// instead?" };
+                let hint = if origin.is_secure() { "" } else { "; does that port want https:// instead?" };
                 Self::Answer { origin: name, why: format!("it is not HTTP/1.1: {why}{hint}") }
             }
             // hyper's own words for it are about messages, and a user's message is another one.
@@ -147,8 +147,8 @@ impl FetchError {
 
     /// What the connector says of TCP.
     pub(super) fn of_tcp(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
-        match find::<Unresolved>(error) {
-            Some(Unresolved(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
+        match find::<ResolveError>(error) {
+            Some(ResolveError(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
             None => Self::Connect { origin: origin.to_string(), why: innermost(error) },
         }
     }
@@ -221,15 +221,15 @@ impl Error for FetchError {}
 
 /// A name that has no address, as the resolver reports it through the layers of the pool.
 #[derive(Debug)]
-pub(super) struct Unresolved(pub(super) io::Error);
+pub(super) struct ResolveError(pub(super) io::Error);
 
-impl fmt::Display for Unresolved {
+impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl Error for Unresolved {}
+impl Error for ResolveError {}
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())

@@ -12,7 +12,7 @@ pub(super) fn custom(given: &[(String, Secret)]) -> Result<HeaderMap, FetchError
         let bad = |what| FetchError::Header { name: name.clone(), what };
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| bad("is not a header's name: letters, digits and - are, without spaces and colons"))?;
-        if OURS.contains(&key.as_str()) || key.as_str().starts_with("mcp-") {
+        if RESERVED.contains(&key.as_str()) || key.as_str().starts_with("mcp-") {
             return Err(bad("is the protocol's own and cannot be set"));
         }
         let mut value = HeaderValue::from_str(value.expose())
@@ -37,14 +37,15 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, FetchError> {
 
 /// What of a request's headers may go to another origin: what describes the message, and nothing that says who sends it or
 /// which session it belongs to. A list of what may, so that what is added later stays at home.
-pub(super) fn for_strangers(headers: &HeaderMap) -> HeaderMap {
-    let may = |name: &HeaderName| STRANGERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
-    let kept = headers.iter().filter(|(name, _)| may(name));
+pub(super) fn cross_origin(headers: &HeaderMap) -> HeaderMap {
+    let is_allowed =
+        |name: &HeaderName| CROSS_ORIGIN_ALLOWED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
+    let kept = headers.iter().filter(|(name, _)| is_allowed(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Set by the protocol, or by HTTP for one connection.
-const OURS: [&str; 15] = [
+const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -63,7 +64,8 @@ const OURS: [&str; 15] = [
     "upgrade",
 ];
 
-const STRANGERS: [&str; 6] = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
+const CROSS_ORIGIN_ALLOWED: [&str; 6] =
+    ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
 
 #[cfg(test)]
 mod tests {

@@ -49,13 +49,13 @@ use url::Origin;
 #[derive(Clone)]
 pub(crate) struct Fetch {
     pool: Client<Connector, Full<Bytes>>,
-    shared: Arc<Shared>,
+    shared: Arc<FetchShared>,
 }
 
-struct Shared {
+struct FetchShared {
     url: Url,
     /// Whom credentials are for.
-    home: Origin,
+    origin: Origin,
     custom: HeaderMap,
     tokens: Option<Arc<dyn TokenProvider>>,
     challenges: Option<Arc<dyn OnChallenge>>,
@@ -63,7 +63,7 @@ struct Shared {
 }
 
 /// What is asked, wherever it is sent.
-struct Asked<'a> {
+struct FetchRequest<'a> {
     method: &'a Method,
     headers: &'a HeaderMap,
     body: &'a Bytes,
@@ -72,7 +72,7 @@ struct Asked<'a> {
 impl Fetch {
     /// Checks the endpoint's settings. Nothing is connected yet.
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
-        Self::with_proxies(endpoint, Proxies::of(endpoint)?)
+        Self::with_proxies(endpoint, Proxies::for_endpoint(endpoint)?)
     }
 
     fn with_proxies(endpoint: &Endpoint, proxies: Proxies) -> Result<Self, FetchError> {
@@ -82,11 +82,11 @@ impl Fetch {
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
         let pool = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(MOST_HEAD)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
-        let shared = Shared {
-            home: url.origin(),
+        let shared = FetchShared {
+            origin: url.origin(),
             url,
             custom: headers::custom(&endpoint.headers)?,
             tokens: endpoint.tokens.clone(),
@@ -104,7 +104,7 @@ impl Fetch {
     /// Sends a request, and gives the answer when its head is there.
     ///
     /// `headers` are the protocol's; the endpoint's own and the token are added if `url` is of its origin. A server that wants
-    /// another token is asked once more if the endpoint has one, and `patience` then begins anew: it is for the server, not
+    /// another token is asked once more if the endpoint has one, and `timeout` then begins anew: it is for the server, not
     /// for the user who logs in.
     pub(crate) async fn send(
         &self,
@@ -112,17 +112,17 @@ impl Fetch {
         url: &Url,
         headers: &HeaderMap,
         body: Bytes,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Response, FetchError> {
-        let asked = Asked { method: &method, headers, body: &body };
-        let at_home = url.origin() == self.shared.home;
+        let request = FetchRequest { method: &method, headers, body: &body };
+        let same_origin = url.origin() == self.shared.origin;
         let token = match &self.shared.tokens {
-            Some(tokens) if at_home => tokens.token().await.map_err(|failure| no_token(&failure))?,
+            Some(tokens) if same_origin => tokens.token().await.map_err(|failure| no_token(&failure))?,
             _ => None,
         };
-        let response = self.within(patience, &asked, url, token.as_ref()).await?;
+        let response = self.send_within(timeout, &request, url, token.as_ref()).await?;
         let challenged = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.at_home) else {
+        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.same_origin) else {
             return Ok(response);
         };
         let values = response.headers.get_all(header::WWW_AUTHENTICATE).iter();
@@ -136,56 +136,61 @@ impl Fetch {
             ChallengeResponse::GiveUp => Ok(response),
             ChallengeResponse::Retry(token) => {
                 drop(response);
-                self.within(patience, &asked, url, Some(&token)).await
+                self.send_within(timeout, &request, url, Some(&token)).await
             }
         }
     }
 
-    async fn within(
+    async fn send_within(
         &self,
-        patience: Option<Duration>,
-        asked: &Asked<'_>,
+        timeout: Option<Duration>,
+        request: &FetchRequest<'_>,
         url: &Url,
         token: Option<&Secret>,
     ) -> Result<Response, FetchError> {
-        let following = self.follow(asked, url, token);
-        let Some(after) = patience else { return following.await };
+        let following = self.follow(request, url, token);
+        let Some(after) = timeout else { return following.await };
         let late = |_| Err(FetchError::TimedOut { origin: url.origin().to_string(), after });
         tokio::time::timeout(after, following).await.unwrap_or_else(late)
     }
 
     /// Asks, and asks again where the answer says.
-    async fn follow(&self, asked: &Asked<'_>, url: &Url, token: Option<&Secret>) -> Result<Response, FetchError> {
+    async fn follow(
+        &self,
+        request: &FetchRequest<'_>,
+        url: &Url,
+        token: Option<&Secret>,
+    ) -> Result<Response, FetchError> {
         let mut at = url.clone();
-        let mut at_home = at.origin() == self.shared.home;
+        let mut same_origin = at.origin() == self.shared.origin;
         for followed in 0.. {
-            let request = self.request(asked, &at, at_home.then_some(token))?;
-            let answer = self.pool.request(request).await;
+            let request_to_send = self.build_request(request, &at, same_origin.then_some(token))?;
+            let answer = self.pool.request(request_to_send).await;
             let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
             let location = answer.headers().get(header::LOCATION);
-            let to = redirect::next(asked.method, answer.status(), location, &at, followed)
+            let to = redirect::next(request.method, answer.status(), location, &at, followed)
                 .map_err(|why| FetchError::Redirect { origin: at.origin().to_string(), why })?;
             let Some(to) = to else {
-                self.readable(&answer, &at)?;
-                return Ok(Response::new(answer, at, at_home));
+                self.check_readable(&answer, &at)?;
+                return Ok(Response::new(answer, at, same_origin));
             };
             // Whoever was asked on the way may have chosen where it ends, so what has left does not come home.
-            at_home &= to.origin() == at.origin();
+            same_origin &= to.origin() == at.origin();
             at = to;
         }
         unreachable!("redirects are bounded")
     }
 
     /// The request as it is sent to `at`; `credentials` are there if it is at home.
-    fn request(
+    fn build_request(
         &self,
-        asked: &Asked<'_>,
+        request: &FetchRequest<'_>,
         at: &Url,
         credentials: Option<Option<&Secret>>,
     ) -> Result<Request<Full<Bytes>>, FetchError> {
         let mut headers = match credentials {
-            Some(_) => asked.headers.clone(),
-            None => headers::for_strangers(asked.headers),
+            Some(_) => request.headers.clone(),
+            None => headers::cross_origin(request.headers),
         };
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         if let Some(token) = credentials {
@@ -203,17 +208,17 @@ impl Fetch {
         if let Some((name, value)) = self.shared.proxies.authorization(at.uri()) {
             headers.insert(name, value);
         }
-        let mut request = Request::new(Full::new(asked.body.clone()));
-        *request.method_mut() = asked.method.clone();
-        *request.uri_mut() = at.uri().clone();
-        *request.headers_mut() = headers;
-        Ok(request)
+        let mut built = Request::new(Full::new(request.body.clone()));
+        *built.method_mut() = request.method.clone();
+        *built.uri_mut() = at.uri().clone();
+        *built.headers_mut() = headers;
+        Ok(built)
     }
 
     /// Refuses what looks like an answer of the server and is none, or none that can be read.
-    fn readable<B>(&self, answer: &http::Response<B>, at: &Url) -> Result<(), FetchError> {
+    fn check_readable<B>(&self, answer: &http::Response<B>, at: &Url) -> Result<(), FetchError> {
         if answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
-            && let Some(proxy) = self.shared.proxies.to(at.uri())?
+            && let Some(proxy) = self.shared.proxies.for_uri(at.uri())?
         {
             return Err(FetchError::Proxy { proxy: proxy.name(), why: connect::WANTS_CREDENTIALS.into() });
         }
@@ -233,10 +238,10 @@ fn no_token(failure: &Failure) -> FetchError {
 }
 
 /// A head may be so long, and a chunk of a body. Cookies and policies make kilobytes, and no more.
-const MOST_HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Node and uvicorn close a connection that was idle for 5 seconds. A request that meets that on its way is lost, and it
 /// cannot be sent again, because it might have arrived.
-const IDLE: Duration = Duration::from_secs(4);
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));

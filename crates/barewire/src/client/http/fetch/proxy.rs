@@ -12,7 +12,7 @@ use http::{HeaderName, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 
 use super::super::credentials::Secret;
-use super::super::endpoint::{Endpoint, Proxy as Setting};
+use super::super::endpoint::{Endpoint, ProxySetting};
 use super::error::FetchError;
 use super::url::Origin;
 
@@ -22,21 +22,21 @@ pub(super) struct Proxies {
     http: Option<Result<Proxy, FetchError>>,
     https: Option<Result<Proxy, FetchError>>,
     /// Intercepts all but what is excepted.
-    excepted: Matcher,
+    intercepts: Matcher,
     /// Whether this machine is excepted.
-    spares_loopback: bool,
+    skips_loopback: bool,
 }
 
 /// A proxy, and how it is spoken to.
 #[derive(Clone)]
 pub(super) struct Proxy {
-    pub(super) kind: Kind,
+    pub(super) kind: ProxyKind,
     /// Scheme, host and port, without user and password.
     pub(super) uri: Uri,
 }
 
 #[derive(Clone)]
-pub(super) enum Kind {
+pub(super) enum ProxyKind {
     /// HTTP, with or without TLS: it is given whole URLs, or asked to CONNECT.
     Http { auth: Option<HeaderValue> },
     /// SOCKS 5. The host's name is resolved by the proxy, because often only it can.
@@ -45,11 +45,11 @@ pub(super) enum Kind {
 
 impl Proxies {
     /// Those that an endpoint is reached through.
-    pub(super) fn of(endpoint: &Endpoint) -> Result<Self, FetchError> {
+    pub(super) fn for_endpoint(endpoint: &Endpoint) -> Result<Self, FetchError> {
         Ok(match &endpoint.proxy {
-            Setting::Environment => Self::from_env(|name| env::var_os(name)),
-            Setting::None => Self::none(),
-            Setting::Url(url) => Self::all(url)?,
+            ProxySetting::Environment => Self::from_env(|name| env::var_os(name)),
+            ProxySetting::None => Self::none(),
+            ProxySetting::Url(url) => Self::all(url)?,
         })
     }
 
@@ -90,19 +90,19 @@ impl Proxies {
     fn new(
         http: Option<Result<Proxy, FetchError>>,
         https: Option<Result<Proxy, FetchError>>,
-        excepted: &str,
-        spares_loopback: bool,
+        no_proxy: &str,
+        skips_loopback: bool,
     ) -> Self {
         // Whatever it intercepts with, only whether it does is asked for.
-        let excepted = Matcher::builder().all("http://proxy.invalid").no(excepted).build();
-        Self { http, https, excepted, spares_loopback }
+        let intercepts = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
+        Self { http, https, intercepts, skips_loopback }
     }
 
     /// The proxy that leads to a URI, if one does.
-    pub(super) fn to(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
+    pub(super) fn for_uri(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
         let proxy = if uri.scheme() == Some(&Scheme::HTTPS) { &self.https } else { &self.http };
-        let spared = self.spares_loopback && Origin::of(uri).loopback();
-        if spared || self.excepted.intercept(uri).is_none() {
+        let skipped = self.skips_loopback && Origin::from_uri(uri).is_loopback();
+        if skipped || self.intercepts.intercept(uri).is_none() {
             return Ok(None);
         }
         match proxy {
@@ -114,8 +114,8 @@ impl Proxies {
 
     /// What a request to a URI has to carry for the proxy, if that sees it.
     pub(super) fn authorization(&self, uri: &Uri) -> Option<(HeaderName, HeaderValue)> {
-        match &self.to(uri).ok()??.kind {
-            Kind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
+        match &self.for_uri(uri).ok()??.kind {
+            ProxyKind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
                 Some((header::PROXY_AUTHORIZATION, auth.clone()))
             }
             _ => None,
@@ -135,14 +135,14 @@ impl Proxy {
             bad("is no proxy's URL: it looks like http://user:password@host:3128, with what is special percent-encoded")
         })?;
         let uri = intercept.uri().clone();
-        let port = |usual| uri.port_u16().unwrap_or(usual);
+        let port = |default| uri.port_u16().unwrap_or(default);
         let (kind, scheme, port) = match uri.scheme_str() {
-            Some("http") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
-            Some("https") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
+            Some("http") => (ProxyKind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
+            Some("https") => (ProxyKind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
             Some("socks5" | "socks5h") => {
                 let auth = intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
                 // What connects to it knows two schemes only.
-                (Kind::Socks { auth }, Scheme::HTTP, port(1080))
+                (ProxyKind::Socks { auth }, Scheme::HTTP, port(1080))
             }
             _ => return Err(bad("is of a kind that is not spoken here: http, https and socks5 are")),
         };
@@ -153,14 +153,14 @@ impl Proxy {
 
     /// Whether it reads requests to a URI, and does not only pass their bytes on.
     pub(super) fn reads(&self, uri: &Uri) -> bool {
-        matches!(self.kind, Kind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
+        matches!(self.kind, ProxyKind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
     }
 
     /// Its name in errors.
     pub(super) fn name(&self) -> String {
         match self.kind {
-            Kind::Http { .. } => Origin::of(&self.uri).to_string(),
-            Kind::Socks { .. } => format!("socks5://{}", Origin::of(&self.uri).authority()),
+            ProxyKind::Http { .. } => Origin::from_uri(&self.uri).to_string(),
+            ProxyKind::Socks { .. } => format!("socks5://{}", Origin::from_uri(&self.uri).authority()),
         }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
 
     /// The proxy's name, `-` for none, or what is wrong with it.
     fn to(proxies: &Proxies, url: &str) -> String {
-        match proxies.to(&url.parse().unwrap()) {
+        match proxies.for_uri(&url.parse().unwrap()) {
             Ok(Some(proxy)) => proxy.name(),
             Ok(None) => "-".into(),
             Err(error) => error.to_string(),
@@ -203,11 +203,11 @@ mod tests {
     #[test]
     fn no_proxy_means_names_with_subdomains_addresses_and_networks() {
         let env = proxies(&[("HTTP_PROXY", "http://p"), ("NO_PROXY", "example.com, .dots.org,10.0.0.0/8,[::2],::3")]);
-        for spared in ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"] {
-            assert_eq!(to(&env, spared), "-", "{spared}");
+        for skipped in ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"] {
+            assert_eq!(to(&env, skipped), "-", "{skipped}");
         }
-        for spared in ["http://10.1.2.3:8080/", "http://[::3]/"] {
-            assert_eq!(to(&env, spared), "-", "{spared}");
+        for skipped in ["http://10.1.2.3:8080/", "http://[::3]/"] {
+            assert_eq!(to(&env, skipped), "-", "{skipped}");
         }
         for not in ["http://notexample.com", "http://example.com.evil.org", "http://11.0.0.1", "http://dots.com"] {
             assert_eq!(to(&env, not), "http://p", "{not}");

@@ -53,17 +53,17 @@ pub(super) fn next(
         (301..=303, method) => return Err(RedirectError::ChangesMethod { method: method.clone(), status }),
         _ => return Ok(None),
     }
-    if followed >= MOST {
+    if followed >= MAX_REDIRECTS {
         return Err(RedirectError::TooMany { followed });
     }
     let location = location.ok_or(RedirectError::NoLocation)?;
     let location = location.to_str().map_err(|_| RedirectError::Location("has a character outside of ASCII"))?;
     let to = at.join(location).map_err(RedirectError::Location)?;
     let (here, there) = (at.origin(), to.origin());
-    if here.secure() && !there.secure() {
+    if here.is_secure() && !there.is_secure() {
         return Err(RedirectError::Downgrade { to: there.to_string() });
     }
-    if there.loopback() && !here.loopback() {
+    if there.is_loopback() && !here.is_loopback() {
         return Err(RedirectError::ToThisMachine { to: there.to_string() });
     }
     Ok(Some(to))
@@ -94,4 +94,4 @@ impl fmt::Display for RedirectError {
 impl std::error::Error for RedirectError {}
 
 /// One for TLS, one for the host, one for a slash at the end, and two to spare.
-const MOST: usize = 5;
+const MAX_REDIRECTS: usize = 5;

@@ -16,14 +16,14 @@ pub(crate) struct Response {
     /// Who answered, after redirects.
     pub(crate) url: Url,
     /// Whether that is the origin of the endpoint, and none but it was asked on the way.
-    pub(crate) at_home: bool,
+    pub(crate) same_origin: bool,
     body: Incoming,
 }
 
 impl Response {
-    pub(super) fn new(answer: http::Response<Incoming>, url: Url, at_home: bool) -> Self {
+    pub(super) fn new(answer: http::Response<Incoming>, url: Url, same_origin: bool) -> Self {
         let (head, body) = answer.into_parts();
-        Self { status: head.status, headers: head.headers, url, at_home, body }
+        Self { status: head.status, headers: head.headers, url, same_origin, body }
     }
 
     /// The next bytes of the body, never none of them; `None` at its end. How long to wait is the caller's to say; giving up

@@ -89,13 +89,13 @@ impl Url {
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        Origin::of(&self.0)
+        Origin::from_uri(&self.0)
     }
 }
 
 impl Origin {
     /// The origin of a URI that has a scheme and a host.
-    pub(super) fn of(uri: &Uri) -> Self {
+    pub(super) fn from_uri(uri: &Uri) -> Self {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         Self {
             secure,
@@ -105,7 +105,7 @@ impl Origin {
     }
 
     /// Whether TLS is spoken there.
-    pub(super) fn secure(&self) -> bool {
+    pub(super) fn is_secure(&self) -> bool {
         self.secure
     }
 
@@ -120,7 +120,7 @@ impl Origin {
     }
 
     /// Whether it is this machine, by its name alone.
-    pub(super) fn loopback(&self) -> bool {
+    pub(super) fn is_loopback(&self) -> bool {
         let name = self.host.trim_end_matches('.');
         name == "localhost"
             || name.ends_with(".localhost")
@@ -132,9 +132,9 @@ impl Origin {
 /// As a URL, without the port if it is the scheme's own.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.secure { ("https", 443) } else { ("http", 80) };
+        let (scheme, default_port) = if self.secure { ("https", 443) } else { ("http", 80) };
         write!(f, "{scheme}://{}", self.host)?;
-        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == default_port { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
@@ -164,14 +164,14 @@ fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
+        let is_last = segments.peek().is_none();
         match segment {
             "." => {}
             ".." => drop(kept.pop()),
             segment => kept.push(segment),
         }
         // A folder stays one.
-        if last && matches!(segment, "." | "..") {
+        if is_last && matches!(segment, "." | "..") {
             kept.push("");
         }
     }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_its_names() {
-        let loopback = |text: &str| Url::parse(text).unwrap().origin().loopback();
+        let loopback = |text: &str| Url::parse(text).unwrap().origin().is_loopback();
         for text in
             ["http://localhost:1", "http://a.LOCALHOST/", "http://127.9.9.9", "http://[::1]", "http://0.0.0.0:1"]
         {

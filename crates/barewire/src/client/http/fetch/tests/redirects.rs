@@ -31,7 +31,7 @@ async fn a_post_stays_a_post_with_its_body_and_its_credentials_within_the_origin
         let mut response = post(&fetch(&endpoint(server.url("/a/b?q")))).await.unwrap();
         assert_eq!(response.text_up_to(100).await, "here");
         assert_eq!(response.url.uri().to_string(), server.url("/mcp/?r=1"));
-        assert!(response.at_home);
+        assert!(response.same_origin);
         let asked = server.asked();
         assert_eq!(asked.len(), 2);
         assert_eq!(asked[1].line, "POST /mcp/?r=1 HTTP/1.1");
@@ -104,7 +104,7 @@ async fn nothing_that_says_who_asks_goes_to_another_origin_and_none_of_it_comes_
     home.set(server.url("/home")).unwrap();
 
     let response = post(&fetch(&endpoint(server.url("/mcp")))).await.unwrap();
-    assert!(!response.at_home);
+    assert!(!response.same_origin);
     assert_eq!(response.url.uri().to_string(), server.url("/home"));
     let (asked, elsewhere) = (server.asked(), stranger.asked());
     for name in CREDENTIALS {

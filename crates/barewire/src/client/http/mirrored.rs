@@ -11,7 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use crate::peer::CallError;
 
 /// What of a request of ours its headers repeat.
-pub(super) struct Outgoing<'a> {
+pub(super) struct MirroredFields<'a> {
     pub(super) method: Cow<'a, str>,
     pub(super) params: RequestParams<'a>,
     /// The revision that it says it is written in: only modern ones do.
@@ -20,7 +20,7 @@ pub(super) struct Outgoing<'a> {
     name: Option<Cow<'a, str>>,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> MirroredFields<'a> {
     /// Reads a request or a notification; `None` for anything else.
     pub(super) fn read(message: &'a [u8]) -> Option<Self> {
         let (method, params) = match parse(message, DEFAULT_DEPTH) {
@@ -51,19 +51,19 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Adds what a modern request repeats.
-    pub(super) fn repeat(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
+    pub(super) fn add_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
         let Some(version) = &self.version else { return Ok(()) };
-        put(headers, header::PROTOCOL_VERSION, version)?;
-        put(headers, header::METHOD, &self.method)?;
+        insert_header(headers, header::PROTOCOL_VERSION, version)?;
+        insert_header(headers, header::METHOD, &self.method)?;
         match &self.name {
-            Some(name) => put(headers, header::NAME, &mirror::encode(name)),
+            Some(name) => insert_header(headers, header::NAME, &mirror::encode(name)),
             None => Ok(()),
         }
     }
 }
 
 /// The headers of every message.
-pub(super) fn posted() -> HeaderMap {
+pub(super) fn post_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -71,7 +71,7 @@ pub(super) fn posted() -> HeaderMap {
 }
 
 /// Adds a header. What cannot be one cannot be sent.
-pub(super) fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+pub(super) fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
     let bad = || CallError::Params(format!("what is repeated in {name} cannot stand in a header"));
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
     headers.insert(key, HeaderValue::from_str(value).map_err(|_| bad())?);
@@ -84,7 +84,7 @@ mod tests {
 
     fn headers(message: &str) -> Vec<String> {
         let mut headers = HeaderMap::new();
-        Outgoing::read(message.as_bytes()).expect("a request").repeat(&mut headers).expect("can be sent");
+        MirroredFields::read(message.as_bytes()).expect("a request").add_headers(&mut headers).expect("can be sent");
         let mut lines: Vec<String> =
             headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
         lines.sort();
@@ -114,7 +114,7 @@ mod tests {
             assert!(headers(&request(method, params, "")).is_empty());
         }
         let injected = request("a\\r\\nX: y", "", meta);
-        let injected = Outgoing::read(injected.as_bytes()).expect("a request").repeat(&mut HeaderMap::new());
+        let injected = MirroredFields::read(injected.as_bytes()).expect("a request").add_headers(&mut HeaderMap::new());
         assert!(matches!(injected, Err(CallError::Params(_))));
     }
 }

@@ -27,18 +27,18 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 
-use super::events::Events;
+use super::events::EventStream;
 use super::failure::{HttpFailure, origin};
 use super::fetch::{Fetch, FetchError, Response, Url};
-use super::outbox::{Backlog, Job, Letter, Outbox};
-use super::tools::Tools;
-use super::{old, post, unasked};
-use crate::client::service::Agreed;
+use super::outbox::{Backlog, Outbox, OutboxCommand, OutgoingMessage};
+use super::tool_headers::ToolHeaders;
+use super::{get_stream, http_sse, post};
+use crate::client::service::AgreedRevision;
 use crate::log::{Log, quoted};
 use crate::peer::{CallError, Delivery, Exchange, Exchanges, Peer, Sent, Settings};
 
 /// What the tasks of a connection share.
-pub(in crate::client) struct Carrier {
+pub(in crate::client) struct HttpConnection {
     pub(super) fetch: Fetch,
     pub(super) log: Log,
     pub(super) exchanges: Exchanges<Outbox>,
@@ -46,64 +46,64 @@ pub(in crate::client) struct Carrier {
     pub(super) limit: usize,
     /// The limit of nesting in a message.
     depth: usize,
-    pub(super) tools: Tools,
-    agreed: Agreed,
+    pub(super) tool_headers: ToolHeaders,
+    revision: AgreedRevision,
     /// The session of the legacy era, if the server has given one.
     session: OnceLock<HeaderValue>,
     /// Where messages go in HTTP+SSE.
-    pub(super) elsewhere: OnceLock<Url>,
+    pub(super) message_url: OnceLock<Url>,
     backlog: Arc<Backlog>,
     /// How many notifications the server has taken, or refused.
-    told: watch::Sender<u64>,
+    notifications_sent: watch::Sender<u64>,
     /// Whether the server has answered the question for a stream of what it tells unasked.
-    listening: watch::Sender<bool>,
+    get_stream_answered: watch::Sender<bool>,
     /// The session is over, and another is wanted.
-    gone: watch::Sender<bool>,
+    session_ended: watch::Sender<bool>,
     /// What the answer to the last question about the era means.
-    judged: Mutex<Option<Next>>,
-    tasks: mpsc::UnboundedSender<Task>,
+    next_step: Mutex<Option<Next>>,
+    tasks: mpsc::UnboundedSender<BackgroundTask>,
 }
 
 /// What is to be run besides what the engine wants.
-pub(super) enum Task {
+pub(super) enum BackgroundTask {
     /// Listen to what the server tells unasked.
-    Unasked,
+    GetStream,
     /// The stream that all messages come on in HTTP+SSE.
-    Old(Box<Events>),
+    HttpSse(Box<EventStream>),
 }
 
-impl Carrier {
+impl HttpConnection {
     /// A connection to the server that `fetch` leads to, and what drives it.
     pub(in crate::client) fn open(
         fetch: Fetch,
         settings: Settings,
-        agreed: Agreed,
+        revision: AgreedRevision,
         log: Log,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
-        let (jobs, wanted) = mpsc::unbounded_channel();
-        let (tasks, more) = mpsc::unbounded_channel();
+        let (command_sender, commands) = mpsc::unbounded_channel();
+        let (tasks, background) = mpsc::unbounded_channel();
         let backlog = Arc::<Backlog>::default();
         let (limit, depth) = (settings.limits.frame, settings.limits.depth);
-        let exchanges = Exchanges::new(settings, |room| Outbox::new(room, jobs, Arc::clone(&backlog)));
-        let carrier = Arc::new(Self {
+        let exchanges = Exchanges::new(settings, |room| Outbox::new(room, command_sender, Arc::clone(&backlog)));
+        let connection = Arc::new(Self {
             fetch,
             log,
             exchanges,
             limit,
             depth,
-            tools: Tools::default(),
-            agreed,
+            tool_headers: ToolHeaders::default(),
+            revision,
             session: OnceLock::new(),
-            elsewhere: OnceLock::new(),
+            message_url: OnceLock::new(),
             backlog,
-            told: watch::Sender::new(0),
-            listening: watch::Sender::new(false),
-            gone: watch::Sender::new(false),
-            judged: Mutex::default(),
+            notifications_sent: watch::Sender::new(0),
+            get_stream_answered: watch::Sender::new(false),
+            session_ended: watch::Sender::new(false),
+            next_step: Mutex::default(),
             tasks,
         });
-        let running = Work::run(Arc::clone(&carrier), wanted, more);
-        (carrier, running)
+        let driver = ConnectionTasks::run(Arc::clone(&connection), commands, background);
+        (connection, driver)
     }
 
     /// The server, as those see it who ask it something. Once: the connection ends when it is dropped.
@@ -112,8 +112,8 @@ impl Carrier {
     }
 
     /// Says when the session is over; and, when it can no longer be said, that so is all else.
-    pub(in crate::client) fn gone(&self) -> watch::Receiver<bool> {
-        self.gone.subscribe()
+    pub(in crate::client) fn session_ended(&self) -> watch::Receiver<bool> {
+        self.session_ended.subscribe()
     }
 
     /// Puts a message of the server's into the engine, and waits until more may follow.
@@ -131,12 +131,12 @@ impl Carrier {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
         self.exchanges.caught_up().await;
-        self.backlog.settle().await;
+        self.backlog.wait_until_low().await;
     }
 
     /// An event was too long to be kept. If it was an answer, whoever waits for it is told; and if so, or if it may have been
     /// one, that is what comes back.
-    pub(super) fn skipped(&self, response: &Response, error: &FrameError) -> Option<CallError> {
+    pub(super) fn report_skipped_event(&self, response: &Response, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
         self.log.report(format_args!("an event was skipped: {error}: {}", quoted(error.begins())));
         if let Shape::Request | Shape::Notification = invalid.shape {
@@ -151,19 +151,19 @@ impl Carrier {
 
     /// Whether what was agreed on is modern.
     fn is_modern(&self) -> bool {
-        self.agreed.get().is_some_and(|revision| revision.is_modern())
+        self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 
     /// Whether what was agreed on has arrays of messages.
     pub(super) fn has_batches(&self) -> bool {
-        self.agreed.get().is_some_and(|revision| revision.has_batches())
+        self.revision.get().is_some_and(|revision| revision.has_batches())
     }
 
     /// Takes the session that the answer to `initialize` gives.
-    pub(super) fn enter(&self, response: &Response) {
+    pub(super) fn store_session(&self, response: &Response) {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };
         // MCP 2025-11-25, basic/transports: "MUST only contain visible ASCII characters".
-        if !response.at_home || id.is_empty() || !id.as_bytes().iter().all(u8::is_ascii_graphic) {
+        if !response.same_origin || id.is_empty() || !id.as_bytes().iter().all(u8::is_ascii_graphic) {
             return self.log.report("the server's session id cannot be sent back and is ignored");
         }
         let mut id = id.clone();
@@ -172,22 +172,22 @@ impl Carrier {
     }
 
     /// The server has said that the session is over. The client is told, and nothing more is sent in it.
-    pub(super) fn leave(&self) {
-        self.gone.send_replace(true);
+    pub(super) fn end_session(&self) {
+        self.session_ended.send_replace(true);
     }
 
     /// Whether the session is over.
-    pub(super) fn is_gone(&self) -> bool {
-        *self.gone.borrow()
+    pub(super) fn is_session_ended(&self) -> bool {
+        *self.session_ended.borrow()
     }
 
     /// Adds what says which session and revision of the legacy era a request belongs to. Says whether there is a session.
-    pub(super) fn in_session(&self, headers: &mut HeaderMap) -> bool {
-        if let Some(revision) = self.agreed.get().filter(|revision| !revision.is_modern()) {
+    pub(super) fn add_session_headers(&self, headers: &mut HeaderMap) -> bool {
+        if let Some(revision) = self.revision.get().filter(|revision| !revision.is_modern()) {
             headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         }
         // HTTP+SSE has no sessions but its stream.
-        if self.elsewhere.get().is_some() {
+        if self.message_url.get().is_some() {
             return false;
         }
         let Some(session) = self.session.get() else { return false };
@@ -197,100 +197,100 @@ impl Carrier {
 
     /// Where messages go.
     pub(super) fn url(&self) -> &Url {
-        self.elsewhere.get().unwrap_or_else(|| self.fetch.url())
+        self.message_url.get().unwrap_or_else(|| self.fetch.url())
     }
 
     /// What the answer to a question about the era means.
-    pub(super) fn judge(&self, next: Next) {
-        *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+    pub(super) fn set_next_step(&self, next: Next) {
+        *self.next_step.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 
-    pub(super) fn judged(&self) -> Option<Next> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub(super) fn take_next_step(&self) -> Option<Next> {
+        self.next_step.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Has something run as long as the connection lasts.
-    pub(super) fn start(&self, task: Task) {
+    pub(super) fn start(&self, task: BackgroundTask) {
         let _ = self.tasks.send(task);
     }
 
     /// Opens the stream of what the server tells unasked, and waits a moment until it is there: many servers ask and tell
     /// things there in the course of a call, and lose them if nobody listens.
-    pub(super) async fn listen(&self) {
-        self.start(Task::Unasked);
-        let _ = timeout(LISTENING, self.listening.subscribe().wait_for(|listening| *listening)).await;
+    pub(super) async fn open_get_stream(&self) {
+        self.start(BackgroundTask::GetStream);
+        let _ = timeout(GET_STREAM_TIMEOUT, self.get_stream_answered.subscribe().wait_for(|answered| *answered)).await;
     }
 
     /// The server has answered the question for the stream.
-    pub(super) fn listens(&self) {
-        self.listening.send_replace(true);
+    pub(super) fn get_stream_answered(&self) {
+        self.get_stream_answered.send_replace(true);
     }
 
     /// Waits until so many notifications have been taken.
-    pub(super) async fn told(&self, count: u64) {
-        let _ = self.told.subscribe().wait_for(|told| *told >= count).await;
+    pub(super) async fn wait_for_notifications(&self, count: u64) {
+        let _ = self.notifications_sent.subscribe().wait_for(|sent| *sent >= count).await;
     }
 
     /// Tells the server that the session is no longer needed. Nothing depends on it.
-    async fn farewell(&self) {
+    async fn delete_session(&self) {
         let mut headers = HeaderMap::new();
-        if !self.is_gone() && self.in_session(&mut headers) {
-            let bye = self.fetch.send(Method::DELETE, self.fetch.url(), &headers, Bytes::new(), None);
-            let _ = timeout(FAREWELL, bye).await;
+        if !self.is_session_ended() && self.add_session_headers(&mut headers) {
+            let delete = self.fetch.send(Method::DELETE, self.fetch.url(), &headers, Bytes::new(), None);
+            let _ = timeout(FAREWELL_TIMEOUT, delete).await;
         }
     }
 }
 
 /// All that is under way for a connection.
-struct Work {
-    carrier: Arc<Carrier>,
+struct ConnectionTasks {
+    connection: Arc<HttpConnection>,
     /// What is awaited, and streams: over when the connection is.
     tasks: JoinSet<Option<CallId>>,
     calls: HashMap<CallId, AbortHandle>,
     /// What is told: has a moment to arrive.
-    telling: JoinSet<()>,
-    notifications: mpsc::UnboundedSender<Letter>,
+    one_way: JoinSet<()>,
+    notifications: mpsc::UnboundedSender<OutgoingMessage>,
     /// How many notifications have been sent.
-    notified: u64,
+    notification_count: u64,
 }
 
-impl Work {
+impl ConnectionTasks {
     /// Until the connection is over.
     async fn run(
-        carrier: Arc<Carrier>,
-        mut wanted: mpsc::UnboundedReceiver<Job>,
-        mut more: mpsc::UnboundedReceiver<Task>,
+        connection: Arc<HttpConnection>,
+        mut commands: mpsc::UnboundedReceiver<OutboxCommand>,
+        mut background: mpsc::UnboundedReceiver<BackgroundTask>,
     ) {
-        let (notifications, lane) = mpsc::unbounded_channel();
+        let (notifications, queue) = mpsc::unbounded_channel();
         let mut work = Self {
-            carrier: Arc::clone(&carrier),
+            connection: Arc::clone(&connection),
             tasks: JoinSet::new(),
             calls: HashMap::new(),
-            telling: JoinSet::new(),
+            one_way: JoinSet::new(),
             notifications,
-            notified: 0,
+            notification_count: 0,
         };
-        work.telling.spawn(in_order(Arc::clone(&carrier), lane));
-        let mut driven = pin!(carrier.exchanges.drive());
+        work.one_way.spawn(send_notifications(Arc::clone(&connection), queue));
+        let mut engine = pin!(connection.exchanges.drive());
         poll_fn(|context| {
             while let Poll::Ready(Some(done)) = work.tasks.poll_join_next(context) {
-                work.finished(done);
+                work.task_finished(done);
             }
-            while let Poll::Ready(Some(_)) = work.telling.poll_join_next(context) {}
+            while let Poll::Ready(Some(_)) = work.one_way.poll_join_next(context) {}
             // The engine first: what it wants is in the list then.
-            let driven = driven.as_mut().poll(context);
-            while let Poll::Ready(Some(job)) = wanted.poll_recv(context) {
-                work.job(job);
+            let driven = engine.as_mut().poll(context);
+            while let Poll::Ready(Some(command)) = commands.poll_recv(context) {
+                work.handle_command(command);
             }
-            while let Poll::Ready(Some(task)) = more.poll_recv(context) {
-                work.task(task);
+            while let Poll::Ready(Some(task)) = background.poll_recv(context) {
+                work.start_task(task);
             }
             // What has just been started has to be polled once, to be waited for.
             match driven {
                 Poll::Ready(_) => Poll::Ready(()),
                 Poll::Pending => {
                     while let Poll::Ready(Some(done)) = work.tasks.poll_join_next(context) {
-                        work.finished(done);
+                        work.task_finished(done);
                     }
                     Poll::Pending
                 }
@@ -300,55 +300,55 @@ impl Work {
         work.end().await;
     }
 
-    fn job(&mut self, job: Job) {
-        match job {
-            Job::Send(letter) => self.send(letter),
-            Job::Forget(call) => self.stop(call),
+    fn handle_command(&mut self, command: OutboxCommand) {
+        match command {
+            OutboxCommand::Send(message) => self.send(message),
+            OutboxCommand::Forget(call) => self.stop(call),
         }
     }
 
-    fn send(&mut self, letter: Letter) {
-        let carrier = Arc::clone(&self.carrier);
-        match letter.sent {
+    fn send(&mut self, message: OutgoingMessage) {
+        let connection = Arc::clone(&self.connection);
+        match message.sent {
             Sent::Call(Some(call)) => {
-                let posted = post::call(carrier, call, letter, self.notified);
+                let post = post::call(connection, call, message, self.notification_count);
                 let task = self.tasks.spawn(async move {
-                    posted.await;
+                    post.await;
                     Some(call)
                 });
                 self.calls.insert(call, task);
             }
             Sent::Call(None) => {
-                let posted = post::batch(carrier, letter, self.notified);
+                let post = post::batch(connection, message, self.notification_count);
                 self.tasks.spawn(async move {
-                    posted.await;
+                    post.await;
                     None
                 });
             }
             Sent::Notification => {
-                self.notified += 1;
-                let _ = self.notifications.send(letter);
+                self.notification_count += 1;
+                let _ = self.notifications.send(message);
             }
             Sent::Answer(_) | Sent::Unnamed => {
-                self.telling.spawn(async move { post::tell(&carrier, letter).await });
+                self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
             }
             Sent::Cancel(call) => {
                 // Whatever else comes on its stream is for nobody. A legacy server that takes the end of a connection for no
                 // cancelling, as it should, is told; a cancelled request is not answered, so there is nothing to wait for.
                 self.stop(call);
-                if !carrier.is_modern() {
-                    self.telling.spawn(async move { post::tell(&carrier, letter).await });
+                if !connection.is_modern() {
+                    self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
                 }
             }
         }
     }
 
-    fn task(&mut self, task: Task) {
-        let carrier = Arc::clone(&self.carrier);
+    fn start_task(&mut self, task: BackgroundTask) {
+        let connection = Arc::clone(&self.connection);
         self.tasks.spawn(async move {
             match task {
-                Task::Unasked => unasked::listen(&carrier).await,
-                Task::Old(events) => old::listen(&carrier, *events).await,
+                BackgroundTask::GetStream => get_stream::listen(&connection).await,
+                BackgroundTask::HttpSse(events) => http_sse::listen(&connection, *events).await,
             }
             None
         });
@@ -361,7 +361,7 @@ impl Work {
         }
     }
 
-    fn finished(&mut self, done: Result<Option<CallId>, JoinError>) {
+    fn task_finished(&mut self, done: Result<Option<CallId>, JoinError>) {
         match done {
             Ok(Some(call)) => {
                 self.calls.remove(&call);
@@ -373,7 +373,7 @@ impl Work {
                 if let Some(call) = call {
                     self.calls.remove(&call);
                     let why = FetchError::Token("what was to get one panicked".to_owned());
-                    self.carrier.exchanges.fail(call, why.into());
+                    self.connection.exchanges.fail(call, why.into());
                 }
             }
             Err(_) => {}
@@ -383,27 +383,27 @@ impl Work {
     /// What is told has a moment to arrive; then the server is told that it was all.
     async fn end(mut self) {
         self.tasks.abort_all();
-        let Self { carrier, mut telling, notifications, .. } = self;
+        let Self { connection, mut one_way, notifications, .. } = self;
         drop(notifications);
-        let _ = timeout(FAREWELL, async { while telling.join_next().await.is_some() {} }).await;
-        carrier.farewell().await;
+        let _ = timeout(FAREWELL_TIMEOUT, async { while one_way.join_next().await.is_some() {} }).await;
+        connection.delete_session().await;
     }
 }
 
 /// Tells the server one thing after the other.
-async fn in_order(carrier: Arc<Carrier>, mut letters: mpsc::UnboundedReceiver<Letter>) {
-    while let Some(letter) = letters.recv().await {
-        post::tell(&carrier, letter).await;
-        carrier.told.send_modify(|told| *told += 1);
+async fn send_notifications(connection: Arc<HttpConnection>, mut queue: mpsc::UnboundedReceiver<OutgoingMessage>) {
+    while let Some(message) = queue.recv().await {
+        post::send_one_way(&connection, message).await;
+        connection.notifications_sent.send_modify(|sent| *sent += 1);
     }
 }
 
 /// The answer to a GET, or why there is none: `Ok(None)` if the server offers no stream.
-pub(super) type Opened = Result<Option<Events>, HttpFailure>;
+pub(super) type GetStreamResult = Result<Option<EventStream>, HttpFailure>;
 
 /// A round trip to the other end of the world, with TLS. There are servers that say nothing on a stream until they have
 /// something to tell.
-const LISTENING: Duration = Duration::from_secs(1);
+const GET_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Long enough for a server that is there, short enough for a person who waits for the program to end.
-pub(in crate::client) const FAREWELL: Duration = Duration::from_secs(2);
+pub(in crate::client) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);

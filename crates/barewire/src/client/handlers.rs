@@ -33,16 +33,16 @@ pub fn accept(values: impl Serialize) -> Result<ElicitResult, serde_json::Error>
 }
 
 /// A closure that was given for a question, and what it gives.
-type Handler<P, T> = Arc<dyn Fn(P) -> Outcome<T> + Send + Sync>;
-pub(super) type Outcome<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+type RequestHandler<P, T> = Arc<dyn Fn(P) -> HandlerFuture<T> + Send + Sync>;
+pub(super) type HandlerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
 /// What the caller has given to answer with. Only that is declared.
 #[derive(Clone, Default)]
-pub(super) struct Answers {
-    pub(super) form: Option<Handler<ElicitForm, ElicitResult>>,
-    pub(super) page: Option<Handler<ElicitUrl, ElicitResult>>,
-    pub(super) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
-    pub(super) roots: Option<Handler<(), Vec<Root>>>,
+pub(super) struct Handlers {
+    pub(super) form: Option<RequestHandler<ElicitForm, ElicitResult>>,
+    pub(super) url: Option<RequestHandler<ElicitUrl, ElicitResult>>,
+    pub(super) sample: Option<RequestHandler<CreateMessageParams, CreateMessageResult>>,
+    pub(super) roots: Option<RequestHandler<(), Vec<Root>>>,
     /// The model may be given tools.
     pub(super) sample_tools: bool,
     pub(super) extensions: Object,
@@ -51,26 +51,26 @@ pub(super) struct Answers {
 
 /// Why a question cannot even be put to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unasked {
+pub(super) enum RequestRejection {
     /// Nothing was given to answer it with, so it was not declared.
-    NotOffered(&'static str),
+    NotDeclared(&'static str),
     /// Its parameters are not what they should be.
     Params(String),
 }
 
 /// Makes a closure one that can be kept.
-pub(super) fn handler<P, T, F>(run: impl Fn(P) -> F + Send + Sync + 'static) -> Handler<P, T>
+pub(super) fn handler<P, T, F>(run: impl Fn(P) -> F + Send + Sync + 'static) -> RequestHandler<P, T>
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
     Arc::new(move |params| Box::pin(run(params)))
 }
 
-impl Answers {
+impl Handlers {
     /// What is declared to a server, as this revision has it.
     pub(super) fn capabilities(&self, revision: Revision) -> ClientCapabilities {
         use ClientCapability as C;
-        let offers = [
+        let offered = [
             (C::Roots, self.roots.is_some()),
             (C::RootsListChanged, self.roots.is_some()),
             (C::Sampling, self.sample.is_some()),
@@ -78,87 +78,87 @@ impl Answers {
             // 2025-06-18 has forms and no word for them.
             (C::Elicitation, self.form.is_some()),
             (C::ElicitationForm, self.form.is_some()),
-            (C::ElicitationUrl, self.page.is_some()),
+            (C::ElicitationUrl, self.url.is_some()),
         ];
         let mut declared = ClientCapabilities::default();
-        for (capability, _) in offers.into_iter().filter(|(it, offered)| *offered && it.is_in(revision)) {
+        for (capability, _) in offered.into_iter().filter(|(it, given)| *given && it.is_in(revision)) {
             declared.declare(capability);
         }
-        declared.experimental = Some(self.experimental.clone()).filter(|them| !them.is_empty());
+        declared.experimental = Some(self.experimental.clone()).filter(|object| !object.is_empty());
         if revision.has_extensions() {
-            declared.extensions = Some(self.extensions.clone()).filter(|them| !them.is_empty());
+            declared.extensions = Some(self.extensions.clone()).filter(|object| !object.is_empty());
         }
         declared
     }
 
     /// Puts a question to the caller: `params` are as they came. What comes of it is the answer, as text.
-    pub(super) fn ask(
+    pub(super) fn start(
         &self,
         method: &str,
         params: Option<&str>,
         revision: Revision,
-    ) -> Result<Outcome<Box<RawValue>>, Unasked> {
+    ) -> Result<HandlerFuture<Box<RawValue>>, RequestRejection> {
         match method {
-            "elicitation/create" if self.form.is_none() && self.page.is_none() => {
-                Err(Unasked::NotOffered("elicitation"))
+            "elicitation/create" if self.form.is_none() && self.url.is_none() => {
+                Err(RequestRejection::NotDeclared("elicitation"))
             }
-            "elicitation/create" => match read(params)? {
+            "elicitation/create" => match parse_params(params)? {
                 ElicitParams::Form(form) => {
-                    let handler = self.form.as_ref().ok_or(Unasked::NotOffered("elicitation.form"))?;
+                    let handler = self.form.as_ref().ok_or(RequestRejection::NotDeclared("elicitation.form"))?;
                     let schema = form.requested_schema.clone();
-                    let asked = handler(form);
+                    let pending = handler(form);
                     Ok(Box::pin(async move {
-                        let mut result = asked.await?;
+                        let mut result = pending.await?;
                         if result.action == ElicitAction::Accept {
                             defaults::fill(&schema, result.content.get_or_insert_default(), revision);
                         }
-                        written(&result)
+                        to_json(&result)
                     }))
                 }
-                ElicitParams::Url(page) => {
-                    let handler = self.page.as_ref().filter(|_| revision.has_url_elicitation());
-                    Ok(answered(handler.ok_or(Unasked::NotOffered("elicitation.url"))?(page)))
+                ElicitParams::Url(url) => {
+                    let handler = self.url.as_ref().filter(|_| revision.has_url_elicitation());
+                    Ok(to_json_later(handler.ok_or(RequestRejection::NotDeclared("elicitation.url"))?(url)))
                 }
-                _ => Err(Unasked::Params("a mode that is not known here".to_owned())),
+                _ => Err(RequestRejection::Params("a mode that is not known here".to_owned())),
             },
             "sampling/createMessage" => {
-                let handler = self.sample.as_ref().ok_or(Unasked::NotOffered("sampling"))?;
-                let params: CreateMessageParams = read(params)?;
+                let handler = self.sample.as_ref().ok_or(RequestRejection::NotDeclared("sampling"))?;
+                let params: CreateMessageParams = parse_params(params)?;
                 let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
                 if wants_tools && !self.sample_tools {
-                    return Err(Unasked::NotOffered("sampling.tools"));
+                    return Err(RequestRejection::NotDeclared("sampling.tools"));
                 }
-                Ok(answered(handler(params)))
+                Ok(to_json_later(handler(params)))
             }
             "roots/list" => {
-                let roots = self.roots.as_ref().ok_or(Unasked::NotOffered("roots"))?(());
-                Ok(Box::pin(async move { written(&ListRootsResult::new(roots.await?)) }))
+                let roots = self.roots.as_ref().ok_or(RequestRejection::NotDeclared("roots"))?(());
+                Ok(Box::pin(async move { to_json(&ListRootsResult::new(roots.await?)) }))
             }
-            _ => Err(Unasked::NotOffered("anything like it")),
+            _ => Err(RequestRejection::NotDeclared("anything like it")),
         }
     }
 }
 
-impl std::fmt::Debug for Answers {
+impl std::fmt::Debug for Handlers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answers").field("declares", &self.capabilities(Revision::LATEST)).finish_non_exhaustive()
+        f.debug_struct("Handlers").field("declares", &self.capabilities(Revision::LATEST)).finish_non_exhaustive()
     }
 }
 
-fn read<T: DeserializeOwned>(params: Option<&str>) -> Result<T, Unasked> {
-    serde_json::from_str(params.unwrap_or("{}")).map_err(|error| Unasked::Params(error.to_string()))
+fn parse_params<T: DeserializeOwned>(params: Option<&str>) -> Result<T, RequestRejection> {
+    serde_json::from_str(params.unwrap_or("{}")).map_err(|error| RequestRejection::Params(error.to_string()))
 }
 
-fn answered<T: Serialize + 'static>(asked: Outcome<T>) -> Outcome<Box<RawValue>> {
-    Box::pin(async move { written(&asked.await?) })
+fn to_json_later<T: Serialize + 'static>(pending: HandlerFuture<T>) -> HandlerFuture<Box<RawValue>> {
+    Box::pin(async move { to_json(&pending.await?) })
 }
 
-fn written(result: &impl Serialize) -> Result<Box<RawValue>, Failure> {
+fn to_json(result: &impl Serialize) -> Result<Box<RawValue>, Failure> {
     to_raw_value(result).map_err(|error| Failure::unserializable(&error))
 }
 
 /// An object for a setting of an extension.
-pub(super) fn object(settings: impl Serialize) -> Value {
+pub(super) fn object_or_empty(settings: impl Serialize) -> Value {
     match serde_json::to_value(settings) {
         Ok(Value::Object(settings)) => Value::Object(settings),
         // Whoever has nothing to say says that with an empty object.
@@ -172,46 +172,46 @@ mod tests {
 
     use super::*;
 
-    fn declared(answers: &Answers, revision: Revision) -> Value {
-        serde_json::to_value(answers.capabilities(revision)).expect("an object")
+    fn declared(handlers: &Handlers, revision: Revision) -> Value {
+        serde_json::to_value(handlers.capabilities(revision)).expect("an object")
     }
 
     #[test]
     fn only_what_was_given_is_declared_and_as_each_revision_has_it() {
-        let mut answers = Answers::default();
+        let mut handlers = Handlers::default();
         for revision in Revision::ALL {
-            assert_eq!(declared(&answers, revision), json!({}));
+            assert_eq!(declared(&handlers, revision), json!({}));
         }
-        answers.form = Some(handler(|_| async { Ok(ElicitResult::decline()) }));
-        answers.roots = Some(handler(|()| async { Ok(Vec::new()) }));
+        handlers.form = Some(handler(|_| async { Ok(ElicitResult::decline()) }));
+        handlers.roots = Some(handler(|()| async { Ok(Vec::new()) }));
         let roots = json!({"roots": {"listChanged": true}});
-        assert_eq!(declared(&answers, Revision::V2024_11_05), roots);
-        assert_eq!(declared(&answers, Revision::V2025_03_26), roots);
+        assert_eq!(declared(&handlers, Revision::V2024_11_05), roots);
+        assert_eq!(declared(&handlers, Revision::V2025_03_26), roots);
         let with = |elicitation: Value| json!({"roots": {"listChanged": true}, "elicitation": elicitation});
-        assert_eq!(declared(&answers, Revision::V2025_06_18), with(json!({})));
-        assert_eq!(declared(&answers, Revision::V2025_11_25), with(json!({"form": {}})));
+        assert_eq!(declared(&handlers, Revision::V2025_06_18), with(json!({})));
+        assert_eq!(declared(&handlers, Revision::V2025_11_25), with(json!({"form": {}})));
         let modern = json!({"roots": {}, "elicitation": {"form": {}}});
-        assert_eq!(declared(&answers, Revision::V2026_07_28), modern);
+        assert_eq!(declared(&handlers, Revision::V2026_07_28), modern);
     }
 
     #[test]
     fn pages_alone_are_declared_where_there_are_any() {
-        let page = handler(|_| async { Ok(ElicitResult::decline()) });
-        let answers = Answers { page: Some(page), sample_tools: true, ..Answers::default() };
-        assert_eq!(declared(&answers, Revision::V2025_06_18), json!({}));
-        assert_eq!(declared(&answers, Revision::V2025_11_25), json!({"elicitation": {"url": {}}}));
+        let url = handler(|_| async { Ok(ElicitResult::decline()) });
+        let handlers = Handlers { url: Some(url), sample_tools: true, ..Handlers::default() };
+        assert_eq!(declared(&handlers, Revision::V2025_06_18), json!({}));
+        assert_eq!(declared(&handlers, Revision::V2025_11_25), json!({"elicitation": {"url": {}}}));
     }
 
     #[tokio::test]
     async fn a_question_without_an_answer_says_what_is_missing() {
-        let answers = Answers::default();
-        let ask = |method, params| match answers.ask(method, params, Revision::LATEST) {
+        let handlers = Handlers::default();
+        let ask = |method, params| match handlers.start(method, params, Revision::LATEST) {
             Ok(_) => panic!("there is nobody to ask"),
             Err(why) => why,
         };
-        assert_eq!(ask("roots/list", None), Unasked::NotOffered("roots"));
+        assert_eq!(ask("roots/list", None), RequestRejection::NotDeclared("roots"));
         let form = r#"{"message":"?","requestedSchema":{}}"#;
-        assert_eq!(ask("elicitation/create", Some(form)), Unasked::NotOffered("elicitation"));
+        assert_eq!(ask("elicitation/create", Some(form)), RequestRejection::NotDeclared("elicitation"));
     }
 
     #[tokio::test]
@@ -220,8 +220,8 @@ mod tests {
         let params = json!({"message": "?", "requestedSchema": schema}).to_string();
         let answer = |result: ElicitResult| {
             let form = handler(move |_| std::future::ready(Ok(result.clone())));
-            let answers = Answers { form: Some(form), ..Answers::default() };
-            answers.ask("elicitation/create", Some(&params), Revision::LATEST).expect("offered")
+            let handlers = Handlers { form: Some(form), ..Handlers::default() };
+            handlers.start("elicitation/create", Some(&params), Revision::LATEST).expect("offered")
         };
         let accepted = answer(accept(json!({"age": 7})).expect("an object")).await.expect("answered");
         assert_eq!(accepted.get(), r#"{"action":"accept","content":{"age":7,"name":"John"}}"#);

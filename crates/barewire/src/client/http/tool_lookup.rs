@@ -6,33 +6,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use barewire_proto::http::{HeaderParams, Reading};
 use barewire_proto::json::Json;
 use barewire_proto::mcp::key;
-use barewire_proto::rpc::{Id, Message, Parsed, Response as Answer, parse, write};
+use barewire_proto::rpc::{Id, Message, Parsed, Response as RpcResponse, parse, write};
 use bytes::Bytes;
 use http::Method;
 
-use super::carrier::Carrier;
-use super::events::Events;
+use super::connection::HttpConnection;
+use super::events::EventStream;
 use super::failure::HttpFailure;
-use super::outgoing::{Outgoing, posted};
-use super::post::reading;
+use super::mirrored::{MirroredFields, post_headers};
+use super::post::classify;
 use crate::client::pages::MAX_PAGES;
 use crate::log::quoted;
 use crate::peer::CallError;
 
-impl Carrier {
+impl HttpConnection {
     /// The headers of the tool that `request` calls.
-    pub(super) async fn look_up(&self, tool: &str, request: &Outgoing<'_>) -> Arc<HeaderParams> {
-        if let Some(known) = self.tools.find(tool) {
+    pub(super) async fn tool_header_params(&self, tool: &str, request: &MirroredFields<'_>) -> Arc<HeaderParams> {
+        if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
         // One asks for all: who comes second finds what the first has learned.
-        let _one = self.tools.listing.lock().await;
+        let _guard = self.tool_headers.list_lock.lock().await;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
-            if let Some(known) = self.tools.find(tool) {
+            if let Some(known) = self.tool_headers.find(tool) {
                 return known;
             }
-            let next = match self.page(request, cursor.as_deref()).await {
+            let next = match self.list_page(request, cursor.as_deref()).await {
                 Ok(next) => next,
                 Err(why) => {
                     let tool = quoted(tool.as_bytes());
@@ -45,26 +45,26 @@ impl Carrier {
             }
             cursor = next;
         }
-        if let Some(known) = self.tools.find(tool) {
+        if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
         // Perhaps it is one that is not listed. If it wants headers all the same, the server will say so.
         let none = HeaderParams::default();
-        self.tools.remember(tool, none.clone());
+        self.tool_headers.remember(tool, none.clone());
         Arc::new(none)
     }
 
     /// Asks for a page of tools, and learns from it. Gives where the next one begins, as it was written.
-    async fn page(&self, request: &Outgoing<'_>, cursor: Option<&str>) -> Result<Option<String>, CallError> {
+    async fn list_page(&self, request: &MirroredFields<'_>, cursor: Option<&str>) -> Result<Option<String>, CallError> {
         let mut params = String::from("{\"_meta\":{");
         let mut members = request.params.meta.json.into_iter().flat_map(Json::members);
         // Progress is that of the call, and not of this.
-        let said: Vec<String> = members
+        let meta: Vec<String> = members
             .by_ref()
             .filter(|member| member.name != key::PROGRESS_TOKEN)
             .map(|member| format!("{}:{}", member.name.raw(), member.value.as_str()))
             .collect();
-        params.push_str(&said.join(","));
+        params.push_str(&meta.join(","));
         params.push('}');
         if let Some(cursor) = cursor {
             params.push_str(",\"cursor\":");
@@ -72,47 +72,47 @@ impl Carrier {
         }
         params.push('}');
         // The engine's own ids are numbers.
-        static ASKED: AtomicU64 = AtomicU64::new(0);
-        let id = Id::from(&*format!("tools-{}", ASKED.fetch_add(1, Ordering::Relaxed)));
+        static NEXT_LIST_ID: AtomicU64 = AtomicU64::new(0);
+        let id = Id::from(&*format!("tools-{}", NEXT_LIST_ID.fetch_add(1, Ordering::Relaxed)));
         let mut message = Vec::new();
         crate::params::with(Some(&params), |params| write::request(&mut message, &id, "tools/list", params));
-        let mut headers = posted();
-        Outgoing::read(&message).expect("it is a request").repeat(&mut headers)?;
+        let mut headers = post_headers();
+        MirroredFields::read(&message).expect("it is a request").add_headers(&mut headers)?;
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
-        match reading(&mut response, false).await {
+        match classify(&mut response, false).await {
             Reading::Json => {
                 let body = response.bytes(self.limit).await?;
-                match self.listed(body.into(), &id) {
-                    Some(listed) => listed,
+                match self.learn_page(body.into(), &id) {
+                    Some(next) => next,
                     None => Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into()),
                 }
             }
             Reading::Events => {
-                let mut events = Events::new(response, self.limit);
+                let mut events = EventStream::new(response, self.limit);
                 while let Some(event) = events.next().await? {
                     if let Ok(event) = event
                         && event.is_message()
-                        && let Some(listed) = self.listed(event.data, &id)
+                        && let Some(next) = self.learn_page(event.data, &id)
                     {
-                        return listed;
+                        return next;
                     }
                 }
                 Err(HttpFailure::not_answered(&events.response, "the stream ended before the answer").into())
             }
             Reading::Error { error, .. } => Err(CallError::Refused(error)),
-            reading => Err(HttpFailure::in_answer(&response, reading).into()),
+            reading => Err(HttpFailure::from_response(&response, reading).into()),
         }
     }
 
     /// Learns from an answer, if it is the one to this.
-    fn listed(&self, message: Bytes, asked: &Id<'_>) -> Option<Result<Option<String>, CallError>> {
-        let Parsed::Message(Message::Response(Answer { id, outcome })) =
+    fn learn_page(&self, message: Bytes, request_id: &Id<'_>) -> Option<Result<Option<String>, CallError>> {
+        let Parsed::Message(Message::Response(RpcResponse { id, outcome })) =
             parse(&message, barewire_proto::rpc::DEFAULT_DEPTH)
         else {
             return None;
         };
-        if id != *asked {
+        if id != *request_id {
             return None;
         }
         let result = match outcome {
@@ -121,7 +121,7 @@ impl Carrier {
         };
         let next = result.members().filter(|member| member.name == "nextCursor").last();
         let next = next.map(|next| next.value.as_str().to_owned()).filter(|next| next.starts_with('"'));
-        self.tools.learn(message.clone(), &self.log);
+        self.tool_headers.learn(message.clone(), &self.log);
         Some(Ok(next))
     }
 }

@@ -13,13 +13,13 @@ use crate::log::{Log, quoted};
 
 /// What is known of the tools of a server.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<HeaderParams>>>,
     /// Held by whoever is asking the server for them.
-    pub(super) listing: tokio::sync::Mutex<()>,
+    pub(super) list_lock: tokio::sync::Mutex<()>,
 }
 
-impl Tools {
+impl ToolHeaders {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HeaderParams>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -31,7 +31,7 @@ impl Tools {
 
     pub(super) fn remember(&self, name: &str, params: HeaderParams) {
         let mut known = self.lock();
-        if name.len() <= LONGEST_NAME && (known.len() < MOST || known.contains_key(name)) {
+        if name.len() <= MAX_TOOL_NAME_BYTES && (known.len() < MAX_TOOLS || known.contains_key(name)) {
             known.insert(name.to_owned(), Arc::new(params));
         }
     }
@@ -53,11 +53,11 @@ impl Tools {
         for result in message.members().filter(|member| member.name == "result") {
             for tools in result.value.members().filter(|member| member.name == "tools") {
                 let start = lead + result.value_at + tools.value_at;
-                let Some(kept) = self.sift(tools.value, log) else { continue };
+                let Some(valid) = self.valid_tools(tools.value, log) else { continue };
                 let (text, done) = out.get_or_insert_with(|| (Vec::with_capacity(answer.len()), 0));
                 text.extend_from_slice(&answer[*done..start]);
                 text.push(b'[');
-                text.extend_from_slice(&kept.join(&b","[..]));
+                text.extend_from_slice(&valid.join(&b","[..]));
                 text.push(b']');
                 *done = start + tools.value.as_bytes().len();
             }
@@ -72,8 +72,8 @@ impl Tools {
     }
 
     /// The valid ones; `None` if all are.
-    fn sift<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
-        let (mut kept, mut all) = (Vec::new(), true);
+    fn valid_tools<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
+        let (mut valid, mut all) = (Vec::new(), true);
         for tool in tools.elements() {
             let member = |name: &str| tool.members().filter(|member| member.name == name).last();
             let name = member("name").and_then(|name| Text::from_json(name.value)).map(Text::to_name);
@@ -81,7 +81,7 @@ impl Tools {
                 member("inputSchema").map_or(Ok(HeaderParams::default()), |schema| HeaderParams::of(schema.value));
             match (schema, name) {
                 (Ok(params), name) => {
-                    kept.push(tool.as_bytes());
+                    valid.push(tool.as_bytes());
                     if let Some(name) = name {
                         self.remember(&name, params);
                     }
@@ -93,22 +93,22 @@ impl Tools {
                 }
             }
         }
-        (!all).then_some(kept)
+        (!all).then_some(valid)
     }
 }
 
 /// A server with more tools than this is asked again for the others. No model chooses among so many.
-const MOST: usize = 16 * 1024;
+const MAX_TOOLS: usize = 16 * 1024;
 
 /// MCP 2026-07-28, server/tools: names have up to 128 characters.
-const LONGEST_NAME: usize = 1024;
+const MAX_TOOL_NAME_BYTES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn learn(text: &str) -> (Tools, String) {
-        let tools = Tools::default();
+    fn learn(text: &str) -> (ToolHeaders, String) {
+        let tools = ToolHeaders::default();
         let left = tools.learn(Bytes::copy_from_slice(text.as_bytes()), &Log::default());
         (tools, String::from_utf8(left.to_vec()).expect("UTF-8"))
     }
