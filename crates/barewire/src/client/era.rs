@@ -1,4 +1,4 @@
-//! A connection -> what was agreed on it: which era the server is of, which revision is spoken, and what the server can do.
+//! A connection -> the negotiation: the server's era, the revision, and the server's capabilities.
 
 use std::time::Duration;
 
@@ -13,52 +13,53 @@ use super::handlers::Handlers;
 use super::params::{CallParams, Members, modern_meta};
 use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
-/// A server, as it describes itself. It may say anything: this is for people, and to know what can be asked.
+/// A server's description of itself. Not verified: show it to people, and use it to decide which requests to send.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// What is spoken with it.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Its name and version. A modern server need not give them.
+    /// The server's name and version. Optional for a modern server.
     pub implementation: Option<Implementation>,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
+    /// Instructions for a model that uses the server.
     pub instructions: Option<String>,
 }
 
-/// How a connection is begun.
+/// The revisions to negotiate, and where to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RevisionPreference {
-    /// Find out.
+    /// Any supported revision; start with `server/discover`.
     Any,
-    /// It was of this era last time; if it is no longer, find out.
+    /// Any supported revision; start with this era, which the server had last time.
     LastKnownEra(Era),
-    /// This revision, and no other.
+    /// Only this revision.
     Exactly(Revision),
 }
 
-/// Who asks, and how long it waits.
+/// The client's identity and timeouts, for the handshake.
 pub(super) struct HandshakeSettings<'a> {
     pub(super) info: &'a Implementation,
     pub(super) handlers: &'a Handlers,
-    /// How long the answer to the question may take which era the server is of.
+    /// The time limit for the response to `server/discover`.
     pub(super) probe_timeout: Option<Duration>,
     pub(super) timeout: Option<Duration>,
 }
 
-/// What a server is, by its answer to `server/discover`.
+/// A server's era, as shown by its response to `server/discover`.
 pub(super) enum ProbeResult {
     Modern(Box<ServerInfo>),
-    /// Not modern, as this shows; or because it says so itself.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a status of HTTP says more than that"))]
+    /// Not modern. The error is the reason; `None` if the server lists only legacy revisions or sent an unreadable
+    /// result.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP uses the error"))]
     Legacy(Option<CallError>),
-    /// It has ended the connection.
+    /// The server ended the connection.
     Closed(ConnectionEnd),
 }
 
 impl RevisionPreference {
-    /// The revisions that may come of it.
+    /// The acceptable revisions.
     fn revisions(self) -> Vec<Revision> {
         match self {
             Self::Exactly(revision) => vec![revision],
@@ -66,7 +67,7 @@ impl RevisionPreference {
         }
     }
 
-    /// The revision that is offered first of an era.
+    /// The first revision to offer to a server of this era.
     fn first_offer(self, era: Era) -> Revision {
         match (self, era) {
             (Self::Exactly(revision), _) => revision,
@@ -75,16 +76,16 @@ impl RevisionPreference {
         }
     }
 
-    /// The best of what a server says it speaks.
+    /// Returns the latest acceptable revision among those that the server lists.
     fn choose(self, theirs: &[String]) -> Result<Revision, ClientError> {
         let ours = self.revisions();
         let both = theirs.iter().filter_map(|theirs| Revision::parse(theirs)).filter(|it| ours.contains(it));
-        // The latest is a modern one if there is one.
+        // Modern revisions sort after legacy ones.
         both.max().ok_or_else(|| ClientError::Version { ours, theirs: theirs.to_vec() })
     }
 }
 
-/// Asks `server/discover`, and takes everything that a modern server would not answer for the sign of a legacy one.
+/// Sends `server/discover`. Any response that a modern server would not give counts as a sign of a legacy server.
 pub(super) async fn probe(
     peer: &Peer,
     preference: RevisionPreference,
@@ -118,7 +119,8 @@ pub(super) async fn probe(
                 }
                 (revision, last_error) = (chosen, Some(error));
             }
-            // MCP 2026-07-28, stdio, "Backward Compatibility": a modern server that says no is not asked to initialize.
+            // MCP 2026-07-28, stdio, "Backward Compatibility": no `initialize` after an error that only a modern server
+            // sends.
             Err(CallError::Refused(error)) if code::is_modern(error.code) => {
                 return Err(ClientError::Refused { method: DISCOVER.to_owned(), error });
             }
@@ -127,12 +129,12 @@ pub(super) async fn probe(
             Err(why) => return Ok(ProbeResult::Legacy(Some(why))),
         }
     }
-    // It goes on refusing what it says it speaks.
+    // The server keeps refusing the revisions that it lists as supported.
     let error = last_error.unwrap_or_else(|| ErrorObject::standard(code::UNSUPPORTED_PROTOCOL_VERSION));
     Err(ClientError::Refused { method: DISCOVER.to_owned(), error })
 }
 
-/// The handshake of the legacy era, up to the server's answer.
+/// Sends `initialize` and returns the server's response.
 pub(super) async fn initialize(
     peer: &Peer,
     preference: RevisionPreference,
@@ -156,7 +158,7 @@ pub(super) async fn initialize(
     }
 }
 
-/// The client is ready.
+/// Sends `notifications/initialized`.
 pub(super) async fn send_initialized(peer: &Peer) -> Result<(), ClientError> {
     let sent = peer.notify(INITIALIZED, ()).await;
     sent.map_err(|error| ClientError::from_call(INITIALIZED, None, error))
@@ -165,7 +167,7 @@ pub(super) async fn send_initialized(peer: &Peer) -> Result<(), ClientError> {
 impl HandshakeSettings<'_> {
     fn params(&self, revision: Revision) -> CallParams {
         let meta = modern_meta(revision, self.info, &self.handlers.capabilities(revision), None);
-        CallParams::None.with(Members::new(), meta).expect("nothing is in the way")
+        CallParams::None.with(Members::new(), meta).expect("empty params accept any member")
     }
 }
 
@@ -183,14 +185,14 @@ impl ServerInfo {
     }
 }
 
-/// A server does not answer as one of this revision does, and no other is wanted.
+/// The error for a server that does not support the one acceptable revision.
 pub(super) fn revision_not_supported(revision: Revision) -> ClientError {
     let what =
-        format!("it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks");
+        format!("its response is not one of a {revision} server; remove .revision(..) to negotiate the revision");
     ClientError::fault(DISCOVER, what)
 }
 
-/// What a server lists that does not speak the revision of a request.
+/// The versions listed in an "unsupported protocol version" error.
 fn supported_versions(error: &ErrorObject) -> Vec<String> {
     #[derive(Deserialize)]
     struct UnsupportedVersionData {
@@ -204,6 +206,6 @@ pub(super) const DISCOVER: &str = "server/discover";
 pub(super) const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
-/// How often a server is asked to be discovered that names versions which it then refuses: once for each that is known and
-/// modern, and once more.
+/// The most `server/discover` requests to a server that keeps refusing the versions it lists: one for each modern
+/// version known here, and one more.
 const MAX_PROBES: usize = 3;

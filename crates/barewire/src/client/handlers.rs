@@ -1,4 +1,4 @@
-//! What a server asks of its client -> the caller's closures, and what they give -> an answer, in either era.
+//! Requests of the server -> the caller's closures -> responses, in either era.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,9 +16,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::defaults;
 use crate::Failure;
 
-/// The user has accepted a form, and these are the values: anything that is written as an object.
+/// Returns the answer of a user who accepts a form. `values` must serialize to an object.
 ///
-/// Fields that are left out are filled in with the defaults of the form.
+/// Fields that are left out get the defaults of the form.
 ///
 /// ```
 /// use barewire::client::accept;
@@ -32,33 +32,33 @@ pub fn accept(values: impl Serialize) -> Result<ElicitResult, serde_json::Error>
     Ok(ElicitResult::accept(content))
 }
 
-/// A closure that was given for a question, and what it gives.
+/// A closure of the caller that handles one kind of request.
 type RequestHandler<P, T> = Arc<dyn Fn(P) -> HandlerFuture<T> + Send + Sync>;
 pub(super) type HandlerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
-/// What the caller has given to answer with. Only that is declared.
+/// The caller's handlers for requests of the server. The client declares exactly these.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) form: Option<RequestHandler<ElicitForm, ElicitResult>>,
     pub(super) url: Option<RequestHandler<ElicitUrl, ElicitResult>>,
     pub(super) sample: Option<RequestHandler<CreateMessageParams, CreateMessageResult>>,
     pub(super) roots: Option<RequestHandler<(), Vec<Root>>>,
-    /// The model may be given tools.
+    /// Whether sampling requests may include tools.
     pub(super) sample_tools: bool,
     pub(super) extensions: Object,
     pub(super) experimental: Object,
 }
 
-/// Why a question cannot even be put to the caller.
+/// The reason why a request cannot be passed to a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestRejection {
-    /// Nothing was given to answer it with, so it was not declared.
+    /// There is no handler for this capability, so the client did not declare it.
     NotDeclared(&'static str),
-    /// Its parameters are not what they should be.
+    /// The params are not valid.
     Params(String),
 }
 
-/// Makes a closure one that can be kept.
+/// Boxes a closure and its future.
 pub(super) fn handler<P, T, F>(run: impl Fn(P) -> F + Send + Sync + 'static) -> RequestHandler<P, T>
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -67,7 +67,7 @@ where
 }
 
 impl Handlers {
-    /// What is declared to a server, as this revision has it.
+    /// The capabilities to declare, in the form of this revision.
     pub(super) fn capabilities(&self, revision: Revision) -> ClientCapabilities {
         use ClientCapability as C;
         let offered = [
@@ -75,7 +75,7 @@ impl Handlers {
             (C::RootsListChanged, self.roots.is_some()),
             (C::Sampling, self.sample.is_some()),
             (C::SamplingTools, self.sample.is_some() && self.sample_tools),
-            // 2025-06-18 has forms and no word for them.
+            // 2025-06-18 has forms, but no `form` member in the capability.
             (C::Elicitation, self.form.is_some()),
             (C::ElicitationForm, self.form.is_some()),
             (C::ElicitationUrl, self.url.is_some()),
@@ -91,7 +91,7 @@ impl Handlers {
         declared
     }
 
-    /// Puts a question to the caller: `params` are as they came. What comes of it is the answer, as text.
+    /// Starts the handler for a request. The future resolves to the result as JSON text.
     pub(super) fn start(
         &self,
         method: &str,
@@ -119,7 +119,7 @@ impl Handlers {
                     let handler = self.url.as_ref().filter(|_| revision.has_url_elicitation());
                     Ok(to_json_later(handler.ok_or(RequestRejection::NotDeclared("elicitation.url"))?(url)))
                 }
-                _ => Err(RequestRejection::Params("a mode that is not known here".to_owned())),
+                _ => Err(RequestRejection::Params("the mode is not supported".to_owned())),
             },
             "sampling/createMessage" => {
                 let handler = self.sample.as_ref().ok_or(RequestRejection::NotDeclared("sampling"))?;
@@ -134,7 +134,7 @@ impl Handlers {
                 let roots = self.roots.as_ref().ok_or(RequestRejection::NotDeclared("roots"))?(());
                 Ok(Box::pin(async move { to_json(&ListRootsResult::new(roots.await?)) }))
             }
-            _ => Err(RequestRejection::NotDeclared("anything like it")),
+            _ => Err(RequestRejection::NotDeclared("this method")),
         }
     }
 }
@@ -157,11 +157,11 @@ fn to_json(result: &impl Serialize) -> Result<Box<RawValue>, Failure> {
     to_raw_value(result).map_err(|error| Failure::unserializable(&error))
 }
 
-/// An object for a setting of an extension.
+/// Serializes the settings of an extension. Settings that are not an object become an empty object, which declares the
+/// extension without settings.
 pub(super) fn object_or_empty(settings: impl Serialize) -> Value {
     match serde_json::to_value(settings) {
         Ok(Value::Object(settings)) => Value::Object(settings),
-        // Whoever has nothing to say says that with an empty object.
         _ => Value::Object(Object::new()),
     }
 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_given_is_declared_and_as_each_revision_has_it() {
+    fn declares_exactly_the_given_handlers_in_the_form_of_each_revision() {
         let mut handlers = Handlers::default();
         for revision in Revision::ALL {
             assert_eq!(declared(&handlers, revision), json!({}));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_alone_are_declared_where_there_are_any() {
+    fn url_elicitation_alone_is_declared_where_the_revision_has_it() {
         let url = handler(|_| async { Ok(ElicitResult::decline()) });
         let handlers = Handlers { url: Some(url), sample_tools: true, ..Handlers::default() };
         assert_eq!(declared(&handlers, Revision::V2025_06_18), json!({}));
@@ -203,10 +203,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_without_an_answer_says_what_is_missing() {
+    async fn a_request_without_a_handler_names_the_missing_capability() {
         let handlers = Handlers::default();
         let ask = |method, params| match handlers.start(method, params, Revision::LATEST) {
-            Ok(_) => panic!("there is nobody to ask"),
+            Ok(_) => panic!("there is no handler"),
             Err(why) => why,
         };
         assert_eq!(ask("roots/list", None), RequestRejection::NotDeclared("roots"));
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_accepted_form_has_its_defaults_and_a_declined_one_nothing() {
+    async fn an_accepted_form_gets_defaults_and_a_declined_one_does_not() {
         let schema = json!({"properties": {"name": {"default": "John"}, "age": {"default": 30}, "x": {}}});
         let params = json!({"message": "?", "requestedSchema": schema}).to_string();
         let answer = |result: ElicitResult| {
             let form = handler(move |_| std::future::ready(Ok(result.clone())));
             let handlers = Handlers { form: Some(form), ..Handlers::default() };
-            handlers.start("elicitation/create", Some(&params), Revision::LATEST).expect("offered")
+            handlers.start("elicitation/create", Some(&params), Revision::LATEST).expect("there is a handler")
         };
         let accepted = answer(accept(json!({"age": 7})).expect("an object")).await.expect("answered");
         assert_eq!(accepted.get(), r#"{"action":"accept","content":{"age":7,"name":"John"}}"#);

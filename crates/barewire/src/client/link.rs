@@ -1,4 +1,5 @@
-//! A transport, or a program to start -> a connection with its handshake done; and another one when that has ended.
+//! A transport, a program or a URL -> a connection with its handshake done. A program or a URL can be connected to
+//! again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,21 +29,21 @@ use crate::peer::Settings;
 use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 
-/// A connection on which everything is agreed.
+/// A connection whose handshake is done.
 pub(super) struct Link {
     pub(super) number: u64,
     pub(super) peer: Peer,
     pub(super) server: ServerInfo,
     pub(super) since: Instant,
-    /// How long the server has had to answer.
+    /// The time the server has spent, without the time of our own answers.
     pub(super) stopwatch: Arc<Stopwatch>,
-    /// Says when the session is over that the connection belongs to; nothing once all of it is.
+    /// Becomes true when the HTTP session ends. The channel closes when the connection's tasks have finished.
     #[cfg(feature = "http")]
     session_ended: Option<watch::Receiver<bool>>,
 }
 
 impl Link {
-    /// Whether another connection is needed for what is asked from now on.
+    /// Whether new calls need another connection.
     pub(super) fn is_over(&self) -> bool {
         #[cfg(feature = "http")]
         if self.session_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
@@ -51,7 +52,7 @@ impl Link {
         self.peer.is_closed()
     }
 
-    /// Waits a moment until the server knows that this was all.
+    /// Waits briefly until the HTTP connection has ended its session.
     #[cfg(feature = "http")]
     pub(super) async fn wait_for_session_end(&self) {
         let Some(mut session_ended) = self.session_ended.clone() else { return };
@@ -59,7 +60,7 @@ impl Link {
             tokio::time::timeout(2 * FAREWELL_TIMEOUT, async { while session_ended.changed().await.is_ok() {} }).await;
     }
 
-    /// Whether the server may be asked this.
+    /// Returns an error if this method may not be sent to the server.
     pub(super) fn check_allowed(&self, method: &str) -> Result<(), ClientError> {
         let revision = self.server.revision;
         let Some(known) = Method::find(method) else { return Ok(()) };
@@ -79,20 +80,20 @@ impl Link {
     }
 }
 
-/// Where connections come from.
+/// The source of a client's connections.
 pub(super) enum ConnectionSource {
-    /// A program that can be started as often as it is needed.
+    /// A program that can be started repeatedly.
     Program(Child),
-    /// A URL that can be asked as often as it is needed.
+    /// A URL that can be connected to repeatedly.
     #[cfg(feature = "http")]
     Http(Fetch),
-    /// One that was given.
+    /// A transport given by the caller, which can be used once.
     Once(Mutex<Option<OpenTransport>>),
 }
 
 type OpenTransport = Box<dyn FnOnce(ConnectionSetup) -> UndrivenConnection + Send>;
 
-/// A connection that somebody has to drive.
+/// A connection and the future that drives it.
 pub(super) struct UndrivenConnection {
     peer: Peer,
     driver: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -100,7 +101,7 @@ pub(super) struct UndrivenConnection {
     http: Option<Arc<HttpConnection>>,
 }
 
-/// What every connection of a client is made with.
+/// The parts that every connection of a client needs.
 pub(super) struct ConnectionSetup {
     service: ClientService,
     limits: ConnectionLimits,
@@ -120,7 +121,7 @@ impl ConnectionSource {
             Self::Program(child) => Ok(setup.connect(child.spawn()?)),
             Self::Once(connect) => {
                 let connect = connect.lock().unwrap_or_else(PoisonError::into_inner).take();
-                Ok(connect.expect("a transport is used once: only a program is started again")(setup))
+                Ok(connect.expect("only programs and URLs are connected to again")(setup))
             }
         }
     }
@@ -134,8 +135,8 @@ impl ConnectionSource {
         }
     }
 
-    /// What a connection is opened again by, if nothing else is wanted. A session that is over is no reason to give a server
-    /// up, nor is a while in which it cannot be reached.
+    /// The restart policy without an explicit setting. A server at a URL is never given up: a session can end and a
+    /// server can be unreachable for a while.
     pub(super) fn default_restart(&self) -> Option<Restart> {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
@@ -144,7 +145,7 @@ impl ConnectionSource {
         None
     }
 
-    /// Whether silence is no sign of a legacy server.
+    /// Whether the server responds to every request, so that silence is not a sign of a legacy server.
     fn always_responds(&self) -> bool {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
@@ -160,11 +161,11 @@ impl ConnectionSetup {
             .service(self.service)
             .limits(self.limits)
             .conventions(Conventions::MCP)
-            // Errors in a server's stdin for the banner it printed would be wrong.
+            // A server that prints a banner to stdout must not receive error responses for it on stdin.
             .answer_unreadable(false)
             .log(self.log)
             .open();
-        // How it ended is told to all who wait for something.
+        // The peer reports the end of the connection to its callers.
         let driver = Box::pin(async move { drop(driver.await) });
         UndrivenConnection {
             peer,
@@ -197,12 +198,12 @@ pub(super) struct PendingConnection {
 }
 
 impl ClientShared {
-    /// Connects and agrees with the server.
+    /// Connects and negotiates with the server.
     pub(super) async fn open(self: &Arc<Self>, preference: RevisionPreference) -> Result<Arc<Link>, ClientError> {
         let mut pending = self.connect()?;
         let negotiated = match self.negotiate(&pending, preference).await {
             Err(NegotiationError::ClosedAtProbe) => {
-                // Some servers end at the first thing they do not know. This one is not asked twice.
+                // Some servers exit at the first request they do not know. Start again, without `server/discover`.
                 pending = self.connect()?;
                 self.initialize(&pending, preference).await
             }
@@ -239,7 +240,7 @@ impl ClientShared {
         let connected = self.source.connect(setup)?;
         let (peer, driver) = (connected.peer, connected.driver);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        // It must not keep the client alive: when nobody holds that any more, the connection ends.
+        // The task must not keep the client alive: dropping the last client ends the connection.
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
             driver.await;
@@ -274,7 +275,7 @@ impl ClientShared {
         }
     }
 
-    /// Finds out what the server is, and agrees with it.
+    /// Finds out the server's era and negotiates the revision.
     async fn negotiate(
         &self,
         pending: &PendingConnection,
@@ -310,8 +311,9 @@ impl ClientShared {
         }
     }
 
-    /// Initializes a server that seems to be of the legacy era. If it refuses, it is perhaps a modern one: another than last
-    /// time, or one that was slow to answer the first probe. This one has all the time that a call has.
+    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it may be modern: its era may
+    /// have changed since last time, or it was slow to answer the first probe. The second probe has the full call
+    /// timeout.
     async fn initialize_or_probe(
         &self,
         pending: &PendingConnection,
@@ -342,15 +344,15 @@ impl ClientShared {
 }
 
 impl PendingConnection {
-    /// From now on this revision is spoken.
+    /// Sets the negotiated revision of the connection.
     pub(super) fn set_revision(&self, server: ServerInfo) -> ServerInfo {
         let _ = self.revision.set(server.revision);
         server
     }
 }
 
-/// Opens a session again that the server has ended, so that what it tells unasked is not missed for long. If that fails, the
-/// next call tries it.
+/// Opens a new session after the server has ended one, so that few unsolicited notifications are missed. If that fails,
+/// the next call tries again.
 #[cfg(feature = "http")]
 async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut session_ended: watch::Receiver<bool>) {
     if session_ended.wait_for(|ended| *ended).await.is_err() {
@@ -363,9 +365,9 @@ async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut sessi
     }
 }
 
-/// Why nothing was agreed.
+/// The reason why the negotiation failed.
 enum NegotiationError {
-    /// The server ended when it was asked what it is.
+    /// The server ended the connection on `server/discover`.
     ClosedAtProbe,
     Client(ClientError),
 }

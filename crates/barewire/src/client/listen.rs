@@ -1,4 +1,4 @@
-//! `subscriptions/listen` of the modern era -> a stream of notifications, from its acknowledgement to its end.
+//! `subscriptions/listen` of the modern era -> a stream of notifications, from the acknowledgement to the end.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -21,36 +21,37 @@ use super::ring::{Ring, RingRead, RingReader};
 use super::{Client, ClientError, ClientShared};
 use crate::peer::{CallError, Raw};
 
-/// What a server tells of its own accord, since it was asked to. Dropping it tells the server that it is no longer wanted.
+/// An open `subscriptions/listen` request and the notifications that belong to it. Dropping it cancels the request.
 ///
-/// The same notifications come in [`Client::notifications`] as well.
+/// [`Client::notifications`] receives the same notifications as well.
 pub struct Listen {
     handle: ListenHandle,
     reader: RingReader<ServerNotification>,
     _client: Client,
 }
 
-/// How a listen ended.
+/// The way a listen ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ListenEnd {
-    /// The server has ended it, in order: it answered the request.
+    /// The server ended it in order, with a response to the request.
     Graceful,
-    /// The server has ended it without an answer.
+    /// The server cancelled it without a response.
     Cancelled,
-    /// The server did not want it any more: after it was started again, for example.
+    /// The server refused it, for example after a restart.
     Refused(ErrorObject),
-    /// The connection is over.
+    /// The connection ended.
     Lost(ClientError),
 }
 
 impl Listen {
-    /// What the server tells: what it was asked for, or less. After a restart it may be something else.
+    /// The notifications that the server has agreed to send: the requested filter or a part of it. May change after a
+    /// restart.
     pub fn acknowledged(&self) -> SubscriptionFilter {
         self.handle.state.progress.borrow().acknowledged.clone().unwrap_or_default()
     }
 
-    /// The next notification; `None` once it has ended.
+    /// Waits for the next notification; `None` once the listen has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.reader.next().await? {
             RingRead::Next(notification) => Some(notification),
@@ -58,16 +59,16 @@ impl Listen {
         }
     }
 
-    /// How it ended, if it has.
+    /// The way the listen ended; `None` while it is open.
     pub fn end(&self) -> Option<ListenEnd> {
         self.handle.state.progress.borrow().end.clone()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the listen.
     pub async fn ended(&self) -> ListenEnd {
         let mut progress = self.handle.state.progress.subscribe();
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
-        ended.ok().and_then(|progress| progress.end.clone()).expect("what is held does not go away")
+        ended.ok().and_then(|progress| progress.end.clone()).expect("the sender lives in self")
     }
 }
 
@@ -80,7 +81,7 @@ impl fmt::Debug for Listen {
     }
 }
 
-/// A listen that is open until this is dropped.
+/// Keeps a listen open until it is dropped.
 pub(super) struct ListenHandle {
     state: Arc<ListenState>,
     task: AbortHandle,
@@ -98,7 +99,7 @@ impl Drop for ListenHandle {
     }
 }
 
-/// What has come of a listen so far.
+/// The notifications and the progress of a listen, shared by its task and its readers.
 pub(super) struct ListenState {
     ring: Ring<ServerNotification>,
     progress: watch::Sender<ListenProgress>,
@@ -126,9 +127,9 @@ impl ListenState {
 }
 
 impl Client {
-    /// Asks a modern server to tell of changes, and waits until it says of which it will.
+    /// Subscribes to notifications of a modern server, and waits for the acknowledgement.
     ///
-    /// In the legacy era servers tell of lists unasked, and of resources after [`Self::subscribe`].
+    /// Legacy servers send list changes without a request, and resource changes after [`Self::subscribe`].
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listen, ClientError> {
         let (handle, reader, _) = self.0.listen(filter).await?;
         Ok(Listen { handle, reader, _client: self.clone() })
@@ -136,7 +137,7 @@ impl Client {
 }
 
 impl ClientShared {
-    /// Opens a listen, and gives what the server has acknowledged.
+    /// Opens a listen, and returns the acknowledged filter.
     pub(super) async fn listen(
         self: &Arc<Self>,
         filter: SubscriptionFilter,
@@ -148,14 +149,15 @@ impl ClientShared {
             None => acknowledged.await,
             Some(after) => match tokio::time::timeout(after, acknowledged).await {
                 Ok(acknowledged) => acknowledged,
-                // Dropped, it is cancelled.
+                // Dropping the handle cancels the listen.
                 Err(_) => Err(ClientError::TimedOut { method: LISTEN.to_owned(), after: Some(after) }),
             },
         }?;
         Ok((handle, reader, acknowledged))
     }
 
-    /// Opens a listen, and waits for nothing. If nobody else does either, a refusal is for the log.
+    /// Starts the task of a listen without waiting for the acknowledgement. If `is_awaited` is false, the task logs a
+    /// refusal.
     pub(super) fn spawn_listen(
         self: &Arc<Self>,
         link: Arc<Link>,
@@ -181,11 +183,11 @@ impl ClientShared {
 }
 
 impl ListenHandle {
-    /// Waits until the server says what it will tell.
+    /// Waits for the server's acknowledgement.
     async fn wait_for_acknowledgement(&self) -> Result<SubscriptionFilter, ClientError> {
         let mut progress = self.state.progress.subscribe();
         let progress_or_end = progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
-        let progress = progress_or_end.await.expect("what is held does not go away");
+        let progress = progress_or_end.await.expect("the sender lives in self");
         let method = || LISTEN.to_owned();
         match (&progress.acknowledged, &progress.end) {
             (Some(filter), _) => Ok(filter.clone()),
@@ -193,26 +195,26 @@ impl ListenHandle {
                 Err(ClientError::Refused { method: method(), error: error.clone() })
             }
             (None, Some(ListenEnd::Lost(error))) => Err(error.clone()),
-            (None, _) => Err(ClientError::fault(LISTEN, "it ended before it was acknowledged")),
+            (None, _) => Err(ClientError::fault(LISTEN, "the listen ended before it was acknowledged")),
         }
     }
 }
 
-/// What keeps a listen open.
+/// The task that keeps a listen open.
 struct ListenTask {
-    /// Not the client itself: that ends when nobody holds it any more.
+    /// Weak, because an open listen must not keep the client alive.
     shared: Weak<ClientShared>,
     link_state: watch::Receiver<LinkState>,
     params: CallParams,
     state: Arc<ListenState>,
-    /// Somebody waits for what the server says to it.
+    /// Whether a caller waits for the acknowledgement.
     is_awaited: bool,
 }
 
 impl ListenTask {
-    /// Until it is over, over as many connections as that takes.
+    /// Runs the listen to its end, reopening it on each new connection.
     async fn run(mut self, mut link: Arc<Link>) {
-        // How many times in a row it could not be opened again.
+        // The number of failed attempts in a row.
         #[cfg(feature = "http")]
         let mut failures = 0;
         loop {
@@ -235,7 +237,7 @@ impl ListenTask {
                     }
                     None => self.wait_for_loss().await,
                 },
-                // What carries it broke, as proxies do to what takes long. Nothing is known of what was missed.
+                // The HTTP stream broke, as proxies do to long streams. Notifications may have been missed.
                 #[cfg(feature = "http")]
                 Err(error) if self.has_lost_stream(&error) => {
                     failures = if began.elapsed() >= STABLE_AFTER { 0 } else { failures + 1 };
@@ -249,13 +251,13 @@ impl ListenTask {
             };
             if let (ListenEnd::Refused(error), false, Some(shared)) = (&end, self.is_awaited, self.shared.upgrade()) {
                 let why = CallError::Refused(error.clone());
-                shared.log(format_args!("the server was started again, and {LISTEN} failed: {why}"));
+                shared.log(format_args!("{LISTEN} failed after the server was restarted: {why}"));
             }
             return self.state.end(end);
         }
     }
 
-    /// Over one connection.
+    /// Runs the listen over one connection.
     async fn run_once(&mut self, link: &Link) -> Result<Raw, CallError> {
         let closed = |link: &Link| {
             let peer = link.peer.clone();
@@ -276,7 +278,7 @@ impl ListenTask {
         });
         match ended.await {
             Some(ended) => ended,
-            // The connection is shut down, and must not wait for this.
+            // The client is shutting down, which must not wait for the listen.
             None => {
                 drop(call);
                 Err(closed(link).await)
@@ -284,7 +286,7 @@ impl ListenTask {
         }
     }
 
-    /// Whether a listen that was acknowledged has lost its stream, and may get another.
+    /// Whether an acknowledged listen has lost its HTTP stream and can be reopened.
     #[cfg(feature = "http")]
     fn has_lost_stream(&self, error: &CallError) -> bool {
         let is_lost =
@@ -292,7 +294,7 @@ impl ListenTask {
         is_lost && self.state.progress.borrow().acknowledged.is_some()
     }
 
-    /// Waits before the next try, longer each time; `false` if there is to be none.
+    /// Waits before the next attempt, longer each time; false if the client is ending.
     #[cfg(feature = "http")]
     async fn wait_before_retry(&mut self, failures: u32) -> bool {
         let pause = FIRST_RETRY_PAUSE.saturating_mul(1 << failures.min(8)).min(MAX_RETRY_PAUSE);
@@ -300,7 +302,7 @@ impl ListenTask {
             && self.shared.strong_count() > 0
     }
 
-    /// Why there is no connection any more.
+    /// Waits for the client's end and returns its reason.
     async fn wait_for_loss(&mut self) -> ListenEnd {
         let ended = self.link_state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
         match ended.as_deref() {
@@ -312,18 +314,19 @@ impl ListenTask {
 
 async fn wait_until_ending(state: &mut watch::Receiver<LinkState>) {
     if state.wait_for(LinkState::is_ending).await.is_err() {
-        // Nobody can say so any more.
+        // The client was dropped. The callers notice that by other means: the call ends, or the weak reference is dead.
         std::future::pending::<()>().await;
     }
 }
 
-/// How long to wait before a listen is opened again that has lost its stream, at first and at the most.
+/// The pause before a listen that lost its stream is reopened: the first one, doubled with each failure up to the
+/// maximum.
 #[cfg(feature = "http")]
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
 #[cfg(feature = "http")]
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// A stream that has lasted so long worked.
+/// A stream that lasted this long resets the failure count.
 #[cfg(feature = "http")]
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 

@@ -1,4 +1,4 @@
-//! A client of MCP: connects to a server of any revision, and asks it things.
+//! An MCP client: connects to a server of any revision and sends it requests.
 //!
 //! ```no_run
 //! use barewire::Client;
@@ -14,15 +14,15 @@
 //! # client.shutdown().await; Ok(()) }
 //! ```
 //!
-//! Which era the server is of is found out: it is asked `server/discover`, and if it does not answer as a modern server
-//! does, `initialize` follows. Everything here works in both, and what does not says so.
+//! The client finds out the server's era: it sends `server/discover` first, and `initialize` if the response is not one
+//! of a modern server. Everything in this module works in both eras, or its documentation says which one it needs.
 //!
 //! ```text
-//! methods ─ request ─ rounds ─┐                       what is asked: one request, or several until there is a result
+//! methods ─ request ─ rounds ─┐                       calls: one request, or several until there is a result
 //!                   listen ───┤
-//!                             link ── peer ── wire    the connection and what was agreed on it (era); opened again (restart)
-//!      answers ── service ────┤                       what the server asks: the caller's closures
-//!      notifications ─────────┘                       what it tells
+//!                             link ── peer ── wire    the connection and its negotiated revision (era); reconnects (restart)
+//!     handlers ── service ────┤                       the server's requests: answered by the caller's closures
+//!      notifications ─────────┘                       the server's notifications
 //! ```
 
 mod builder;
@@ -75,43 +75,43 @@ use listen::ListenHandle;
 use notifications::NotificationHub;
 use restart::{LinkState, RestartCount};
 
-/// A connection to a server. Cheap to clone; when the last clone is dropped, the connection ends, and with it a server that
+/// A connection to a server. Cheap to clone; dropping the last clone ends the connection and the server process that
 /// was started for it.
 #[derive(Clone)]
 pub struct Client(Arc<ClientShared>);
 
-/// What all clones of a client, and all that they have under way, share.
+/// State shared by all clones of a client and by its running calls.
 struct ClientShared {
     settings: ClientSettings,
     source: ConnectionSource,
     hub: Arc<NotificationHub>,
     state: watch::Sender<LinkState>,
     restart_count: Arc<tokio::sync::Mutex<RestartCount>>,
-    /// How many connections there have been.
+    /// The number of connections opened so far.
     connections: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
-    /// What is subscribed to; in the modern era, by which listen.
+    /// The subscribed resource URIs. In the modern era each has its own open listen.
     subscriptions: Mutex<BTreeMap<String, Option<ListenHandle>>>,
     log: Log,
 }
 
 impl Client {
-    /// A client with this name and version, to be connected.
+    /// Returns a builder for a client with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
         Builder::new(Implementation::new(name, version))
     }
 
-    /// RestartCount a server and connects to it: a [`Child`], or the name of a program.
+    /// Starts a server process and connects to it. `server` is a [`Child`] or the name of a program.
     pub async fn spawn(server: impl Into<Child>) -> Result<Self, ClientError> {
         Self::default_builder().spawn(server).await
     }
 
-    /// Connects to a server over this.
+    /// Connects to a server over this transport.
     pub async fn over(transport: impl Transport) -> Result<Self, ClientError> {
         Self::default_builder().over(transport).await
     }
 
-    /// Connects to a server at a URL, or an [`Endpoint`](http::Endpoint) that says more.
+    /// Connects to a server at a URL. Pass an [`Endpoint`](http::Endpoint) to set headers, tokens, TLS or a proxy.
     #[cfg(feature = "http")]
     pub async fn http(endpoint: impl Into<http::Endpoint>) -> Result<Self, ClientError> {
         Self::default_builder().http(endpoint).await
@@ -139,44 +139,45 @@ impl Client {
         Ok(Self(shared))
     }
 
-    /// The server, as it has described itself.
+    /// The server's description of itself.
     pub fn server_info(&self) -> ServerInfo {
         self.0.latest_link().server.clone()
     }
 
-    /// What is spoken.
+    /// The negotiated revision.
     pub fn revision(&self) -> Revision {
         self.0.latest_link().server.revision
     }
 
-    /// The era of the server. Given to [`Builder::era`] next time, it saves the question.
+    /// The server's era. Passing it to [`Builder::era`] next time saves the detection.
     pub fn era(&self) -> Era {
         self.revision().era()
     }
 
-    /// What the server can do.
+    /// The server's declared capabilities.
     pub fn capabilities(&self) -> ServerCapabilities {
         self.server_info().capabilities
     }
 
-    /// What a model should know about the server.
+    /// The server's instructions for a model.
     pub fn instructions(&self) -> Option<String> {
         self.server_info().instructions
     }
 
-    /// What the server tells from now on. The first one begins with what came before it.
+    /// A stream of the server's notifications from now on. The first stream of a client also gets the notifications
+    /// that arrived before it was made.
     ///
-    /// In the modern era a server tells only what it was asked for: [`Self::listen`], [`Self::subscribe`],
+    /// A modern server sends only the notifications that were requested with [`Self::listen`], [`Self::subscribe`] or
     /// [`Self::set_log_level`].
     pub fn notifications(&self) -> Notifications {
         self.0.hub.notifications()
     }
 
-    /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
-    /// ends too. `Ok` if the connection ended in order, now or before.
+    /// Shuts the connection down: starts no new calls, waits briefly for the calls in flight, and ends the connection
+    /// and the server process that was started for it. Returns `Ok` if the connection ended in order, now or earlier.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let link = self.0.latest_link();
-        // Listens end by this, so that nobody waits for them.
+        // This state change ends the open listens, so the shutdown does not wait for them.
         self.0.state.send_if_modified(|state| match state {
             LinkState::Open(link) => {
                 *state = LinkState::Closing(Arc::clone(link));
@@ -192,28 +193,29 @@ impl Client {
         end.into_result()
     }
 
-    /// Waits for the end of the connection. `Ok` if it ended in order. A server that is started again has not ended.
+    /// Waits for the end of the connection and returns `Ok` if it ended in order. A restart of the server is not an
+    /// end.
     pub async fn closed(&self) -> Result<(), Error> {
         let mut state = self.0.state.subscribe();
         let ended = state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
         match ended.as_deref() {
             Ok(LinkState::Ended { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
             Ok(LinkState::Ended { error, .. }) => Err(Error::Client(error.clone())),
-            _ => unreachable!("a client that is held has a state"),
+            _ => unreachable!("the sender lives as long as the client"),
         }
     }
 
-    /// How the last connection ended, whether in order or not; `None` while it stands.
+    /// The way the last connection ended, in order or not; `None` while it is open.
     pub fn end(&self) -> Option<ConnectionEnd> {
         self.0.latest_link().peer.end()
     }
 }
 
 impl ClientShared {
-    /// The connection there is, or the last there was.
+    /// The current connection, or the last one.
     fn latest_link(&self) -> Arc<Link> {
         let state = self.state.borrow();
-        Arc::clone(state.link().expect("a client is given out when it is connected"))
+        Arc::clone(state.link().expect("a client exists only after its first connection"))
     }
 
     fn log_level(&self) -> Option<LoggingLevel> {
@@ -228,12 +230,12 @@ impl ClientShared {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something into the log.
+    /// Writes a message to the log.
     fn log(&self, message: fmt::Arguments<'_>) {
         self.log.report(message);
     }
 
-    /// Puts a closure's failure into the log.
+    /// Logs the failure of a handler.
     fn log_failure(&self, method: &str, failure: &Failure) {
         self.log.failed(method, failure);
     }

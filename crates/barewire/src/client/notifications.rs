@@ -1,4 +1,4 @@
-//! Notifications of the server -> a stream of them, for everybody and for each listen.
+//! Notifications of the server -> one stream for the whole client, and one for each listen.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -14,7 +14,7 @@ use super::ring::{Ring, RingRead, RingReader};
 use crate::Failure;
 use crate::peer::Raw;
 
-/// Something that a server tells without being asked.
+/// A notification from the server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ServerNotification {
@@ -24,29 +24,29 @@ pub enum ServerNotification {
     PromptsListChanged,
     /// The list of resources has changed.
     ResourcesListChanged,
-    /// A resource has changed that was subscribed to.
+    /// A subscribed resource has changed.
     ResourceUpdated {
-        /// Which; it may be below the one that was subscribed to.
+        /// The resource; it may be below the subscribed URI.
         uri: String,
     },
-    /// A line of its log.
+    /// A log message.
     Message(LogMessage),
-    /// What the user was sent to a page for is done. Only in 2025-11-25.
+    /// The interaction at an elicitation URL is complete. Only in 2025-11-25.
     ElicitationComplete {
-        /// Of which question.
+        /// The id of the elicitation.
         elicitation_id: String,
     },
-    /// Something else.
+    /// Any other notification.
     Other {
         /// The method.
         method: String,
-        /// Its parameters, as they came.
+        /// The params, unchanged.
         params: Raw,
     },
-    /// The server was started again: what it told before may no longer be true. See
+    /// The client has reconnected: earlier notifications may be outdated. See
     /// [`Builder::restart`](super::Builder::restart).
     Restarted,
-    /// So many were not read in time, and are forgotten.
+    /// This many notifications were dropped because they were not read in time.
     Lagged(u64),
 }
 
@@ -54,7 +54,7 @@ pub enum ServerNotification {
 pub struct Notifications(pub(super) RingReader<ServerNotification>);
 
 impl Notifications {
-    /// The next one; `None` once the connection is over.
+    /// Waits for the next notification; `None` once the client has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.0.next().await? {
             RingRead::Next(notification) => Some(notification),
@@ -69,17 +69,17 @@ impl std::fmt::Debug for Notifications {
     }
 }
 
-/// Where all that a server tells comes together. It outlives the connections over which it comes.
+/// Distributes the server's notifications. Outlives the single connections.
 pub(super) struct NotificationHub {
     ring: Ring<ServerNotification>,
-    /// What came before anybody could ask for it is there for the first who does.
+    /// Collects notifications from the start, for the first stream that is requested.
     early_reader: Mutex<Option<RingReader<ServerNotification>>>,
     listens: Mutex<Vec<ListenEntry>>,
 }
 
 /// A listen that is open on a connection.
 struct ListenEntry {
-    /// The id of its request, once it is written.
+    /// The request id, once the request is written.
     id: Arc<OnceLock<CallId>>,
     state: Arc<ListenState>,
 }
@@ -96,7 +96,7 @@ impl NotificationHub {
         Notifications(early.unwrap_or_else(|| self.ring.reader()))
     }
 
-    /// There will be no more.
+    /// Ends all streams.
     pub(super) fn close(&self) {
         self.ring.close();
     }
@@ -109,13 +109,13 @@ impl NotificationHub {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, what comes under this id is for `state` as well.
+    /// Also delivers the notifications with this subscription id to `state`, until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>, id: Arc<OnceLock<CallId>>, state: Arc<ListenState>) -> ListenRegistration {
         self.listens().push(ListenEntry { id: Arc::clone(&id), state });
         ListenRegistration { hub: Arc::clone(self), id }
     }
 
-    /// Whether this call of ours is a listen.
+    /// Whether this call is an open listen.
     pub(super) fn is_listen(&self, call: CallId) -> bool {
         self.find(call).is_some()
     }
@@ -126,16 +126,16 @@ impl NotificationHub {
         Some(Arc::clone(&entry.state))
     }
 
-    /// Takes a notification. `is_modern`: it may belong to a listen.
+    /// Handles a notification. In the modern era it may belong to a listen.
     pub(super) fn handle(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
-        // Of a call that is over. Those of a call that is not have gone to whoever waits for it.
+        // Progress of a finished call. The engine delivers the progress of open calls to their callers.
         if method == "notifications/progress" {
             return Ok(());
         }
         let json = params.map(Params::json);
         let bytes = json.map_or(0, |json| json.as_bytes().len()) + method.len() + NOTIFICATION_OVERHEAD;
         let listen = match json.filter(|_| is_modern).and_then(subscription_id) {
-            // Of a listen that is over, or of none: nobody asked for it.
+            // The listen has ended or never existed.
             Some(id) => match CallId::from_id(&id).and_then(|call| self.find(call)) {
                 None => return Ok(()),
                 listen => listen,
@@ -143,7 +143,7 @@ impl NotificationHub {
             None => None,
         };
         if method == ACKNOWLEDGED {
-            let Some(listen) = listen else { return Err(unreadable_params("it names no listen")) };
+            let Some(listen) = listen else { return Err(unreadable_params("it names no open listen")) };
             let params: SubscriptionParams = parse_params(json)?;
             listen.acknowledge(params.notifications);
             return Ok(());
@@ -160,7 +160,7 @@ impl NotificationHub {
     }
 }
 
-/// Removes a listen when it is over.
+/// Removes a listen from the hub when it is dropped.
 pub(super) struct ListenRegistration {
     hub: Arc<NotificationHub>,
     id: Arc<OnceLock<CallId>>,
@@ -197,7 +197,7 @@ impl ServerNotification {
     }
 }
 
-/// The listen that a notification belongs to.
+/// The subscription id in a notification's `_meta`.
 fn subscription_id(params: Json<'_>) -> Option<Id<'_>> {
     let meta = params.members().filter(|member| member.name == "_meta").last()?.value;
     let id = meta.members().filter(|member| member.name == key::SUBSCRIPTION_ID).last()?.value;
@@ -209,12 +209,12 @@ fn parse_params<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Res
     params.to().map_err(|error| unreadable_params(&error.to_string()))
 }
 
-/// For the log: nobody is answered.
+/// The failure of a notification is only logged.
 fn unreadable_params(what: &str) -> Failure {
-    Failure::internal("Notification", format!("the server's params are not what they should be: {what}"))
+    Failure::internal("Notification", format!("the server's params are not valid: {what}"))
 }
 
-/// What of a filter another one lacks, in words.
+/// The names of the parts of `wanted` that are not in `given`.
 pub(super) fn missing_from(wanted: &SubscriptionFilter, given: &SubscriptionFilter) -> Vec<String> {
     let flags = [
         (wanted.tools_list_changed && !given.tools_list_changed, "toolsListChanged"),
@@ -228,11 +228,12 @@ pub(super) fn missing_from(wanted: &SubscriptionFilter, given: &SubscriptionFilt
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// So many notifications wait for a reader: more than a program that reads at all falls behind.
+/// The most notifications that wait for a reader: more than a program that reads at all falls behind.
 pub(super) const NOTIFICATION_BUFFER: usize = 256;
 
-/// And so many bytes of them: a server decides how long its log messages are, but not how much memory they take.
+/// The most bytes of waiting notifications. A server decides how long its log messages are, but not how much memory
+/// they take.
 pub(super) const NOTIFICATION_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// What a notification takes besides its text.
+/// The approximate memory of a notification besides its text.
 const NOTIFICATION_OVERHEAD: usize = 64;

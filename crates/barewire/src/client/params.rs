@@ -1,4 +1,4 @@
-//! The parameters of a call -> the text that is sent: with the `_meta` that its revision and its caller want in it.
+//! The params of a call -> the text to send, with the `_meta` members that the revision and the caller want.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, Revi
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Members of an object, each as it was written.
+/// The members of an object, with their values as unparsed text.
 pub(super) type Members = BTreeMap<String, Box<RawValue>>;
 
-/// What a call was given.
+/// The params of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) enum CallParams {
     #[default]
     None,
     Members(Members),
-    /// MCP has none, but somebody may want to see what a server does with one.
+    /// MCP has no array params, but a test may send them to a server.
     Array(Box<RawValue>),
 }
 
 impl CallParams {
-    /// What `params` is written as: an object, an array, or nothing.
+    /// Serializes `params`: an object, an array or nothing.
     pub(super) fn from_value(params: &(impl Serialize + ?Sized)) -> Result<Self, String> {
         let raw = to_raw_value(params).map_err(|error| error.to_string())?;
         match kind(&raw) {
@@ -32,7 +32,7 @@ impl CallParams {
         }
     }
 
-    /// An object with what is not null of these.
+    /// Returns an object with those of these members that are not null.
     pub(super) fn members<const N: usize>(
         members: [(&str, serde_json::Result<Box<RawValue>>); N],
     ) -> Result<Self, String> {
@@ -46,7 +46,7 @@ impl CallParams {
         Ok(Self::Members(object))
     }
 
-    /// Without these members.
+    /// Returns the params without these members.
     pub(super) fn without(&self, names: &[&str]) -> Self {
         match self {
             Self::Members(members) => {
@@ -57,8 +57,8 @@ impl CallParams {
         }
     }
 
-    /// With `more` members, and with `meta` in `_meta` beside what is there already: what the caller wrote there itself
-    /// stays.
+    /// Returns the params with `more` members, and with `meta` added to `_meta`. Members that the caller wrote in
+    /// `_meta` stay as they are.
     pub(super) fn with(&self, more: Members, meta: Members) -> Result<Self, String> {
         if more.is_empty() && meta.is_empty() {
             return Ok(self.clone());
@@ -92,7 +92,7 @@ impl Serialize for CallParams {
     }
 }
 
-/// Arguments of a tool or a prompt: an object, or nothing.
+/// Serializes the arguments of a tool or a prompt: an object or nothing.
 pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, String> {
     let arguments = to_raw_value(arguments).map_err(|error| error.to_string())?;
     match kind(&arguments) {
@@ -101,7 +101,7 @@ pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, Str
     }
 }
 
-/// What a modern request says about itself and its sender.
+/// The `_meta` members of every modern request: revision, client and capabilities.
 pub(super) fn modern_meta(
     revision: Revision,
     info: &Implementation,
@@ -119,7 +119,7 @@ pub(super) fn modern_meta(
     meta
 }
 
-/// What a caller wants in `_meta`.
+/// Serializes the caller's own `_meta` members.
 pub(super) fn caller_meta(meta: &impl Serialize) -> Result<Members, String> {
     match CallParams::from_value(meta) {
         Ok(CallParams::Members(meta)) => Ok(meta),
@@ -128,7 +128,7 @@ pub(super) fn caller_meta(meta: &impl Serialize) -> Result<Members, String> {
     }
 }
 
-/// Writes what can always be written.
+/// Serializes a value that cannot fail to serialize.
 pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("strings and maps of them are JSON")
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_wrote_stays_as_it_is() {
+    fn text_written_by_the_caller_is_unchanged() {
         let exact = RawValue::from_string(r#"{"n":1.00000000000000000001,"s":"\u0061"}"#.to_owned());
         let params = CallParams::from_value(&exact.expect("JSON")).expect("an object");
         assert_eq!(text(&params), r#"{"n":1.00000000000000000001,"s":"\u0061"}"#);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_has_a_place_in_objects_and_in_nothing() {
+    fn meta_can_be_added_to_objects_and_to_no_params() {
         assert_eq!(text(&CallParams::from_value(&()).expect("nothing")), "null");
         let params = CallParams::None.with(Members::new(), extra()).expect("an object");
         assert_eq!(text(&params), r#"{"_meta":{"mine":"ours","x":1}}"#);

@@ -1,4 +1,4 @@
-//! How far a call has come -> a stream of it, for who would rather read than be called.
+//! Progress notifications of a call -> a callback or a stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,8 +11,8 @@ use crate::peer::Raw;
 pub struct ProgressUpdates(RingReader<ProgressParams>);
 
 impl ProgressUpdates {
-    /// How far it has come by now; `None` once the call is over. Who reads too slowly misses older reports: the newer ones
-    /// say more.
+    /// Waits for the next update; `None` once the call has ended. A slow reader misses older updates, which the newer
+    /// ones replace.
     pub async fn next(&mut self) -> Option<ProgressParams> {
         loop {
             match self.0.next().await? {
@@ -29,7 +29,7 @@ impl std::fmt::Debug for ProgressUpdates {
     }
 }
 
-/// Who is told how far a call has come. The same for all rounds of it.
+/// The receiver of a call's progress: one for all rounds of the call.
 #[derive(Clone)]
 pub(super) struct ProgressSink(Arc<Mutex<dyn FnMut(ProgressParams) + Send>>);
 
@@ -38,7 +38,7 @@ impl ProgressSink {
         Self(Arc::new(Mutex::new(handle)))
     }
 
-    /// Somebody who reads.
+    /// Returns a sink and the stream that it feeds.
     pub(super) fn channel() -> (Self, ProgressUpdates) {
         let ring = Ring::new(PROGRESS_BUFFER, PROGRESS_BUFFER_BYTES);
         let reader = ring.reader();
@@ -49,7 +49,7 @@ impl ProgressSink {
         (Self::new(push), ProgressUpdates(reader))
     }
 
-    /// What came in a notification. What cannot be read tells nothing.
+    /// Reports the params of a progress notification. Params that cannot be read are ignored.
     pub(super) fn report(&self, progress: &Raw) {
         if let Ok(progress) = progress.to() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)(progress);
@@ -57,8 +57,8 @@ impl ProgressSink {
     }
 }
 
-/// So many reports wait for a reader. Nobody draws a bar more often before they are outdated.
+/// The most updates that wait for a reader. A progress bar that reads this slowly only needs the newest.
 const PROGRESS_BUFFER: usize = 64;
 
-/// And so many bytes of them.
+/// The most bytes of waiting updates.
 const PROGRESS_BUFFER_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! A request to the server: sent when it is awaited, cancelled when it is dropped.
+//! A request to the server: sent when awaited, cancelled when dropped.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -22,8 +22,8 @@ use crate::peer::{CallError, FromResult, Raw};
 
 /// A request to the server. It is sent when it is awaited.
 ///
-/// Dropping it while it waits cancels it, and tells the server so. What the server asks back in between is answered by the
-/// closures that the client was built with.
+/// Dropping the future cancels the request and notifies the server. Requests that the server sends meanwhile are
+/// answered by the closures of the [`Builder`](super::Builder).
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Request<R> {
     pub(super) client: Client,
@@ -33,7 +33,7 @@ pub struct Request<R> {
     result: PhantomData<fn() -> R>,
 }
 
-/// How a call is made.
+/// The options of a call.
 #[derive(Clone, Default)]
 pub(super) struct CallOptions {
     timeout: CallTimeout,
@@ -41,15 +41,15 @@ pub(super) struct CallOptions {
     progress: Option<ProgressSink>,
     meta: Members,
     log_level: Option<LoggingLevel>,
-    /// What is wrong with all this.
+    /// The error in the options, reported when the call is awaited.
     error: Option<String>,
     raw_result: bool,
 }
 
-/// How long an answer is waited for.
+/// The timeout of a call.
 #[derive(Debug, Clone, Copy, Default)]
 enum CallTimeout {
-    /// As the client was built.
+    /// The client's setting.
     #[default]
     FromClient,
     After(Duration),
@@ -66,32 +66,34 @@ impl<R> Request<R> {
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }
 
-    /// Waits this long for the server's answer instead of what the client was built with. If the server asks back, each of
-    /// its answers may take as long; the time that our own answers take does not count.
+    /// Sets how long to wait for the response, instead of the client's setting. If the server sends requests of its
+    /// own, the time that the client takes to answer them does not count. In the modern era the timeout applies to each
+    /// round.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.set_timeout(timeout);
         self
     }
 
-    /// Waits for ever.
+    /// Disables the timeout.
     pub fn no_timeout(mut self) -> Self {
         self.options.timeout = CallTimeout::Never;
         self
     }
 
-    /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
+    /// Restarts the timeout with each progress notification, up to `at_most` in total.
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
         self.options.max_total = Some(at_most);
         self
     }
 
-    /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
+    /// Requests progress notifications and calls `handle` with each. The closure runs on the task that reads messages,
+    /// so it must be quick.
     pub fn on_progress(mut self, handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         self.options.progress = Some(ProgressSink::new(handle));
         self
     }
 
-    /// Asks to be told of progress, and gives a stream of it. To be read while the call is awaited.
+    /// Requests progress notifications and returns a stream of them, to be read while the call is awaited.
     ///
     /// ```no_run
     /// # async fn example(client: barewire::Client) -> Result<(), barewire::ClientError> {
@@ -110,20 +112,20 @@ impl<R> Request<R> {
         (self, updates)
     }
 
-    /// Adds members to `_meta`: anything that is written as an object.
+    /// Adds members to `_meta`. `meta` must serialize to an object.
     pub fn meta(mut self, meta: impl Serialize) -> Self {
         self.options.add_meta(&meta);
         self
     }
 
-    /// Says in `_meta` what caused this call.
+    /// Adds a trace context to `_meta`.
     pub fn trace(mut self, context: TraceContext) -> Self {
         self.options.add_meta(&context);
         self
     }
 
-    /// Asks for log messages from this level on, about this call alone. In the legacy era there is one level for all calls,
-    /// [`Client::set_log_level`], and this changes nothing.
+    /// Requests log messages of this level and above for this call. The legacy era has one level for all calls,
+    /// [`Client::set_log_level`]; there this has no effect.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.options.log_level = Some(level);
         self
@@ -131,7 +133,7 @@ impl<R> Request<R> {
 }
 
 impl Request<Raw> {
-    /// Gives the result as it comes, without a look at its `resultType`: also if it says that input is required.
+    /// Returns the first result unchanged, whatever its `resultType`: also one that requires input.
     pub fn raw_result(mut self) -> Self {
         self.options.raw_result = true;
         self
@@ -169,7 +171,8 @@ impl<R: FromResult> IntoFuture for Request<R> {
             let link = client.0.link_for(&method).await?;
             let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
             let result = match rounds::run(&call).await {
-                // Nothing has come of it, so it can be asked again; but if that session is over too, it is not the session.
+                // The server has not handled the request, so it can be sent again. A second such error has another
+                // cause.
                 Err(error) if error.is_session_ended() => {
                     call.link = client.0.link_for(&method).await?;
                     rounds::run(&call).await?
@@ -181,18 +184,18 @@ impl<R: FromResult> IntoFuture for Request<R> {
     }
 }
 
-/// A result as what it should be.
+/// Parses a result as its type.
 pub(super) fn parse_result<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
-    // An array of the values of its members would do for serde.
+    // Serde would also accept an array of the member values.
     let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
     if is_typed && !result.as_str().is_some_and(|text| text.starts_with('{')) {
         return Err(ClientError::fault(method, "its result must be an object"));
     }
     R::from_result(result)
-        .map_err(|error| ClientError::fault(method, format!("its result is not what was expected: {error}")))
+        .map_err(|error| ClientError::fault(method, format!("its result does not have the expected type: {error}")))
 }
 
-/// A call that is being made.
+/// A call in progress.
 pub(super) struct ActiveCall<'a> {
     pub(super) shared: &'a Arc<ClientShared>,
     pub(super) link: Arc<Link>,
@@ -202,10 +205,10 @@ pub(super) struct ActiveCall<'a> {
 }
 
 impl ActiveCall<'_> {
-    /// Sends the request and waits for the answer; `round` is what belongs to this one of several.
+    /// Sends the request and waits for the response. `round` holds the members of a later round.
     pub(super) async fn send_round(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
-        // What the caller has written there itself was for the first.
+        // The caller's own values of these members were for the first round.
         let params = match &round {
             Some(_) => self.params.without(&rounds::ROUND_MEMBERS),
             None => self.params.clone(),
@@ -217,7 +220,7 @@ impl ActiveCall<'_> {
             CallTimeout::After(timeout) => Some(timeout),
             CallTimeout::Never => None,
         };
-        // A legacy server may ask back before it answers, and the time until it has our answer is not its own.
+        // A legacy server may send requests before it responds. The time until it has our answers does not count.
         let stopwatch = &self.link.stopwatch;
         let limits = Arc::new(TimeLimits::new(stopwatch, timeout, options.max_total));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
@@ -230,16 +233,16 @@ impl ActiveCall<'_> {
                 }
             });
         }
-        // Dropped, it is cancelled.
+        // Dropping the call cancels it.
         let response = stopwatch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
-        // With two limits nobody can say which it was.
+        // With two limits it is not known which one expired.
         let after = timeout.filter(|_| options.max_total.is_none());
         response.map_err(|error| ClientError::from_call(self.method, after, error))
     }
 }
 
 impl ClientShared {
-    /// The connection, if this may be asked over it.
+    /// Returns the connection, if this method may be sent over it.
     pub(super) async fn link_for(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
         let link = self.link().await?;
         if !self.settings.lenient {
@@ -248,7 +251,7 @@ impl ClientShared {
         Ok(link)
     }
 
-    /// What stands in the `_meta` of a request: what the revision wants there, and what the caller does.
+    /// The `_meta` members of a request: those of the revision and those of the caller.
     pub(super) fn meta(&self, link: &Link, level: Option<LoggingLevel>, more: &Members) -> Members {
         let revision = link.server.revision;
         let mut meta = Members::new();

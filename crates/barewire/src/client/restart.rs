@@ -1,4 +1,4 @@
-//! A server, or a session with one, that has ended -> the same one again: when, how often, and with what it was told before.
+//! Reconnecting after a server or its session has ended: when, how often, and the state to restore.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::listen::LISTEN;
 use super::{ClientError, ClientShared, ServerNotification};
 use crate::peer::Raw;
 
-/// Whether and how a server that has ended is started again.
+/// The policy for starting a server again after it has ended.
 ///
-/// The first time it is started at once, then after pauses that double. A server that has run for a while begins anew
-/// with that; one that ends again and again is given up.
+/// The first restart is immediate; later ones follow pauses that double. A server that runs for a minute resets the
+/// count. One that keeps ending is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
     pub(super) at_once: bool,
@@ -27,7 +27,7 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// When the next call is made.
+    /// Restarts the server when the next call is made.
     pub const fn at_next_call() -> Self {
         Self {
             at_once: false,
@@ -37,12 +37,13 @@ impl Restart {
         }
     }
 
-    /// As soon as it has ended, so that what it tells unasked is not missed for long.
+    /// Restarts the server as soon as it has ended, so that few of its notifications are missed.
     pub const fn at_once() -> Self {
         Self { at_once: true, ..Self::at_next_call() }
     }
 
-    /// How a server at a URL is connected to again. It is never given up: others can ask it at any time, so can we.
+    /// The policy for servers at a URL. They are never given up: other clients can still reach them, and so can this
+    /// one.
     #[cfg(feature = "http")]
     pub(super) const FOR_URLS: Self = Self {
         at_once: false,
@@ -51,21 +52,21 @@ impl Restart {
         max_pause: Duration::from_secs(2),
     };
 
-    /// Gives up after so many starts in a row instead of 5.
+    /// Gives up after this many starts in a row, instead of 5.
     #[must_use]
     pub const fn give_up_after(mut self, starts: u32) -> Self {
         self.max_starts = starts;
         self
     }
 
-    /// How long the second start waits, and how long any waits at the most; 250 ms and 30 s unless told otherwise.
+    /// Sets the pause before the second restart and the longest pause, instead of 250 ms and 30 s.
     #[must_use]
     pub const fn pauses(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_pause, self.max_pause) = (first, longest);
         self
     }
 
-    /// How long to wait before a start, after so many in a row.
+    /// The pause before the next start, after this many starts in a row.
     fn pause_after(&self, starts: u32) -> Duration {
         match starts.checked_sub(1) {
             None => Duration::ZERO,
@@ -77,16 +78,16 @@ impl Restart {
     }
 }
 
-/// What a client stands on at the moment.
+/// The current connection of a client.
 #[derive(Clone)]
 pub(super) enum LinkState {
-    /// Nothing yet.
+    /// The first connection is being opened.
     Opening,
-    /// A connection, which may have ended in the meantime.
+    /// A connection. It may have ended without being replaced yet.
     Open(Arc<Link>),
-    /// One that is being shut down.
+    /// A connection that is being shut down.
     Closing(Arc<Link>),
-    /// There will be no other after this one.
+    /// The last connection has ended.
     Ended { error: ClientError, link: Arc<Link> },
 }
 
@@ -98,13 +99,13 @@ impl LinkState {
         }
     }
 
-    /// Nothing new is begun any more.
+    /// Whether no new calls are accepted.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self, Self::Closing(_) | Self::Ended { .. })
     }
 }
 
-/// How often the server has been started in a row.
+/// The number of starts in a row, and the time of the last one.
 #[derive(Debug, Default)]
 pub(super) struct RestartCount {
     count: u32,
@@ -112,47 +113,47 @@ pub(super) struct RestartCount {
 }
 
 impl ClientShared {
-    /// What a server that has ended is started again by, if it is.
+    /// The restart policy, if the connection can be reopened.
     pub(super) fn restart(&self) -> Option<Restart> {
         self.settings.restart.filter(|_| self.source.can_reconnect()).or_else(|| self.source.default_restart())
     }
 
-    /// The connection, opened again if that is wanted.
+    /// Returns the connection, reopened if it has ended and the policy allows that.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, ClientError> {
         if let Some(link) = self.usable_link()? {
             return Ok(link);
         }
-        // A task of its own: whoever wants the connection may go, and others want it too.
+        // A separate task, because the caller may be dropped while other callers wait for the same connection.
         match tokio::spawn(reopen(Arc::downgrade(self))).await {
             Ok(Some(reopened)) => reopened,
-            Ok(None) => unreachable!("we are here"),
+            Ok(None) => unreachable!("self keeps the client alive"),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, and nothing will come of anything.
+                // The runtime is shutting down.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// The connection if there is one; `None` if there should be another.
+    /// Returns the connection; `None` if it must be reopened.
     fn usable_link(&self) -> Result<Option<Arc<Link>>, ClientError> {
         match &*self.state.borrow() {
             LinkState::Open(link) if link.is_over() && self.restart().is_some() => Ok(None),
-            // If it is over, the call will be told why.
+            // If it has ended, the call fails with the reason.
             LinkState::Open(link) | LinkState::Closing(link) => Ok(Some(Arc::clone(link))),
             LinkState::Opening => Ok(None),
             LinkState::Ended { error, .. } => Err(error.clone()),
         }
     }
 
-    /// Why the server is not to be started once more, or how long to wait until it is.
+    /// Returns the next step for a connection that has ended, or an error if the server is given up.
     async fn next_start(&self, starts: &mut RestartCount) -> Result<NextStart, ClientError> {
         if let Some(link) = self.usable_link()? {
             return Ok(NextStart::AlreadyOpen(link));
         }
         let ended = self.state.borrow().link().map(Arc::clone);
         let (Some(ended), Some(restart)) = (ended, self.restart()) else {
-            unreachable!("only a connection that has ended is opened again")
+            unreachable!("only an ended connection with a restart policy is reopened")
         };
         if ended.since.elapsed() >= STABLE_AFTER && starts.last.is_none_or(|last| last <= ended.since) {
             starts.count = 0;
@@ -190,10 +191,10 @@ impl ClientShared {
         }
     }
 
-    /// From now on this is the connection.
+    /// Makes this the current connection; false if the client is ending.
     pub(super) fn install(self: &Arc<Self>, link: &Arc<Link>) -> bool {
         let installed = self.state.send_if_modified(|state| {
-            // A shutdown in the meantime wins.
+            // A concurrent shutdown takes precedence.
             let open = !state.is_ending();
             if open {
                 *state = LinkState::Open(Arc::clone(link));
@@ -206,7 +207,7 @@ impl ClientShared {
         installed
     }
 
-    /// There will be no other connection, for this reason.
+    /// Ends the client with this error.
     pub(super) fn give_up(&self, error: ClientError) -> ClientError {
         self.state.send_if_modified(|state| match state {
             LinkState::Open(link) | LinkState::Closing(link) => {
@@ -219,11 +220,11 @@ impl ClientShared {
         error
     }
 
-    /// A connection has ended.
+    /// Handles the end of a connection.
     pub(super) fn connection_ended(self: &Arc<Self>, number: u64) {
         let (link, restart) = match self.state.borrow().clone() {
             LinkState::Open(link) => (link, self.restart()),
-            // Whoever has begun to shut it down need not have waited for the end.
+            // The future of the shutdown may have been dropped before the end.
             LinkState::Closing(link) => (link, None),
             LinkState::Opening | LinkState::Ended { .. } => return,
         };
@@ -242,7 +243,7 @@ impl ClientShared {
             }
             Some(Restart { at_once: true, .. }) => {
                 tokio::spawn(async move {
-                    // Until it is up again, or given up, or nobody is left who wants it.
+                    // Repeats until the connection is open again, the server is given up, or the client is dropped.
                     while let Some(Err(_)) = reopen(Weak::clone(&shared)).await {
                         if shared.upgrade().is_none_or(|shared| shared.state.borrow().is_ending()) {
                             return;
@@ -254,8 +255,8 @@ impl ClientShared {
         }
     }
 
-    /// What a legacy server was told and has forgotten. A modern one remembers nothing in any case; its listens are opened
-    /// again by those who hold them, or by [`Self::restore_subscriptions`].
+    /// Sends the log level and subscriptions to a restarted legacy server. A modern server keeps no such state; its
+    /// listens are reopened by their own tasks or by [`Self::restore_subscriptions`].
     async fn restore_legacy_state(&self, link: &Link) {
         if link.server.revision.is_modern() {
             return;
@@ -269,8 +270,8 @@ impl ClientShared {
         }
     }
 
-    /// Subscriptions of a legacy server that is a modern one now are listens from now on. Those that were listens before see
-    /// to themselves.
+    /// Opens a listen for each subscription that was made while the server was legacy, if it is modern now. Existing
+    /// listens reopen themselves.
     fn restore_subscriptions(self: &Arc<Self>, link: &Arc<Link>) {
         if !link.server.revision.has_listen() {
             return;
@@ -281,13 +282,15 @@ impl ClientShared {
                 continue;
             }
             if !can_subscribe {
-                self.log(format_args!("the server was started again, and no longer declares resources.subscribe"));
+                self.log(format_args!(
+                    "the server was restarted and no longer declares resources.subscribe; subscriptions are lost"
+                ));
                 return;
             }
             let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
             match self.spawn_listen(Arc::clone(link), filter, false) {
                 Ok((new, _)) => *handle = Some(new),
-                Err(error) => self.log(format_args!("the server was started again, and {LISTEN} failed: {error}")),
+                Err(error) => self.log(format_args!("{LISTEN} failed after the server was restarted: {error}")),
             }
         }
     }
@@ -299,14 +302,14 @@ impl ClientShared {
             None => call.no_timeout(),
         };
         if let Err(error) = call.await {
-            self.log(format_args!("the server was started again, and {method} failed: {error}"));
+            self.log(format_args!("{method} failed after the server was restarted: {error}"));
         }
     }
 }
 
-/// What is to be done about a connection that has ended.
+/// The next step for a connection that has ended.
 enum NextStart {
-    /// Nothing: somebody else has opened another.
+    /// Another task has already reopened it.
     AlreadyOpen(Arc<Link>),
     Start {
         after: Duration,
@@ -314,8 +317,8 @@ enum NextStart {
     },
 }
 
-/// Opens the connection again; `None` if nobody is left who wants it. Only one does so at a time, and who comes second finds
-/// what the first has opened.
+/// Reopens the connection; `None` if the client has been dropped. A lock makes sure that one task reopens it; the
+/// others find the result.
 pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link>, ClientError>> {
     let starts = Arc::clone(&shared.upgrade()?.restart_count);
     let mut starts = starts.lock_owned().await;
@@ -325,13 +328,13 @@ pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link
         Ok(NextStart::Start { after, era }) => (after, era),
         Err(error) => return Some(Err(error)),
     };
-    // A pause does not keep the client alive: nothing is started that nobody wants.
+    // The pause must not keep the client alive.
     tokio::time::sleep(after).await;
     let shared = shared.upgrade()?;
     Some(shared.reconnect(&mut starts, era).await)
 }
 
-/// Waits for the connection after `ended`; `None` if there will be none.
+/// Waits for the connection after number `ended`; `None` if there will be none.
 pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64) -> Option<Arc<Link>> {
     let next = state.wait_for(|state| match state {
         LinkState::Open(link) => link.number != ended,
@@ -343,16 +346,16 @@ pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64
     }
 }
 
-/// Two or three crashes may have been bad luck.
+/// Two or three crashes in a row may be coincidence.
 const DEFAULT_MAX_STARTS: u32 = 5;
 
-/// Long enough for what a crash leaves behind to be gone.
+/// Long enough for the remains of a crash to be cleaned up.
 const DEFAULT_FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Somebody may be waiting for it.
+/// A user may be waiting for the server.
 const DEFAULT_MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A server that has run for so long works.
+/// A server that ran this long works; the count starts over.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,25 +1,26 @@
-//! What comes -> whoever reads it, each at its own pace. The newest is items; who falls behind is changed how much it missed.
+//! A bounded broadcast buffer: each reader gets every item at its own pace. The newest items are kept; a slow reader
+//! learns how many it missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Where things are put. Dropped, it ends the stream of those who read.
+/// The writing side. Dropping it ends the readers' streams.
 pub(super) struct Ring<T>(Arc<RingShared<T>>);
 
-/// One who reads: everything that is put from the moment it was made.
+/// A reader of every item that is pushed after the reader was made.
 pub(super) struct RingReader<T> {
     shared: Arc<RingShared<T>>,
-    /// The number of what it reads next.
+    /// The number of the next item to read.
     at: u64,
 }
 
-/// What a reader gets.
+/// The outcome of a read.
 #[derive(Debug, PartialEq)]
 pub(super) enum RingRead<T> {
     Next(T),
-    /// So many were forgotten before they were read.
+    /// This many items were dropped before they were read.
     Missed(u64),
 }
 
@@ -29,10 +30,10 @@ struct RingShared<T> {
 }
 
 struct RingState<T> {
-    /// With the bytes that each of them holds.
+    /// The items, each with its approximate size in bytes.
     items: VecDeque<(T, usize)>,
     bytes: usize,
-    /// The number of what is put next; the oldest that is items has `next - items.len()`.
+    /// The number of the next item to be pushed. The oldest stored item has the number `next - items.len()`.
     next: u64,
     readers: usize,
     closed: bool,
@@ -41,21 +42,21 @@ struct RingState<T> {
 }
 
 impl<T: Clone> Ring<T> {
-    /// Keeps the newest: at max_items so many, and at max_items so many bytes of them.
+    /// Stores the newest items, up to `max_items` and `max_bytes`.
     pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
         let state =
             RingState { items: VecDeque::new(), bytes: 0, next: 0, readers: 0, closed: false, max_items, max_bytes };
         Self(Arc::new(RingShared { state: Mutex::new(state), changed: Notify::new() }))
     }
 
-    /// Somebody who reads from now on.
+    /// Returns a reader of the items from now on.
     pub(super) fn reader(&self) -> RingReader<T> {
         let mut state = self.0.lock();
         state.readers += 1;
         RingReader { at: state.next, shared: Arc::clone(&self.0) }
     }
 
-    /// Puts something that holds about so many bytes.
+    /// Appends an item of about this many bytes.
     pub(super) fn push(&self, item: T, bytes: usize) {
         let mut state = self.0.lock();
         if state.closed {
@@ -66,7 +67,7 @@ impl<T: Clone> Ring<T> {
             state.items.push_back((item, bytes));
             state.bytes += bytes;
         }
-        // The newest is items in any case: it was read into memory already.
+        // The newest item is stored in any case: it is in memory already.
         while state.items.len() > state.max_items || (state.bytes > state.max_bytes && state.items.len() > 1) {
             let Some((_, bytes)) = state.items.pop_front() else { break };
             state.bytes -= bytes;
@@ -75,7 +76,7 @@ impl<T: Clone> Ring<T> {
         self.0.changed.notify_waiters();
     }
 
-    /// Nothing more will come. What is there can still be read.
+    /// Ends the stream. Stored items can still be read.
     pub(super) fn close(&self) {
         self.0.lock().closed = true;
         self.0.changed.notify_waiters();
@@ -83,7 +84,7 @@ impl<T: Clone> Ring<T> {
 }
 
 impl<T: Clone> RingReader<T> {
-    /// The next one; `None` when there will be no more.
+    /// Waits for the next item; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Option<RingRead<T>> {
         loop {
             let shared = Arc::clone(&self.shared);
@@ -95,7 +96,7 @@ impl<T: Clone> RingReader<T> {
         }
     }
 
-    /// `None` while there is nothing to read.
+    /// Reads without waiting; `None` while there is nothing to read.
     fn read(&mut self) -> Option<Option<RingRead<T>>> {
         let state = self.shared.lock();
         let oldest = state.next - u64::try_from(state.items.len()).unwrap_or_default();
@@ -134,7 +135,7 @@ impl<T> Drop for RingReader<T> {
         let mut state = self.shared.lock();
         state.readers -= 1;
         if state.readers == 0 {
-            // Nobody can ask for it any more.
+            // Without a reader the items are unreachable.
             (state.items, state.bytes) = (VecDeque::new(), 0);
         }
     }
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reader_that_falls_behind_is_told_by_how_much() {
+    async fn a_slow_reader_learns_how_many_items_it_missed() {
         let ring = Ring::new(3, 1000);
         ring.push(0, 1);
         let mut reader = ring.reader();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_things_push_out_older_ones_but_never_themselves() {
+    async fn a_large_item_displaces_older_ones_but_is_stored_itself() {
         let ring = Ring::new(100, 10);
         let mut reader = ring.reader();
         ring.push("small", 1);
@@ -178,6 +179,6 @@ mod tests {
         assert_eq!(waiting.await.expect("no panic"), Some(RingRead::Next('x')));
         assert_eq!(one.next().await, Some(RingRead::Next('x')));
         drop(one);
-        assert!(ring.0.lock().items.is_empty(), "nobody can ask for it");
+        assert!(ring.0.lock().items.is_empty(), "no reader is left");
     }
 }

@@ -1,4 +1,4 @@
-//! A result that asks for input -> the answers, and the same call once more with them, until there is a result.
+//! A result that requires input -> the answers, and the same call again with them, until there is a final result.
 //!
 //! MCP 2026-07-28, basic/patterns/mrtr. The closures that answer a legacy server's requests answer these as well.
 
@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{Raw, shown};
 
-/// What of a result says whether it is one.
+/// The member that distinguishes a final result from one that requires input.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ResultTypeMember {
@@ -27,18 +27,18 @@ struct ResultTypeMember {
     result_type: Option<String>,
 }
 
-/// What is asked by a result that is none yet.
+/// The members of a result that requires input.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct InputRequired {
+struct RequiredInput {
     #[serde(default)]
     input_requests: Option<BTreeMap<String, InputRequest>>,
-    /// As it was written: it goes back byte for byte, whatever a reader would make of its escapes.
+    /// Unparsed, because it must be sent back byte for byte.
     #[serde(default)]
     request_state: Option<Box<RawValue>>,
 }
 
-/// Asks, answers what is asked back, and asks again, until there is a result.
+/// Sends the request, answers the input requests of its result and sends it again, until there is a final result.
 pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
     let is_modern = call.link.server.revision.has_result_type();
     let [responses, state] = ROUND_MEMBERS;
@@ -49,20 +49,20 @@ pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
         if !is_modern || call.options.wants_raw_result() {
             return Ok(result);
         }
-        let Some(InputRequired { input_requests, request_state }) = input_required(call.method, &result)? else {
+        let Some(RequiredInput { input_requests, request_state }) = input_required(call.method, &result)? else {
             return Ok(result);
         };
         let mut more = Members::new();
         match input_requests.as_ref().map_or(0, BTreeMap::len) {
-            // Nothing is asked, so nobody takes time to answer: without a pause a server that waits would be flooded.
+            // Without input requests no user or model takes time to answer, so a pause keeps the client from flooding a
+            // waiting server.
             0 => {
                 tokio::time::sleep(idle_pause(idle)).await;
                 idle += 1;
             }
             1..=MAX_INPUT_REQUESTS => idle = 0,
             count => {
-                let what =
-                    format!("it asks {count} things at once, and no more than {MAX_INPUT_REQUESTS} are answered");
+                let what = format!("it sends {count} input requests at once; the limit is {MAX_INPUT_REQUESTS}");
                 return Err(ClientError::fault(call.method, what));
             }
         }
@@ -74,35 +74,37 @@ pub(super) async fn run(call: &ActiveCall<'_>) -> Result<Raw, ClientError> {
         }
         round = Some(more);
     }
-    Err(ClientError::fault(call.method, format!("it has asked for more input {MAX_ROUNDS} times in a row")))
+    Err(ClientError::fault(call.method, format!("it has required input {MAX_ROUNDS} times in a row")))
 }
 
-/// `None` if the result is one, what is asked if it is none yet.
-fn input_required(method: &str, result: &Raw) -> Result<Option<InputRequired>, ClientError> {
+/// Returns the required input; `None` for a final result.
+fn input_required(method: &str, result: &Raw) -> Result<Option<RequiredInput>, ClientError> {
     if !result.as_str().is_some_and(|text| text.starts_with('{')) {
-        // What it should have been says whoever reads it.
+        // The typed parser reports the error.
         return Ok(None);
     }
     let fault = |what: String| ClientError::fault(method, what);
-    let unreadable = |error| fault(format!("its result cannot be read: {error}"));
+    let unreadable = |error| fault(format!("its result cannot be parsed: {error}"));
     let ResultTypeMember { result_type } = result.to().map_err(unreadable)?;
     match result_type.as_deref() {
         None | Some("complete") => Ok(None),
         Some(InputRequiredResult::RESULT_TYPE) if !METHODS_WITH_INPUT.contains(&method) => {
-            Err(fault("it asks for input, which it may not do here".to_owned()))
+            Err(fault("its result requires input, which this method does not allow".to_owned()))
         }
         Some(InputRequiredResult::RESULT_TYPE) => {
-            let required: InputRequired = result.to().map_err(unreadable)?;
+            let required: RequiredInput = result.to().map_err(unreadable)?;
             if required.input_requests.is_none() && required.request_state.is_none() {
-                return Err(fault("it asks for input and does not say for which".to_owned()));
+                return Err(fault(
+                    "its result requires input but has neither inputRequests nor requestState".to_owned(),
+                ));
             }
             Ok(Some(required))
         }
-        Some(other) => Err(fault(format!("its result is of a type that is not known here: \"{}\"", shown(other)))),
+        Some(other) => Err(fault(format!("its result has the unknown resultType \"{}\"", shown(other)))),
     }
 }
 
-/// Handlers all that is asked in one round, at the same time.
+/// Answers all input requests of one round concurrently.
 async fn answer_all(call: &ActiveCall<'_>, requests: BTreeMap<String, InputRequest>) -> Result<Members, ClientError> {
     let mut waiting = Vec::new();
     for (key, request) in requests {
@@ -136,17 +138,17 @@ async fn answer(call: &ActiveCall<'_>, request: InputRequest) -> Result<Box<RawV
     let InputRequest { method, params, .. } = request;
     let revision = call.link.server.revision;
     let params = params.as_deref().map(RawValue::get);
-    // A closure may panic before it gives a future as well as in it.
+    // A closure may panic before it returns its future, or the future may panic.
     let started = Failure::catch(|| call.shared.settings.handlers.start(&method, params, revision));
     let outcome = match started {
         Ok(Ok(handling)) => catch_panics(handling).await,
         Ok(Err(RequestRejection::NotDeclared(what))) => {
-            let what = format!("it asks {}, but {what} was not declared", quoted(method.as_bytes()));
+            let what = format!("it sends an input request {}, but {what} was not declared", quoted(method.as_bytes()));
             return Err(ClientError::fault(call.method, what));
         }
         Ok(Err(RequestRejection::Params(what))) => {
             let (method, what) = (quoted(method.as_bytes()), shown(&what));
-            let what = format!("it asks {method} with params that are not what they should be: {what}");
+            let what = format!("it sends an input request {method} with invalid params: {what}");
             return Err(ClientError::fault(call.method, what));
         }
         Err(panic) => Err(panic),
@@ -154,14 +156,14 @@ async fn answer(call: &ActiveCall<'_>, request: InputRequest) -> Result<Box<RawV
     outcome.or_else(|failure| {
         call.shared.log_failure(&method, &failure);
         match method.as_str() {
-            // There is no place for an error among the answers, but a user who is not there can be told of.
+            // An input response cannot be an error, but an elicitation can be cancelled.
             "elicitation/create" => Ok(to_raw(&ElicitResult::cancel())),
             _ => Err(ClientError::Handler { error: failure.error(&method), method }),
         }
     })
 }
 
-/// Runs what may panic: to the server it has failed then, as it has in the legacy era.
+/// Turns a panic of a handler into a failure, as the engine does in the legacy era.
 async fn catch_panics<T>(
     mut handling: std::pin::Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>,
 ) -> Result<T, Failure> {
@@ -172,7 +174,7 @@ async fn catch_panics<T>(
     .await
 }
 
-/// How long to wait before a server is asked again that has asked nothing, after so many of these in a row.
+/// The pause before the next round, after `idle` rounds in a row without input requests.
 fn idle_pause(idle: u32) -> Duration {
     match idle {
         // MCP 2026-07-28, basic/patterns/mrtr: "the client MAY retry the original request immediately".
@@ -181,17 +183,17 @@ fn idle_pause(idle: u32) -> Duration {
     }
 }
 
-/// What belongs to one round, and to no other.
+/// The members that belong to a single round.
 pub(super) const ROUND_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
-/// The requests whose results may ask for input.
+/// The requests whose results may require input.
 const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// So many rounds one call may take. No person answers more questions for one thing; a server that asks more goes in circles.
+/// The most rounds of one call. No user answers more questions for one call; a server that requires more is in a loop.
 pub(super) const MAX_ROUNDS: usize = 32;
 
-/// So many questions one round may ask: no form has more fields, and each starts a closure of the caller's at once.
+/// The most input requests in one round. No form has more fields, and each request starts a handler at once.
 const MAX_INPUT_REQUESTS: usize = 64;
 
-/// The shortest pause: nobody notices, and twenty requests a second flood nobody.
+/// Too short for a user to notice, and long enough that a server gets at most twenty requests a second.
 const MIN_IDLE_PAUSE: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! What comes from the server -> whom it is for: its questions to the caller's closures, its notifications to the hub.
+//! Messages from the server -> their receivers: requests to the caller's closures, notifications to the hub.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use super::stopwatch::Stopwatch;
 use crate::Failure;
 use crate::peer::{BoxedWork, Context, IncomingParams, Service, Typed};
 
-/// What a client's connection serves.
+/// The service that a client's connection offers to the server.
 pub(super) struct ClientService {
     pub(super) revision: AgreedRevision,
     pub(super) handlers: Arc<Handlers>,
@@ -21,7 +21,7 @@ pub(super) struct ClientService {
     pub(super) stopwatch: Arc<Stopwatch>,
 }
 
-/// The revision of a connection, once there is one.
+/// The revision of a connection, once it is negotiated.
 pub(super) type AgreedRevision = Arc<OnceLock<Revision>>;
 
 impl Service for ClientService {
@@ -35,7 +35,7 @@ impl Service for ClientService {
         }
         match revision {
             _ if method == "ping" => Ok(empty_result()),
-            // MCP 2025-11-25, basic/lifecycle: nothing else before the handshake is complete.
+            // MCP 2025-11-25, basic/lifecycle: only pings before the handshake is complete.
             None => Err(ErrorObject::new(Code::INVALID_REQUEST, "Invalid Request: nothing is revision yet").into()),
             Some(revision) => {
                 let known = Method::find(method).and_then(|method| method.sent(Side::Server, revision));
@@ -43,7 +43,7 @@ impl Service for ClientService {
                     return Err(Failure::method_not_found());
                 }
                 let params = params.map(|params| params.json().as_str());
-                // From before the closure runs until its answer is there, or nobody wants it any more.
+                // The stopwatch is paused until the handler has answered or is dropped.
                 let paused = self.stopwatch.pause();
                 let handling = self.handlers.start(method, params, revision).map_err(rejection_failure)?;
                 Ok(Typed::boxed(async move {
@@ -67,10 +67,10 @@ impl Service for ClientService {
     }
 }
 
-/// What a legacy server is told that asks for something it may not.
+/// The error response to a legacy server's request that cannot be passed to a handler.
 fn rejection_failure(why: RequestRejection) -> Failure {
     match why {
-        // MCP 2025-11-25, client/elicitation and client/sampling: what the capability has not.
+        // MCP 2025-11-25, client/elicitation and client/sampling: an undeclared part of a capability is invalid params.
         RequestRejection::NotDeclared(part) if part.contains('.') => {
             Failure::invalid_params(format!("{part} was not declared"))
         }
@@ -79,7 +79,7 @@ fn rejection_failure(why: RequestRejection) -> Failure {
     }
 }
 
-/// The result that says no more than that it is done.
+/// The empty result.
 fn empty_result() -> BoxedWork {
     #[derive(Serialize)]
     struct EmptyResult {}

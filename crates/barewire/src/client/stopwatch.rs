@@ -1,4 +1,4 @@
-//! The time that a server takes, without the time that our own answers to its questions take.
+//! The time that a server takes, without the time of our own answers to its requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Runs from the beginning of a connection, and stands still while a question of the server is open.
+/// A stopwatch that runs from the start of a connection and is paused while a request of the server is open.
 #[derive(Debug)]
 pub(super) struct Stopwatch(watch::Sender<StopwatchTime>);
 
 #[derive(Debug)]
 struct StopwatchTime {
-    /// How many questions are open.
+    /// The number of the server's open requests.
     open_requests: u32,
-    /// What it showed when it last stood still.
+    /// The elapsed time at the last pause.
     before: Duration,
-    /// When it began to run after that.
+    /// The time at which it was resumed.
     since: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Stopwatch {
         Arc::new(Self(watch::Sender::new(time)))
     }
 
-    /// A question is open until what comes back is dropped.
+    /// Pauses the stopwatch until the returned value is dropped.
     pub(super) fn pause(self: &Arc<Self>) -> StopwatchPause {
         self.0.send_modify(|time| {
             time.before = time.elapsed();
@@ -42,11 +42,11 @@ impl Stopwatch {
         self.0.borrow().elapsed()
     }
 
-    /// Waits for `answer`; `None` if the server has taken too long for it.
-    pub(super) async fn within<T>(&self, limits: &TimeLimits, answer: impl Future<Output = T>) -> Option<T> {
-        let (mut answer, mut expired) = (pin!(answer), pin!(self.expired(limits)));
-        poll_fn(|context| match answer.as_mut().poll(context) {
-            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+    /// Waits for `response`; `None` if the server takes too long.
+    pub(super) async fn within<T>(&self, limits: &TimeLimits, response: impl Future<Output = T>) -> Option<T> {
+        let (mut response, mut expired) = (pin!(response), pin!(self.expired(limits)));
+        poll_fn(|context| match response.as_mut().poll(context) {
+            Poll::Ready(response) => Poll::Ready(Some(response)),
             Poll::Pending => expired.as_mut().poll(context).map(|()| None),
         })
         .await
@@ -55,12 +55,12 @@ impl Stopwatch {
     async fn expired(&self, limits: &TimeLimits) {
         let mut time = self.0.subscribe();
         loop {
-            // While it stands still, nobody gets late.
+            // No limit expires during a pause.
             let _ = time.wait_for(|time| time.open_requests == 0).await;
             let Some(end) = limits.end() else { return std::future::pending().await };
             match end.checked_sub(self.elapsed()) {
                 None | Some(Duration::ZERO) => return,
-                // A question that opens meanwhile and progress make it later, never earlier.
+                // A new pause or progress can only move the end later.
                 Some(left) => tokio::time::sleep(left).await,
             }
         }
@@ -73,7 +73,7 @@ impl StopwatchTime {
     }
 }
 
-/// A question of the server is open.
+/// Pauses a stopwatch until it is dropped.
 pub(super) struct StopwatchPause(Arc<Stopwatch>);
 
 impl Drop for StopwatchPause {
@@ -87,13 +87,13 @@ impl Drop for StopwatchPause {
     }
 }
 
-/// How long an answer may take, as a stopwatch has it.
+/// The time limits of a call, measured by a stopwatch.
 pub(super) struct TimeLimits {
     stopwatch: Arc<Stopwatch>,
     timeout: Option<Duration>,
-    /// When it is over in any case.
+    /// The end that progress does not move.
     hard_end: Option<Duration>,
-    /// When the timeout began.
+    /// The start of the current timeout.
     since: Mutex<Duration>,
 }
 
@@ -104,7 +104,7 @@ impl TimeLimits {
         Self { stopwatch: Arc::clone(stopwatch), timeout, hard_end, since: Mutex::new(now) }
     }
 
-    /// There is progress. The timeout begins anew if there is another limit.
+    /// Restarts the timeout after progress, if there is a total limit.
     pub(super) fn reset(&self) {
         if self.hard_end.is_none() {
             return;
@@ -126,7 +126,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn time_stands_still_while_a_question_is_open() {
+    async fn time_stops_while_a_server_request_is_open() {
         let watch = Stopwatch::start();
         let (first, second) = (watch.pause(), watch.pause());
         tokio::time::sleep(10 * SECOND).await;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_begins_the_timeout_anew_up_to_the_end() {
+    async fn progress_restarts_the_timeout_up_to_the_total_limit() {
         let (watch, began) = (Stopwatch::start(), Instant::now());
         let limits = TimeLimits::new(&watch, Some(2 * SECOND), Some(5 * SECOND));
         let work = async {

@@ -1,13 +1,13 @@
-//! A connection over HTTP: each message of ours becomes a request of its own, and what comes back goes into the engine.
+//! A connection over HTTP: each outgoing message becomes a request, and the responses go into the engine.
 //!
 //! ```text
-//! engine ── outbox ── jobs ──┬─ post ───── one call, and the stream of its answer (taken up again in the legacy era)
-//!    ▲                       ├─ tell ───── what nobody answers, in order
-//!    │                       └─ unasked ── the stream that a legacy server tells things on
-//!    └── deliver ◀── messages ──┘
+//! engine ── outbox ── commands ──┬─ post::call ────────── a call and its response stream (resumed in the legacy era)
+//!    ▲                           ├─ post::send_one_way ── messages without a response; notifications stay in order
+//!    │                           └─ get_stream ────────── the stream for unsolicited messages of a legacy server
+//!    └── deliver ◀── messages ──────┘
 //! ```
 //!
-//! One task owns all the others, and with it they end.
+//! One task owns all the others; they end with it.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 use super::events::EventStream;
 use super::failure::{HttpFailure, origin};
-use super::fetch::{Fetch, FetchError, Response, Url};
+use super::fetch::{Fetch, FetchError, FetchResponse, HttpUrl};
 use super::outbox::{Backlog, Outbox, OutboxCommand, OutgoingMessage};
 use super::tool_headers::ToolHeaders;
 use super::{get_stream, http_sse, post};
@@ -37,43 +37,43 @@ use crate::client::service::AgreedRevision;
 use crate::log::{Log, quoted};
 use crate::peer::{CallError, Delivery, Exchange, Exchanges, Peer, Sent, Settings};
 
-/// What the tasks of a connection share.
+/// The state that the tasks of a connection share.
 pub(in crate::client) struct HttpConnection {
     pub(super) fetch: Fetch,
     pub(super) log: Log,
     pub(super) exchanges: Exchanges<Outbox>,
-    /// Bytes of a message.
+    /// The most bytes of a message.
     pub(super) limit: usize,
-    /// The limit of nesting in a message.
+    /// The deepest nesting of a message.
     depth: usize,
     pub(super) tool_headers: ToolHeaders,
     revision: AgreedRevision,
-    /// The session of the legacy era, if the server has given one.
+    /// The id of the legacy session, if the server has sent one.
     session: OnceLock<HeaderValue>,
-    /// Where messages go in HTTP+SSE.
-    pub(super) message_url: OnceLock<Url>,
+    /// The URL for messages in HTTP+SSE.
+    pub(super) message_url: OnceLock<HttpUrl>,
     backlog: Arc<Backlog>,
-    /// How many notifications the server has taken, or refused.
+    /// The number of notifications that the server has accepted or refused.
     notifications_sent: watch::Sender<u64>,
-    /// Whether the server has answered the question for a stream of what it tells unasked.
+    /// Whether the server has answered the GET request for the stream of unsolicited messages.
     get_stream_answered: watch::Sender<bool>,
-    /// The session is over, and another is wanted.
+    /// Whether the server has ended the session, so that a new one is needed.
     session_ended: watch::Sender<bool>,
-    /// What the answer to the last question about the era means.
+    /// The next step after the last response to `server/discover` or `initialize`.
     next_step: Mutex<Option<Next>>,
     tasks: mpsc::UnboundedSender<BackgroundTask>,
 }
 
-/// What is to be run besides what the engine wants.
+/// A task that runs besides the engine's commands.
 pub(super) enum BackgroundTask {
-    /// Listen to what the server tells unasked.
+    /// Read the stream of unsolicited messages.
     GetStream,
-    /// The stream that all messages come on in HTTP+SSE.
+    /// Read the HTTP+SSE stream, which carries all messages of the server.
     HttpSse(Box<EventStream>),
 }
 
 impl HttpConnection {
-    /// A connection to the server that `fetch` leads to, and what drives it.
+    /// Opens a connection to the server of `fetch`. Returns the connection and the future that drives it.
     pub(in crate::client) fn open(
         fetch: Fetch,
         settings: Settings,
@@ -106,27 +106,27 @@ impl HttpConnection {
         (connection, driver)
     }
 
-    /// The server, as those see it who ask it something. Once: the connection ends when it is dropped.
+    /// The handle for calls to the server. Call this once: dropping the handle ends the connection.
     pub(in crate::client) fn peer(&self) -> Peer {
         self.exchanges.peer()
     }
 
-    /// Says when the session is over; and, when it can no longer be said, that so is all else.
+    /// Becomes true when the session ends. The channel closes when the connection's tasks have finished.
     pub(in crate::client) fn session_ended(&self) -> watch::Receiver<bool> {
         self.session_ended.subscribe()
     }
 
-    /// Puts a message of the server's into the engine, and waits until more may follow.
+    /// Passes a message of the server to the engine, and waits until the next one may follow.
     pub(super) async fn deliver(&self, message: Bytes) {
         self.deliver_parsed(self.parse(message)).await;
     }
 
-    /// Parses a message of the server's.
+    /// Parses a message of the server.
     pub(super) fn parse(&self, message: Bytes) -> KeptFrame<Bytes> {
         KeptFrame::parse(message, self.depth)
     }
 
-    /// Puts a message of the server's that has been parsed into the engine, and waits until more may follow.
+    /// Passes a parsed message of the server to the engine, and waits until the next one may follow.
     pub(super) async fn deliver_parsed(&self, message: KeptFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
@@ -134,11 +134,11 @@ impl HttpConnection {
         self.backlog.wait_until_low().await;
     }
 
-    /// An event was too long to be kept. If it was an answer, whoever waits for it is told; and if so, or if it may have been
-    /// one, that is what comes back.
-    pub(super) fn report_skipped_event(&self, response: &Response, error: &FrameError) -> Option<CallError> {
+    /// Logs an event that was longer than the limit. If it was, or may have been, a response, returns the error for its
+    /// call; a call that is known fails with it.
+    pub(super) fn report_skipped_event(&self, response: &FetchResponse, error: &FrameError) -> Option<CallError> {
         let invalid = Invalid::from_frame(error);
-        self.log.report(format_args!("an event was skipped: {error}: {}", quoted(error.begins())));
+        self.log.report(format_args!("skipped an event: {error}: {}", quoted(error.begins())));
         if let Shape::Request | Shape::Notification = invalid.shape {
             return None;
         }
@@ -149,44 +149,44 @@ impl HttpConnection {
         Some(too_long)
     }
 
-    /// Whether what was agreed on is modern.
+    /// Whether the negotiated revision is modern.
     fn is_modern(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 
-    /// Whether what was agreed on has arrays of messages.
+    /// Whether the negotiated revision has batches.
     pub(super) fn has_batches(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.has_batches())
     }
 
-    /// Takes the session that the answer to `initialize` gives.
-    pub(super) fn store_session(&self, response: &Response) {
+    /// Stores the session id in the response to `initialize`.
+    pub(super) fn store_session(&self, response: &FetchResponse) {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };
         // MCP 2025-11-25, basic/transports: "MUST only contain visible ASCII characters".
         if !response.same_origin || id.is_empty() || !id.as_bytes().iter().all(u8::is_ascii_graphic) {
-            return self.log.report("the server's session id cannot be sent back and is ignored");
+            return self.log.report("ignored the server's session id: it is empty, has characters other than visible ASCII, or came from another origin");
         }
         let mut id = id.clone();
         id.set_sensitive(true);
         let _ = self.session.set(id);
     }
 
-    /// The server has said that the session is over. The client is told, and nothing more is sent in it.
+    /// Marks the session as ended. Nothing more is sent in it, and the client opens a new one.
     pub(super) fn end_session(&self) {
         self.session_ended.send_replace(true);
     }
 
-    /// Whether the session is over.
+    /// Whether the session has ended.
     pub(super) fn is_session_ended(&self) -> bool {
         *self.session_ended.borrow()
     }
 
-    /// Adds what says which session and revision of the legacy era a request belongs to. Says whether there is a session.
+    /// Adds the headers for the legacy session and revision. Returns whether there is a session.
     pub(super) fn add_session_headers(&self, headers: &mut HeaderMap) -> bool {
         if let Some(revision) = self.revision.get().filter(|revision| !revision.is_modern()) {
             headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         }
-        // HTTP+SSE has no sessions but its stream.
+        // In HTTP+SSE the stream is the session.
         if self.message_url.get().is_some() {
             return false;
         }
@@ -195,12 +195,12 @@ impl HttpConnection {
         true
     }
 
-    /// Where messages go.
-    pub(super) fn url(&self) -> &Url {
+    /// The URL for messages.
+    pub(super) fn url(&self) -> &HttpUrl {
         self.message_url.get().unwrap_or_else(|| self.fetch.url())
     }
 
-    /// What the answer to a question about the era means.
+    /// Sets the next step after a response to `server/discover` or `initialize`.
     pub(super) fn set_next_step(&self, next: Next) {
         *self.next_step.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
@@ -209,29 +209,29 @@ impl HttpConnection {
         self.next_step.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Has something run as long as the connection lasts.
+    /// Starts a task that ends with the connection.
     pub(super) fn start(&self, task: BackgroundTask) {
         let _ = self.tasks.send(task);
     }
 
-    /// Opens the stream of what the server tells unasked, and waits a moment until it is there: many servers ask and tell
-    /// things there in the course of a call, and lose them if nobody listens.
+    /// Opens the stream for unsolicited messages, and waits briefly until it is open. Many servers send requests and
+    /// notifications there during a call, and lose them if the stream is missing.
     pub(super) async fn open_get_stream(&self) {
         self.start(BackgroundTask::GetStream);
         let _ = timeout(GET_STREAM_TIMEOUT, self.get_stream_answered.subscribe().wait_for(|answered| *answered)).await;
     }
 
-    /// The server has answered the question for the stream.
+    /// Records that the server has answered the GET request.
     pub(super) fn get_stream_answered(&self) {
         self.get_stream_answered.send_replace(true);
     }
 
-    /// Waits until so many notifications have been taken.
+    /// Waits until the server has taken this many notifications.
     pub(super) async fn wait_for_notifications(&self, count: u64) {
         let _ = self.notifications_sent.subscribe().wait_for(|sent| *sent >= count).await;
     }
 
-    /// Tells the server that the session is no longer needed. Nothing depends on it.
+    /// Ends the session with DELETE. Errors are ignored.
     async fn delete_session(&self) {
         let mut headers = HeaderMap::new();
         if !self.is_session_ended() && self.add_session_headers(&mut headers) {
@@ -241,21 +241,21 @@ impl HttpConnection {
     }
 }
 
-/// All that is under way for a connection.
+/// The running tasks of a connection.
 struct ConnectionTasks {
     connection: Arc<HttpConnection>,
-    /// What is awaited, and streams: over when the connection is.
+    /// Calls and streams: aborted when the connection ends.
     tasks: JoinSet<Option<CallId>>,
     calls: HashMap<CallId, AbortHandle>,
-    /// What is told: has a moment to arrive.
+    /// Messages without a response: they have a short time to arrive after the end.
     one_way: JoinSet<()>,
     notifications: mpsc::UnboundedSender<OutgoingMessage>,
-    /// How many notifications have been sent.
+    /// The number of notifications sent so far.
     notification_count: u64,
 }
 
 impl ConnectionTasks {
-    /// Until the connection is over.
+    /// Runs until the connection ends.
     async fn run(
         connection: Arc<HttpConnection>,
         mut commands: mpsc::UnboundedReceiver<OutboxCommand>,
@@ -277,7 +277,7 @@ impl ConnectionTasks {
                 work.task_finished(done);
             }
             while let Poll::Ready(Some(_)) = work.one_way.poll_join_next(context) {}
-            // The engine first: what it wants is in the list then.
+            // The engine first: it fills the command queue.
             let driven = engine.as_mut().poll(context);
             while let Poll::Ready(Some(command)) = commands.poll_recv(context) {
                 work.handle_command(command);
@@ -285,7 +285,7 @@ impl ConnectionTasks {
             while let Poll::Ready(Some(task)) = background.poll_recv(context) {
                 work.start_task(task);
             }
-            // What has just been started has to be polled once, to be waited for.
+            // A task that was just started must be polled once to register its waker.
             match driven {
                 Poll::Ready(_) => Poll::Ready(()),
                 Poll::Pending => {
@@ -333,8 +333,8 @@ impl ConnectionTasks {
                 self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
             }
             Sent::Cancel(call) => {
-                // Whatever else comes on its stream is for nobody. A legacy server that takes the end of a connection for no
-                // cancelling, as it should, is told; a cancelled request is not answered, so there is nothing to wait for.
+                // The rest of the call's stream is not needed. For a legacy server the end of a connection is not a
+                // cancellation, so it also gets a notification. A cancelled request has no response to wait for.
                 self.stop(call);
                 if !connection.is_modern() {
                     self.one_way.spawn(async move { post::send_one_way(&connection, message).await });
@@ -354,7 +354,7 @@ impl ConnectionTasks {
         });
     }
 
-    /// Closes what carries a call. In the modern era that cancels it.
+    /// Aborts the request of a call. In the modern era that cancels the call.
     fn stop(&mut self, call: CallId) {
         if let Some(task) = self.calls.remove(&call) {
             task.abort();
@@ -368,11 +368,11 @@ impl ConnectionTasks {
             }
             Ok(None) => {}
             Err(error) if error.is_panic() => {
-                // What the user gave us to get tokens has panicked; whoever waits is told.
+                // The caller's token provider or challenge handler has panicked; the call fails.
                 let call = self.calls.iter().find(|(_, task)| task.id() == error.id()).map(|(call, _)| *call);
                 if let Some(call) = call {
                     self.calls.remove(&call);
-                    let why = FetchError::Token("what was to get one panicked".to_owned());
+                    let why = FetchError::Token("the token provider panicked".to_owned());
                     self.connection.exchanges.fail(call, why.into());
                 }
             }
@@ -380,7 +380,7 @@ impl ConnectionTasks {
         }
     }
 
-    /// What is told has a moment to arrive; then the server is told that it was all.
+    /// Gives messages without a response a short time to arrive, then ends the session.
     async fn end(mut self) {
         self.tasks.abort_all();
         let Self { connection, mut one_way, notifications, .. } = self;
@@ -390,7 +390,7 @@ impl ConnectionTasks {
     }
 }
 
-/// Tells the server one thing after the other.
+/// Sends notifications one after the other.
 async fn send_notifications(connection: Arc<HttpConnection>, mut queue: mpsc::UnboundedReceiver<OutgoingMessage>) {
     while let Some(message) = queue.recv().await {
         post::send_one_way(&connection, message).await;
@@ -398,12 +398,12 @@ async fn send_notifications(connection: Arc<HttpConnection>, mut queue: mpsc::Un
     }
 }
 
-/// The answer to a GET, or why there is none: `Ok(None)` if the server offers no stream.
+/// The stream that a GET request opened; `Ok(None)` if the server offers none.
 pub(super) type GetStreamResult = Result<Option<EventStream>, HttpFailure>;
 
-/// A round trip to the other end of the world, with TLS. There are servers that say nothing on a stream until they have
-/// something to tell.
+/// Long enough for a round trip around the world with TLS. Some servers send no response head until they have a
+/// message.
 const GET_STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Long enough for a server that is there, short enough for a person who waits for the program to end.
+/// Long enough for a server that responds, short enough for a user who waits for the program to end.
 pub(in crate::client) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,18 +1,18 @@
-//! The body of an answer -> the messages in its events, and where to go on when it breaks off.
+//! The body of a response -> its events, and the position to resume from when it breaks off.
 
 use std::time::Duration;
 
 use barewire_proto::frame::{Codec, FrameError, Sse};
 use bytes::{Buf, Bytes};
 
-use super::fetch::{FetchError, Response};
+use super::fetch::{FetchError, FetchResponse};
 
 /// A stream of events that is being read.
 pub(super) struct EventStream {
-    pub(super) response: Response,
+    pub(super) response: FetchResponse,
     sse: Sse,
     chunk: Bytes,
-    /// Something has come.
+    /// Whether an event has been received.
     received: bool,
 }
 
@@ -22,22 +22,23 @@ pub(super) struct SseEvent {
     pub(super) data: Bytes,
 }
 
-/// Where a stream broke off, and when to take it up again.
+/// The position at which a stream broke off, and the pause before it is resumed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResumePoint {
     /// The id of the last event; empty if there was none.
     pub(super) id: String,
     retry: Option<Duration>,
-    /// How many times in a row nothing came.
+    /// The number of attempts in a row that brought nothing.
     failures: u32,
 }
 
 impl EventStream {
-    pub(super) fn new(response: Response, limit: usize) -> Self {
+    pub(super) fn new(response: FetchResponse, limit: usize) -> Self {
         Self { response, sse: Sse::new(limit), chunk: Bytes::new(), received: false }
     }
 
-    /// The next event with data; `None` at the end. One that is too long is lost, and the next one follows it.
+    /// Waits for the next event with data; `None` at the end. An event that is too long is an error, and the next one
+    /// follows it.
     pub(super) async fn next(&mut self) -> Result<Option<Result<SseEvent, FrameError>>, FetchError> {
         loop {
             let mut input = &self.chunk[..];
@@ -61,7 +62,7 @@ impl EventStream {
         }
     }
 
-    /// It has ended: this is where it is to be taken up again.
+    /// Saves the position at the end of the stream.
     pub(super) fn save_position(&self, point: &mut ResumePoint) {
         let received = self.received || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
         if !self.sse.last_event_id().is_empty() {
@@ -73,24 +74,24 @@ impl EventStream {
 }
 
 impl SseEvent {
-    /// Whether it holds a message. An event without data is there for its id.
+    /// Whether the event holds a message. An event without data only sets the last event id.
     pub(super) fn is_message(&self) -> bool {
         self.name == MESSAGE_EVENT && !self.data.is_empty()
     }
 }
 
 impl ResumePoint {
-    /// Nothing came of it.
+    /// Counts an attempt that brought nothing.
     pub(super) fn record_failure(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// How many times in a row nothing came of it.
+    /// The number of attempts in a row that brought nothing.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// How long to wait before the stream is taken up again: as long as the server said. If nothing came of it the last time,
+    /// The pause before the stream is resumed: the server's `retry` value. After attempts that brought nothing it is
     /// longer each time.
     pub(super) fn pause(&self) -> Duration {
         let requested = self.retry.unwrap_or(DEFAULT_RETRY).max(MIN_RETRY);
@@ -104,13 +105,13 @@ impl ResumePoint {
 /// The name of an event that holds a message.
 const MESSAGE_EVENT: &str = "message";
 
-/// If the server does not say how long to wait.
+/// The pause if the server sends no `retry`.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// A server that says 0 does not want to be asked as fast as we can.
+/// The shortest pause: also for `retry: 0`, the client must not reconnect in a tight loop.
 const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// Somebody may be waiting.
+/// The longest pause that failures lead to: a user may be waiting.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_are_as_asked_and_grow_when_nothing_comes() {
+    fn pauses_follow_retry_and_grow_with_failures() {
         let mut point = ResumePoint::default();
         assert_eq!(point.pause(), DEFAULT_RETRY);
         point.retry = Some(Duration::from_millis(500));

@@ -1,4 +1,5 @@
-//! Streams of the legacy era that are opened with GET: what a server tells unasked, and the rest of one that broke off.
+//! Streams of the legacy era that are opened with GET: the stream for unsolicited messages, and the rest of a stream
+//! that broke off.
 //!
 //! MCP 2025-11-25, basic/transports, "ListenHandle for Messages from the Server" and "Resumability and Redelivery".
 
@@ -13,7 +14,7 @@ use super::events::{EventStream, ResumePoint};
 use super::failure::HttpFailure;
 use super::post::classify;
 
-/// Listens as long as the connection lasts and the server lets us.
+/// Reads unsolicited messages as long as the connection lasts and the server offers the stream.
 pub(super) async fn listen(connection: &HttpConnection) {
     let mut point = ResumePoint::default();
     loop {
@@ -30,11 +31,11 @@ pub(super) async fn listen(connection: &HttpConnection) {
                 }
                 events.save_position(&mut point);
             }
-            // MCP has servers that tell nothing unasked.
+            // A server may offer no stream.
             Ok(None) | Err(HttpFailure::SessionGone { .. }) => return,
             Err(failure) if failure.is_temporary() => point.record_failure(),
             Err(failure) => {
-                let what = "what the server tells unasked is not heard";
+                let what = "unsolicited messages of the server are not received";
                 return connection.log.report(format_args!("{what}: {failure}"));
             }
         }
@@ -42,8 +43,8 @@ pub(super) async fn listen(connection: &HttpConnection) {
     }
 }
 
-/// Takes up a stream that broke off, when the server wants that. `broken` is why it is needed, and why there is no answer if
-/// it does not work.
+/// Resumes a stream that broke off, after the pause that the server wants. If that does not work, returns `broken`, the
+/// reason why the stream ended.
 pub(super) async fn resume(
     connection: &HttpConnection,
     point: &mut ResumePoint,
@@ -54,13 +55,14 @@ pub(super) async fn resume(
         match open_stream(connection, point).await {
             Ok(Some(events)) => return Ok(events),
             Err(failure) if failure.is_temporary() && point.failures() < MAX_RESUME_FAILURES => point.record_failure(),
-            // Whether it was done is not known: that the session is over now does not mean that it was not.
+            // The outcome of the call is unknown: that the session has ended now does not mean that the call was not
+            // carried out.
             Ok(None) | Err(_) => return Err(broken),
         }
     }
 }
 
-/// Opens a stream, or its rest.
+/// Opens a stream, or the rest of one.
 async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStreamResult {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -83,5 +85,5 @@ async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStr
     }
 }
 
-/// So often in a row a stream may not be taken up before a call is given up: about a minute.
+/// The most failed attempts in a row to resume a stream before its call fails: about a minute.
 const MAX_RESUME_FAILURES: u32 = 6;

@@ -1,4 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream that all messages come on, and a URL that ours go to.
+//! HTTP+SSE, the transport of 2024-11-05: one stream for all messages of the server, and a URL for the client's
+//! messages.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::post::classify;
 use crate::peer::EndReason;
 
 impl HttpConnection {
-    /// Opens the stream, and waits until it says where messages are to be sent. From then on they are sent there.
+    /// Opens the stream and waits for the URL that it names. From then on messages are sent to that URL.
     pub(super) async fn open_http_sse(&self, call_timeout: Option<Duration>) -> Result<(), HttpFailure> {
         let after = call_timeout.map_or(MAX_OPEN_TIME, |timeout| timeout.min(MAX_OPEN_TIME));
         let late = |_| {
@@ -40,11 +41,12 @@ impl HttpConnection {
         let bad_endpoint = |why: String| HttpFailure::Endpoint { origin: endpoint_origin.to_string(), why };
         let event = events.next().await?;
         let Some(Ok(event)) = event.filter(|event| event.as_ref().is_ok_and(|event| event.name == "endpoint")) else {
-            return Err(bad_endpoint("its first event is no endpoint".to_owned()));
+            return Err(bad_endpoint("its first event is not `endpoint`".to_owned()));
         };
-        let to = std::str::from_utf8(&event.data).map_err(|_| bad_endpoint("its endpoint is no text".to_owned()))?;
+        let to =
+            std::str::from_utf8(&event.data).map_err(|_| bad_endpoint("its endpoint is not UTF-8 text".to_owned()))?;
         let to = events.response.url.join(to.trim()).map_err(|what| bad_endpoint(format!("its endpoint {what}")))?;
-        // Whoever can write to the stream must not be able to send our messages, and what is in them, elsewhere.
+        // A party that can write to the stream must not be able to redirect our messages to another server.
         if to.origin() != endpoint_origin {
             return Err(bad_endpoint(format!("its endpoint is at another origin, {}", to.origin())));
         }
@@ -55,7 +57,7 @@ impl HttpConnection {
     }
 }
 
-/// Listens until the stream ends, and with it the connection.
+/// Reads the stream to its end, which is the end of the connection.
 pub(super) async fn listen(connection: &HttpConnection, mut events: EventStream) {
     let reason = loop {
         match events.next().await {
@@ -72,5 +74,5 @@ pub(super) async fn listen(connection: &HttpConnection, mut events: EventStream)
     connection.exchanges.end(reason);
 }
 
-/// How long the stream may take to begin, and its first event to come, at the most.
+/// The most time for the stream to open and its first event to arrive.
 const MAX_OPEN_TIME: Duration = Duration::from_secs(30);

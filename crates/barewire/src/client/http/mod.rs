@@ -1,4 +1,4 @@
-//! A server at a URL: where it is, what is shown to it, and how messages go there and back.
+//! Servers at a URL: the endpoint and its credentials, and the HTTP requests that carry the messages.
 
 mod connection;
 mod credentials;

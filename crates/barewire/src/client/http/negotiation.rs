@@ -1,4 +1,4 @@
-//! A URL -> a connection on which everything is agreed: modern, then `initialize`, then HTTP+SSE.
+//! A URL -> the negotiated revision: `server/discover` first, then `initialize`, then HTTP+SSE.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility"; the table is `barewire_proto::http::fall_back`.
 
@@ -14,7 +14,7 @@ use crate::client::{ClientError, ClientShared};
 use crate::peer::CallError;
 
 impl ClientShared {
-    /// Finds out what the server is, and agrees with it.
+    /// Finds out the server's era and transport, and negotiates the revision.
     pub(in crate::client) async fn negotiate_http(
         &self,
         pending: &PendingConnection,
@@ -42,12 +42,12 @@ impl ClientShared {
         if next_step == Some(Next::Sse) {
             match connection.open_http_sse(self.settings.timeout).await {
                 Ok(()) => return self.initialize(pending, preference).await,
-                // There is no such stream either. What was said to `initialize` is what is wrong.
+                // There is no HTTP+SSE stream either. The response to `initialize` is the error to report.
                 Err(HttpFailure::Status { .. }) => {}
                 Err(failure) => return Err(ClientError::Http { method: INITIALIZE.to_owned(), failure }),
             }
         }
-        // A server that was of the legacy era last time, and answers, is perhaps a modern one now.
+        // A server that was legacy last time and that responds may be modern now.
         if preference == RevisionPreference::LastKnownEra(Era::Legacy)
             && matches!(next_step, Some(Next::Sse | Next::Fail | Next::Read))
             && let Ok(Some(server)) =
@@ -58,7 +58,7 @@ impl ClientShared {
         Err(refused)
     }
 
-    /// Asks as a modern server is asked; `None` if this is a legacy one.
+    /// Sends `server/discover`; `None` if the server is legacy.
     async fn try_modern(
         &self,
         pending: &PendingConnection,
@@ -74,10 +74,10 @@ impl ClientShared {
         let Some(why) = why else { return Ok(None) };
         let next = match (&why, next_step) {
             (CallError::Refused(error), Some(Next::Read)) => by_response(Tried::Modern, Some(error.code)),
-            // Every modern server can be discovered. Whoever says that it has no such method, with whatever status, is asked
-            // to initialize; a modern one refuses that as well.
+            // Every modern server has `server/discover`. A server without that method, whatever the status, gets
+            // `initialize`; a modern one refuses that as well.
             (CallError::Refused(error), Some(Next::Stay)) if error.code == Code::METHOD_NOT_FOUND => Next::Initialize,
-            // A body that is no answer is no sign of a modern server.
+            // A body that is not a valid response is not a sign of a modern server.
             (CallError::Fault(_), _) => Next::Initialize,
             (why, Some(Next::Read)) => match HttpFailure::from_call_error(why) {
                 Some(HttpFailure::NotAnswered { .. }) => Next::Initialize,

@@ -1,4 +1,4 @@
-//! What the engine sends -> letters, each of which becomes a request of its own.
+//! Messages of the engine -> a queue of commands, each of which becomes an HTTP request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -16,32 +16,33 @@ pub(super) struct OutgoingMessage {
     reservation: Arc<Reservation>,
 }
 
-/// What the engine wants done.
+/// A command of the engine.
 pub(super) enum OutboxCommand {
     Send(OutgoingMessage),
-    /// Nobody waits for this call any more, and the server is not told.
+    /// Abort the request of this call without a cancellation message.
     Forget(CallId),
 }
 
-/// Takes the messages of a connection.
+/// The outlet of a connection: queues its messages.
 pub(super) struct Outbox {
     room: Room,
     commands: mpsc::UnboundedSender<OutboxCommand>,
     backlog: Arc<Backlog>,
-    /// What the last letter holds, if it has not been sent in the meantime.
+    /// The reservation of the last message, if that has not been sent yet.
     last_reservation: Weak<Reservation>,
 }
 
-/// What waits to be taken by the server.
+/// The messages that the server has not yet taken.
 #[derive(Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
-    /// Of these, how many nobody of ours waits for: a server that asks more than it takes answers would pile them up.
+    /// The number of messages without a response. A server that sends more requests than it takes responses would pile
+    /// them up.
     unawaited: AtomicUsize,
     shrunk: Notify,
 }
 
-/// What a letter takes of the room there is, until the server has it.
+/// The space that a message occupies until the server has taken it.
 pub(super) struct Reservation {
     permits: OnceLock<Permits>,
     backlog: Arc<Backlog>,
@@ -50,7 +51,7 @@ pub(super) struct Reservation {
 }
 
 impl OutgoingMessage {
-    /// What it holds, to be let go when the server has it.
+    /// Returns the message and its reservation, which is dropped when the server has taken the message.
     pub(super) fn into_parts(self) -> (Bytes, Arc<Reservation>) {
         (self.message, self.reservation)
     }
@@ -76,7 +77,7 @@ impl Outlet for Outbox {
         let backlog = Arc::clone(&self.backlog);
         let reservation = Arc::new(Reservation { permits: OnceLock::new(), backlog, bytes, is_awaited });
         self.last_reservation = Arc::downgrade(&reservation);
-        // If nobody takes it, the connection is over.
+        // Without a receiver the connection has ended.
         let _ = self.commands.send(OutboxCommand::Send(OutgoingMessage { message: message.into(), sent, reservation }));
     }
 
@@ -97,7 +98,7 @@ impl Outlet for Outbox {
 }
 
 impl Backlog {
-    /// Waits until the server has taken most of what it was told and answered.
+    /// Waits until the server has taken most of the notifications and responses sent to it.
     pub(super) async fn wait_until_low(&self) {
         loop {
             let shrunk = self.shrunk.notified();
@@ -119,5 +120,5 @@ impl Drop for Reservation {
     }
 }
 
-/// So many answers and notifications may be under way before nothing more is read: each is a connection of its own.
+/// The most responses and notifications in flight before reading pauses: each needs a connection of its own.
 const MAX_UNAWAITED: usize = 64;

@@ -1,4 +1,4 @@
-//! One message of ours -> a POST, and what comes back.
+//! One outgoing message -> a POST and its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use tokio::time::timeout;
 use super::connection::HttpConnection;
 use super::events::{EventStream, ResumePoint};
 use super::failure::HttpFailure;
-use super::fetch::Response;
+use super::fetch::FetchResponse;
 use super::get_stream;
 use super::mirrored::{MirroredFields, insert_header, post_headers};
 use super::outbox::{OutgoingMessage, Reservation};
 use crate::log::quoted;
 use crate::peer::CallError;
 
-/// Asks, once so many notifications are there, and sees to it that the call does not stay open.
+/// Sends a call after the first `after` notifications have been sent. If that fails, the call fails.
 pub(super) async fn call(connection: Arc<HttpConnection>, call: CallId, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
     let post = Post { connection: &connection, message: &message, ids: vec![call.id()] };
-    // Nothing happens to a call that has its answer.
+    // Has no effect on a call that already has its response.
     if let Err(error) = post.run(reservation).await {
         connection.exchanges.fail(call, error);
     }
 }
 
-/// Asks several things in one array.
+/// Sends a batch of calls.
 pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMessage, after: u64) {
     connection.wait_for_notifications(after).await;
     let (message, reservation) = outgoing.into_parts();
@@ -54,29 +54,29 @@ pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMes
     }
 }
 
-/// Tells what nobody answers.
+/// Sends a message that has no response.
 pub(super) async fn send_one_way(connection: &HttpConnection, outgoing: OutgoingMessage) {
     let (message, _hold) = outgoing.into_parts();
     let sent = timeout(ONE_WAY_TIMEOUT, Post { connection, message: &message, ids: Vec::new() }.run_one_way()).await;
     let failure = match sent {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => failure.to_string(),
-        Err(_) => format!("the server did not take it within {ONE_WAY_TIMEOUT:?}"),
+        Err(_) => format!("the server did not accept it within {ONE_WAY_TIMEOUT:?}"),
     };
-    connection.log.report(format_args!("{} was not taken: {failure}", quoted(&message)));
+    connection.log.report(format_args!("could not send {}: {failure}", quoted(&message)));
 }
 
 /// A message that is being sent.
 struct Post<'a> {
     connection: &'a HttpConnection,
     message: &'a Bytes,
-    /// What is to be answered.
+    /// The ids that still need a response.
     ids: Vec<Id<'static>>,
 }
 
-/// An answer whose head is there.
+/// A response whose head has arrived.
 struct PostResponse {
-    response: Response,
+    response: FetchResponse,
     reading: Reading,
 }
 
@@ -118,7 +118,7 @@ impl Post<'_> {
         let mirrored = MirroredFields::read(self.message);
         let mut headers = HeaderMap::new();
         if let Some(mirrored) = &mirrored {
-            // What cannot stand in a header is for the server to miss.
+            // A header that cannot be sent is left out; the server reports it missing.
             let _ = mirrored.add_headers(&mut headers);
         }
         let PostResponse { response, reading } = self.post(&headers, None).await?;
@@ -133,7 +133,7 @@ impl Post<'_> {
         Ok(())
     }
 
-    /// Sends it, with these headers besides those of every message, and reads what the answer is.
+    /// Sends the message with these additional headers, and classifies the response.
     async fn post(
         &self,
         mirror_headers: &HeaderMap,
@@ -166,11 +166,11 @@ impl Post<'_> {
         Ok(PostResponse { response, reading })
     }
 
-    /// Reads the answer to a call.
+    /// Reads the response to a call.
     async fn read(&mut self, response: PostResponse, mirrored: Option<&MirroredFields<'_>>) -> Result<(), CallError> {
         let PostResponse { mut response, reading } = response;
         if self.connection.message_url.get().is_some() && response.status.is_success() {
-            // The answer comes on the other stream.
+            // In HTTP+SSE the response comes on the other stream.
             return Ok(());
         }
         let is_modern = mirrored.is_some_and(MirroredFields::is_modern);
@@ -182,7 +182,7 @@ impl Post<'_> {
                 if self.ids.is_empty() {
                     return Ok(());
                 }
-                Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into())
+                Err(HttpFailure::not_answered(&response, "the body is not a response to this request").into())
             }
             Reading::Events => {
                 let events = EventStream::new(response, self.connection.limit);
@@ -198,15 +198,15 @@ impl Post<'_> {
         }
     }
 
-    /// Why an answer is none.
-    fn failure(&self, response: &Response, reading: Reading) -> HttpFailure {
+    /// The failure for a response that does not hold a message.
+    fn failure(&self, response: &FetchResponse, reading: Reading) -> HttpFailure {
         if let Reading::SessionGone = reading {
             self.connection.end_session();
         }
         HttpFailure::from_response(response, reading)
     }
 
-    /// Reads a stream up to the answer. A legacy one that breaks off is taken up again where it did.
+    /// Reads a stream up to the response. A legacy stream that breaks off is resumed.
     async fn follow(&mut self, mut events: EventStream, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
         let mut point = ResumePoint::default();
         loop {
@@ -222,13 +222,13 @@ impl Post<'_> {
         }
     }
 
-    /// Reads a stream until all is answered; otherwise says how it ended.
+    /// Reads a stream until every id has its response; otherwise returns the reason of its end.
     async fn listen(&mut self, events: &mut EventStream, lists_tools: bool) -> Result<Option<HttpFailure>, CallError> {
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => {
-                    let why = "the stream ended before the answer";
+                    let why = "the stream ended before the response";
                     return Ok(Some(HttpFailure::not_answered(&events.response, why)));
                 }
                 Err(error) => return Ok(Some(error.into())),
@@ -243,7 +243,8 @@ impl Post<'_> {
                 }
             }
             if self.ids.is_empty() {
-                // A server ends the stream now, and the connection can be used again. If it does not, it is closed.
+                // The server should end the stream now, so that the connection can be reused. If it does not, the
+                // connection is closed.
                 let _ = timeout(AFTER_RESPONSE_TIMEOUT, async {
                     while let Ok(Some(event)) = events.next().await {
                         if let Ok(event) = event
@@ -259,18 +260,18 @@ impl Post<'_> {
         }
     }
 
-    /// Gives a message to the engine, and notes what it answers.
+    /// Passes a message to the engine, and removes the ids that it responds to.
     async fn take(&mut self, message: Bytes, lists_tools: bool) -> Result<(), CallError> {
         let message =
             if lists_tools { self.connection.tool_headers.learn(message, &self.connection.log) } else { message };
         let message = self.connection.parse(message);
         match message.parsed() {
             Parsed::Message(Message::Response(RpcResponse { id, .. })) => self.ids.retain(|open| *open != id),
-            // It names nobody, but it came in answer to this.
+            // The error names no id, but it arrived in response to this request.
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
                 return Err(CallError::Refused(error.to_owned()));
             }
-            // Where there are none, the engine takes nothing of it, and it answers nobody.
+            // In revisions without batches the engine ignores the array.
             Parsed::Batch(batch) if self.connection.has_batches() => {
                 for element in batch.elements() {
                     if let Ok(Message::Response(RpcResponse { id, .. })) = element {
@@ -279,7 +280,7 @@ impl Post<'_> {
                 }
             }
             Parsed::Invalid(invalid) => {
-                // The engine tells whoever waits what is wrong with it.
+                // The engine fails the call with the reason.
                 if let Some(id) = &invalid.id {
                     self.ids.retain(|open| open != id);
                 }
@@ -291,7 +292,7 @@ impl Post<'_> {
     }
 }
 
-/// The headers of a call, with those that repeat its arguments.
+/// Adds the headers that repeat the call's arguments.
 fn with_param_headers(
     known: &HeaderParams,
     mirrored: &MirroredFields<'_>,
@@ -304,8 +305,8 @@ fn with_param_headers(
     Ok(headers)
 }
 
-/// What an answer is. Of one that says no, the beginning is read.
-pub(super) async fn classify(response: &mut Response, in_session: bool) -> Reading {
+/// Classifies a response. The beginning of an error body is read for that.
+pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> Reading {
     let status = response.status.as_u16();
     let content_type = response.headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec());
     match Reading::of(status, content_type.as_deref(), None, in_session) {
@@ -317,14 +318,14 @@ pub(super) async fn classify(response: &mut Response, in_session: bool) -> Readi
     }
 }
 
-/// As deep as messages may be to be looked into here. The engine has its own limit.
+/// The nesting limit for messages inspected here. The engine has its own limit.
 const INSPECTION_DEPTH: usize = barewire_proto::rpc::DEFAULT_DEPTH;
 
-/// More of an answer that says no is not read.
+/// The most bytes to read of an error body.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// How long a server may take to take something that it does not answer.
+/// The time a server has to accept a message without a response.
 const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a stream may go on after the answer.
+/// The time a stream may continue after the response.
 const AFTER_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Lists of tools that pass by -> which arguments are repeated in headers, and which tools are not to be seen.
+//! Results of `tools/list` -> the arguments to repeat in headers, and the tools to leave out.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -11,11 +11,11 @@ use bytes::Bytes;
 
 use crate::log::{Log, quoted};
 
-/// What is known of the tools of a server.
+/// The header params of a server's tools.
 #[derive(Default)]
 pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<HeaderParams>>>,
-    /// Held by whoever is asking the server for them.
+    /// Held during a lookup with `tools/list`.
     pub(super) list_lock: tokio::sync::Mutex<()>,
 }
 
@@ -24,7 +24,7 @@ impl ToolHeaders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The headers of a tool, if it is known.
+    /// The header params of a tool, if it is known.
     pub(super) fn find(&self, name: &str) -> Option<Arc<HeaderParams>> {
         self.lock().get(name).cloned()
     }
@@ -36,7 +36,7 @@ impl ToolHeaders {
         }
     }
 
-    /// What was known of this tool is not true, unless somebody knows better already.
+    /// Removes the header params of a tool that turned out to be wrong, unless they have been replaced already.
     pub(super) fn forget(&self, name: &str, was: &Arc<HeaderParams>) {
         let mut known = self.lock();
         if known.get(name).is_some_and(|is| Arc::ptr_eq(is, was)) {
@@ -44,8 +44,8 @@ impl ToolHeaders {
         }
     }
 
-    /// Learns from the answer to a `tools/list`, and gives it back without the tools that are not valid. All else stays as it
-    /// was written.
+    /// Stores the header params in a response to `tools/list`, and returns it without the tools whose annotations are
+    /// not valid. Everything else is unchanged.
     pub(super) fn learn(&self, answer: Bytes, log: &Log) -> Bytes {
         let Ok(message) = Json::parse(&answer) else { return answer };
         let lead = answer.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
@@ -71,7 +71,7 @@ impl ToolHeaders {
         }
     }
 
-    /// The valid ones; `None` if all are.
+    /// Returns the valid tools; `None` if all are valid.
     fn valid_tools<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
         let (mut valid, mut all) = (Vec::new(), true);
         for tool in tools.elements() {
@@ -89,7 +89,7 @@ impl ToolHeaders {
                 (Err(bad), name) => {
                     all = false;
                     let (name, bad) = (quoted(name.unwrap_or_default().as_bytes()), bad.to_string());
-                    log.report(format_args!("tool {name} is left out: {}", quoted(bad.as_bytes())));
+                    log.report(format_args!("left out tool {name}: {}", quoted(bad.as_bytes())));
                 }
             }
         }
@@ -97,10 +97,10 @@ impl ToolHeaders {
     }
 }
 
-/// A server with more tools than this is asked again for the others. No model chooses among so many.
+/// The most tools to remember; others are looked up for each call. No model chooses among so many.
 const MAX_TOOLS: usize = 16 * 1024;
 
-/// MCP 2026-07-28, server/tools: names have up to 128 characters.
+/// MCP 2026-07-28, server/tools: names have up to 128 characters, of up to 4 bytes; with some room.
 const MAX_TOOL_NAME_BYTES: usize = 1024;
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_not_valid_is_taken_out_and_the_rest_stays_as_it_was() {
+    fn only_invalid_tools_are_removed_and_the_rest_is_unchanged() {
         let good =
             r#"{ "name":"a", "inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
         let plain = r#"{"name":"\u0062","n":1.0e0}"#;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_passes_by() {
+    fn other_messages_are_unchanged() {
         for text in ["", "[]", "{", r#"{"result":[]}"#, r#"{"result":{"tools":{}}}"#, r#"{"error":{"tools":[{}]}}"#] {
             assert_eq!(learn(text).1, text);
         }

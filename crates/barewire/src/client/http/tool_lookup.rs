@@ -1,4 +1,4 @@
-//! A tool that is not known -> what its arguments are repeated in, by asking the server for its tools.
+//! An unknown tool -> the headers for its arguments, looked up with `tools/list`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ use crate::log::quoted;
 use crate::peer::CallError;
 
 impl HttpConnection {
-    /// The headers of the tool that `request` calls.
+    /// Returns the header params of the tool that `request` calls.
     pub(super) async fn tool_header_params(&self, tool: &str, request: &MirroredFields<'_>) -> Arc<HeaderParams> {
         if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
-        // One asks for all: who comes second finds what the first has learned.
+        // One lookup at a time: the next one finds what the first has learned.
         let _guard = self.tool_headers.list_lock.lock().await;
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -36,7 +36,7 @@ impl HttpConnection {
                 Ok(next) => next,
                 Err(why) => {
                     let tool = quoted(tool.as_bytes());
-                    self.log.report(format_args!("which headers tool {tool} wants is not known: {why}"));
+                    self.log.report(format_args!("could not look up the headers of tool {tool}: {why}"));
                     break;
                 }
             };
@@ -48,17 +48,17 @@ impl HttpConnection {
         if let Some(known) = self.tool_headers.find(tool) {
             return known;
         }
-        // Perhaps it is one that is not listed. If it wants headers all the same, the server will say so.
+        // The tool may be unlisted. If it needs headers, the server's error says so.
         let none = HeaderParams::default();
         self.tool_headers.remember(tool, none.clone());
         Arc::new(none)
     }
 
-    /// Asks for a page of tools, and learns from it. Gives where the next one begins, as it was written.
+    /// Requests one page of tools and stores their header params. Returns the cursor of the next page as JSON text.
     async fn list_page(&self, request: &MirroredFields<'_>, cursor: Option<&str>) -> Result<Option<String>, CallError> {
         let mut params = String::from("{\"_meta\":{");
         let mut members = request.params.meta.json.into_iter().flat_map(Json::members);
-        // Progress is that of the call, and not of this.
+        // The progress token belongs to the call, not to this request.
         let meta: Vec<String> = members
             .by_ref()
             .filter(|member| member.name != key::PROGRESS_TOKEN)
@@ -71,13 +71,13 @@ impl HttpConnection {
             params.push_str(cursor);
         }
         params.push('}');
-        // The engine's own ids are numbers.
+        // A string, so that it cannot equal an id of the engine, which are numbers.
         static NEXT_LIST_ID: AtomicU64 = AtomicU64::new(0);
         let id = Id::from(&*format!("tools-{}", NEXT_LIST_ID.fetch_add(1, Ordering::Relaxed)));
         let mut message = Vec::new();
         crate::params::with(Some(&params), |params| write::request(&mut message, &id, "tools/list", params));
         let mut headers = post_headers();
-        MirroredFields::read(&message).expect("it is a request").add_headers(&mut headers)?;
+        MirroredFields::read(&message).expect("the message is a request").add_headers(&mut headers)?;
         let url = self.fetch.url();
         let mut response = self.fetch.send(Method::POST, url, &headers, Bytes::copy_from_slice(&message), None).await?;
         match classify(&mut response, false).await {
@@ -85,7 +85,9 @@ impl HttpConnection {
                 let body = response.bytes(self.limit).await?;
                 match self.learn_page(body.into(), &id) {
                     Some(next) => next,
-                    None => Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into()),
+                    None => {
+                        Err(HttpFailure::not_answered(&response, "the body is not a response to this request").into())
+                    }
                 }
             }
             Reading::Events => {
@@ -98,14 +100,14 @@ impl HttpConnection {
                         return next;
                     }
                 }
-                Err(HttpFailure::not_answered(&events.response, "the stream ended before the answer").into())
+                Err(HttpFailure::not_answered(&events.response, "the stream ended before the response").into())
             }
             Reading::Error { error, .. } => Err(CallError::Refused(error)),
             reading => Err(HttpFailure::from_response(&response, reading).into()),
         }
     }
 
-    /// Learns from an answer, if it is the one to this.
+    /// Stores the header params in a message, if it is the response to this request; otherwise returns `None`.
     fn learn_page(&self, message: Bytes, request_id: &Id<'_>) -> Option<Result<Option<String>, CallError>> {
         let Parsed::Message(Message::Response(RpcResponse { id, outcome })) =
             parse(&message, barewire_proto::rpc::DEFAULT_DEPTH)

@@ -1,4 +1,4 @@
-//! Where a URL leads -> a connection to there: name, TCP, proxy, TLS.
+//! A URI -> a connection: name lookup, TCP, proxy, TLS.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -37,11 +37,11 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(tls: Tls, proxies: Arc<Proxies>, timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver);
-        // A message is written whole, so there is nothing to wait for that would go into the same packet.
+        // A message is written whole, so delaying it to fill a packet gains nothing.
         tcp.set_nodelay(true);
-        // Each of a host's addresses gets its share of the time, so that one that is silent does not use it all.
+        // Each address of a host gets a share of the time, so one that does not respond cannot use it all.
         tcp.set_connect_timeout(Some(timeout));
-        // A stream on which nothing comes for hours is told apart from one whose other end is gone.
+        // Detects a lost connection on a stream that is silent for hours.
         tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
         Self { tcp, tls: Arc::new(tls), proxies, timeout }
@@ -61,7 +61,7 @@ impl Connector {
         self.with_tls(tcp.into_inner(), origin).await
     }
 
-    /// With TLS, if the destination has it.
+    /// Adds TLS if the destination uses it.
     async fn with_tls(&self, io: impl ByteStream + 'static, origin: &Origin) -> Result<PooledStream, FetchError> {
         Ok(if origin.is_secure() {
             PooledStream::to_server(self.tls.connect(origin, io).await?)
@@ -99,7 +99,7 @@ impl Connector {
                 let tcp = socks
                     .call(uri)
                     .await
-                    .map_err(|error| failed(format!("it did not connect to {}: {error}", origin.authority())))?;
+                    .map_err(|error| failed(format!("it could not connect to {}: {error}", origin.authority())))?;
                 self.with_tls(tcp.into_inner(), origin).await
             }
         }
@@ -119,11 +119,9 @@ impl Service<Uri> for Connector {
         let connector = self.clone();
         Box::pin(async move {
             let timeout = connector.timeout;
-            let why = format!("none came about within {timeout:?}");
+            let why = format!("no connection within {timeout:?}");
             let late = match connector.proxies.for_uri(&uri)? {
-                Some(proxy) => {
-                    FetchError::Proxy { proxy: proxy.name(), why: format!("of connections through it {why}") }
-                }
+                Some(proxy) => FetchError::Proxy { proxy: proxy.name(), why },
                 None => FetchError::Connect { origin: Origin::from_uri(&uri).to_string(), why },
             };
             tokio::time::timeout(timeout, connector.connect(uri)).await.unwrap_or(Err(late))
@@ -131,13 +129,13 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Has the proxy connect to `authority`; what comes out of it then is the server's.
+/// Sends CONNECT to the proxy, and returns the tunnel to `authority`.
 async fn tunnel(
     io: Box<dyn ByteStream>,
     authority: &str,
     auth: Option<&HeaderValue>,
 ) -> Result<impl ByteStream + 'static, String> {
-    let failed = |error: hyper::Error| format!("it did not connect to {authority}: {error}");
+    let failed = |error: hyper::Error| format!("it could not connect to {authority}: {error}");
     let (mut sender, connection) =
         http1::Builder::new().max_buf_size(super::MAX_HEAD_BYTES).handshake(TokioIo::new(io)).await.map_err(failed)?;
     // Ends with the tunnel, or when `sender` is dropped.
@@ -151,19 +149,19 @@ async fn tunnel(
     match answer.status() {
         status if status.is_success() => Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(failed)?)),
         StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(WANTS_CREDENTIALS.into()),
-        status => Err(format!("it refuses to connect to {authority}: {status}")),
+        status => Err(format!("it refused to connect to {authority}: {status}")),
     }
 }
 
-/// What carries the bytes, whatever it is made of.
+/// Any stream of bytes.
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// A connection as the pool keeps it.
+/// A connection in the pool.
 pub(super) struct PooledStream {
     io: Box<dyn ByteStream>,
-    /// The other end is a proxy that reads the requests.
+    /// Whether the peer is a proxy that reads the requests, so that request lines need absolute URLs.
     whole_urls: bool,
 }
 
@@ -211,7 +209,7 @@ impl AsyncWrite for PooledStream {
     }
 }
 
-/// The system's resolver, whose errors are told apart from those of connecting.
+/// The system's resolver, with an error type of its own.
 #[derive(Clone)]
 struct Resolver;
 
@@ -233,7 +231,7 @@ impl Service<Name> for Resolver {
 }
 
 pub(super) const WANTS_CREDENTIALS: &str =
-    "it wants other credentials (407): put them into its URL, http://user:password@host:port";
+    "it requires credentials (407); put them in its URL: http://user:password@host:port";
 
-/// Half of the minute or two after which routers and firewalls forget a connection that is quiet.
+/// Half of the one or two minutes after which routers and firewalls drop an idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(45);
