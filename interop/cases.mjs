@@ -133,7 +133,7 @@ const cases = {
         assert.ok((await client.readResource({ uri })).contents[0].text);
         await stop();
         if (toggle) await call(toggle, {});
-        await pause(200); // What was on its way.
+        await pause(200); // For notifications that were on the way.
         const after = updated.length;
         await pause(1300);
         assert.equal(updated.length, after, 'updates go on after the end of the subscription');

@@ -186,8 +186,9 @@ impl ListenHandle {
     /// Waits for the server's acknowledgement.
     async fn wait_for_acknowledgement(&self) -> Result<SubscriptionFilter, ClientError> {
         let mut progress = self.state.progress.subscribe();
-        let progress_or_end = progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
-        let progress = progress_or_end.await.expect("the sender lives in self");
+        let acknowledged_or_ended =
+            progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
+        let progress = acknowledged_or_ended.await.expect("the sender lives in self");
         let method = || LISTEN.to_owned();
         match (&progress.acknowledged, &progress.end) {
             (Some(filter), _) => Ok(filter.clone()),

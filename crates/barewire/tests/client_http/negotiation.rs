@@ -141,7 +141,7 @@ async fn a_refused_connection_is_an_error_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("bound");
     drop(listener);
-    let error = in_time(tester().http(format!("http://{addr}/mcp"))).await.expect_err("nobody there");
+    let error = in_time(tester().http(format!("http://{addr}/mcp"))).await.expect_err("no server");
     let ClientError::Http { failure: HttpFailure::Fetch(_), .. } = &error else { panic!("{error}") };
     assert!(error.to_string().contains("is the server running?"), "{error}");
     let error = in_time(tester().http("ftp://example.com/")).await.expect_err("no such URL");

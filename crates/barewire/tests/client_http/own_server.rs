@@ -269,7 +269,7 @@ async fn a_restarted_server_gets_a_new_session() {
     let mut notifications = client.notifications();
     in_time(client.subscribe("note://readme")).await.expect("subscribed");
     first.stop().await;
-    let down = in_time(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
+    let down = in_time(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("no server");
     assert!(matches!(&down, ClientError::Http { .. }), "{down}");
 
     let second = start_with(&server, HttpLimits::default(), &addr).await;

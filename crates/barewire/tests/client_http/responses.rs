@@ -251,7 +251,7 @@ async fn a_redirect_keeps_method_body_and_headers() {
         request.result(super::script::discovered()).await;
     });
     client.await.expect("connected");
-    let error = in_time(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
+    let error = in_time(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("no server");
     assert!(matches!(error, ClientError::Http { .. }));
 }
 

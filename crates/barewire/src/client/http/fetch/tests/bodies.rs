@@ -139,12 +139,12 @@ async fn a_connection_is_reused_after_its_response_was_read() {
 async fn a_connection_closed_by_the_server_is_not_reused() {
     // Announces keep-alive, and closes the connection when the pool has it.
     let close = Arc::new(Notify::new());
-    let told = Arc::clone(&close);
+    let close_signal = Arc::clone(&close);
     let fetch = after_request(move |mut tcp| {
-        let told = Arc::clone(&told);
+        let close_signal = Arc::clone(&close_signal);
         async move {
             tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
-            told.notified().await;
+            close_signal.notified().await;
         }
     })
     .await;
