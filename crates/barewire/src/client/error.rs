@@ -257,5 +257,5 @@ fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt:
     f.write_str(&names.join(", "))
 }
 
-/// More than there are revisions, but a limit on what a server can make the message show.
+/// The most versions to list: more than there are revisions, but not all that a server might make up.
 const MAX_VERSIONS_SHOWN: usize = 12;

@@ -33,8 +33,8 @@ pub fn accept(values: impl Serialize) -> Result<ElicitResult, serde_json::Error>
 }
 
 /// A closure of the caller that handles one kind of request.
-type RequestHandler<P, T> = Arc<dyn Fn(P) -> HandlerFuture<T> + Send + Sync>;
-pub(super) type HandlerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+type RequestHandler<P, T> = Arc<dyn Fn(P) -> AnswerFuture<T> + Send + Sync>;
+pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
 /// The caller's handlers for requests of the server. The client declares exactly these.
 #[derive(Clone, Default)]
@@ -97,7 +97,7 @@ impl Handlers {
         method: &str,
         params: Option<&str>,
         revision: Revision,
-    ) -> Result<HandlerFuture<Box<RawValue>>, RequestRejection> {
+    ) -> Result<AnswerFuture<Box<RawValue>>, RequestRejection> {
         match method {
             "elicitation/create" if self.form.is_none() && self.url.is_none() => {
                 Err(RequestRejection::NotDeclared("elicitation"))
@@ -149,7 +149,7 @@ fn parse_params<T: DeserializeOwned>(params: Option<&str>) -> Result<T, RequestR
     serde_json::from_str(params.unwrap_or("{}")).map_err(|error| RequestRejection::Params(error.to_string()))
 }
 
-fn to_json_later<T: Serialize + 'static>(pending: HandlerFuture<T>) -> HandlerFuture<Box<RawValue>> {
+fn to_json_later<T: Serialize + 'static>(pending: AnswerFuture<T>) -> AnswerFuture<Box<RawValue>> {
     Box::pin(async move { to_json(&pending.await?) })
 }
 

@@ -82,6 +82,6 @@ fn rejection_failure(why: RequestRejection) -> Failure {
 /// The empty result.
 fn empty_result() -> BoxedWork {
     #[derive(Serialize)]
-    struct EmptyResult {}
-    Typed::boxed(std::future::ready(Ok(EmptyResult {})))
+    struct EmptyObject {}
+    Typed::boxed(std::future::ready(Ok(EmptyObject {})))
 }

@@ -164,7 +164,9 @@ impl HttpConnection {
         let Some(id) = response.headers.get(header::SESSION_ID) else { return };
         // MCP 2025-11-25, basic/transports: "MUST only contain visible ASCII characters".
         if !response.same_origin || id.is_empty() || !id.as_bytes().iter().all(u8::is_ascii_graphic) {
-            return self.log.report("ignored the server's session id: it is empty, has characters other than visible ASCII, or came from another origin");
+            return self
+                .log
+                .report("ignored the server's session id: it is empty, not visible ASCII, or from another origin");
         }
         let mut id = id.clone();
         id.set_sensitive(true);

@@ -1,6 +1,7 @@
 //! A URL -> the negotiated revision: `server/discover` first, then `initialize`, then HTTP+SSE.
 //!
-//! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility"; the table is `barewire_proto::http::fall_back`.
+//! MCP 2026-07-28, basic/transports/streamable-http, "Backward Compatibility". The decision table is
+//! `barewire_proto::http::fall_back`.
 
 use barewire_proto::http::{Next, Tried, by_response};
 use barewire_proto::mcp::Era;

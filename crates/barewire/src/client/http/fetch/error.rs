@@ -170,7 +170,7 @@ impl FetchError {
         let hint = match error {
             rustls::Error::InvalidMessage(_) => "; does this port expect http://?",
             rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
-                "; to trust its certificate authority, set SSL_CERT_FILE to a PEM file with it, or add it to the endpoint"
+                "; to trust its authority, set SSL_CERT_FILE to a PEM file with it, or add it to the endpoint"
             }
             rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
                 "; use the name in the certificate"
