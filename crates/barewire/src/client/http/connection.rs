@@ -224,7 +224,7 @@ impl HttpConnection {
     }
 
     /// Records that the server has answered the GET request.
-    pub(super) fn get_stream_answered(&self) {
+    pub(super) fn mark_get_stream_answered(&self) {
         self.get_stream_answered.send_replace(true);
     }
 
@@ -264,7 +264,7 @@ impl ConnectionTasks {
         mut background: mpsc::UnboundedReceiver<BackgroundTask>,
     ) {
         let (notifications, queue) = mpsc::unbounded_channel();
-        let mut work = Self {
+        let mut running = Self {
             connection: Arc::clone(&connection),
             tasks: JoinSet::new(),
             calls: HashMap::new(),
@@ -272,34 +272,34 @@ impl ConnectionTasks {
             notifications,
             notification_count: 0,
         };
-        work.one_way.spawn(send_notifications(Arc::clone(&connection), queue));
+        running.one_way.spawn(send_notifications(Arc::clone(&connection), queue));
         let mut engine = pin!(connection.exchanges.drive());
         poll_fn(|context| {
-            while let Poll::Ready(Some(done)) = work.tasks.poll_join_next(context) {
-                work.task_finished(done);
+            while let Poll::Ready(Some(done)) = running.tasks.poll_join_next(context) {
+                running.task_finished(done);
             }
-            while let Poll::Ready(Some(_)) = work.one_way.poll_join_next(context) {}
+            while let Poll::Ready(Some(_)) = running.one_way.poll_join_next(context) {}
             // The engine first: it fills the command queue.
             let driven = engine.as_mut().poll(context);
             while let Poll::Ready(Some(command)) = commands.poll_recv(context) {
-                work.handle_command(command);
+                running.handle_command(command);
             }
             while let Poll::Ready(Some(task)) = background.poll_recv(context) {
-                work.start_task(task);
+                running.start_task(task);
             }
             // A task that was just started must be polled once to register its waker.
             match driven {
                 Poll::Ready(_) => Poll::Ready(()),
                 Poll::Pending => {
-                    while let Poll::Ready(Some(done)) = work.tasks.poll_join_next(context) {
-                        work.task_finished(done);
+                    while let Poll::Ready(Some(done)) = running.tasks.poll_join_next(context) {
+                        running.task_finished(done);
                     }
                     Poll::Pending
                 }
             }
         })
         .await;
-        work.end().await;
+        running.end().await;
     }
 
     fn handle_command(&mut self, command: OutboxCommand) {
@@ -349,8 +349,8 @@ impl ConnectionTasks {
         let connection = Arc::clone(&self.connection);
         self.tasks.spawn(async move {
             match task {
-                BackgroundTask::GetStream => get_stream::listen(&connection).await,
-                BackgroundTask::HttpSse(events) => http_sse::listen(&connection, *events).await,
+                BackgroundTask::GetStream => get_stream::read_messages(&connection).await,
+                BackgroundTask::HttpSse(events) => http_sse::read_messages(&connection, *events).await,
             }
             None
         });

@@ -15,11 +15,11 @@ use super::failure::HttpFailure;
 use super::post::classify;
 
 /// Reads unsolicited messages as long as the connection lasts and the server offers the stream.
-pub(super) async fn listen(connection: &HttpConnection) {
+pub(super) async fn read_messages(connection: &HttpConnection) {
     let mut point = ResumePoint::default();
     loop {
         let opened = open_stream(connection, &point).await;
-        connection.get_stream_answered();
+        connection.mark_get_stream_answered();
         match opened {
             Ok(Some(mut events)) => {
                 while let Ok(Some(event)) = events.next().await {

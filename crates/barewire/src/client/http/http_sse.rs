@@ -58,7 +58,7 @@ impl HttpConnection {
 }
 
 /// Reads the stream to its end, which is the end of the connection.
-pub(super) async fn listen(connection: &HttpConnection, mut events: EventStream) {
+pub(super) async fn read_messages(connection: &HttpConnection, mut events: EventStream) {
     let reason = loop {
         match events.next().await {
             Ok(Some(Ok(event))) if event.is_message() => connection.deliver(event.data).await,

@@ -56,7 +56,7 @@ pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMes
 
 /// Sends a message that has no response.
 pub(super) async fn send_one_way(connection: &HttpConnection, outgoing: OutgoingMessage) {
-    let (message, _hold) = outgoing.into_parts();
+    let (message, _reservation) = outgoing.into_parts();
     let sent = timeout(ONE_WAY_TIMEOUT, Post { connection, message: &message, ids: Vec::new() }.run_one_way()).await;
     let failure = match sent {
         Ok(Ok(())) => return,
@@ -210,7 +210,7 @@ impl Post<'_> {
     async fn follow(&mut self, mut events: EventStream, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
         let mut point = ResumePoint::default();
         loop {
-            let broken = match self.listen(&mut events, lists_tools).await? {
+            let broken = match self.read_stream(&mut events, lists_tools).await? {
                 None => return Ok(()),
                 Some(broken) => broken,
             };
@@ -223,7 +223,11 @@ impl Post<'_> {
     }
 
     /// Reads a stream until every id has its response; otherwise returns the reason of its end.
-    async fn listen(&mut self, events: &mut EventStream, lists_tools: bool) -> Result<Option<HttpFailure>, CallError> {
+    async fn read_stream(
+        &mut self,
+        events: &mut EventStream,
+        lists_tools: bool,
+    ) -> Result<Option<HttpFailure>, CallError> {
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
