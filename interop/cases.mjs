@@ -1,4 +1,5 @@
-// What a client in JavaScript does to a server with the surface of surface.json, and what must come of it: one line a case.
+// The interop cases of the JavaScript clients, for a server with the surface of surface.json. Prints a line for each
+// case.
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { surface } from './surface.mjs';
@@ -62,7 +63,7 @@ const cases = {
         await refused(call('no-such-tool', {}), -32602);
     },
     async 'bad arguments'({ call }) {
-        // A protocol error up to 2025-06-18, a tool's own error since; both say that it was not done.
+        // A protocol error up to 2025-06-18, a tool error since. Both mean that the call was not carried out.
         const outcome = await call(surface.add.tool, surface.add.bad).catch(error => error);
         assert.ok(outcome.isError === true || outcome.code === -32602, shown(outcome));
     },
@@ -132,7 +133,7 @@ const cases = {
         assert.ok((await client.readResource({ uri })).contents[0].text);
         await stop();
         if (toggle) await call(toggle, {});
-        await pause(200); // What was on its way.
+        await pause(200); // For notifications that were on the way.
         const after = updated.length;
         await pause(1300);
         assert.equal(updated.length, after, 'updates go on after the end of the subscription');
@@ -145,7 +146,7 @@ const cases = {
         await stop();
     },
     async 'mirrored arguments'({ call, client }) {
-        // The list is what tells a client which arguments go into headers too.
+        // The list tells a client which arguments to repeat in headers.
         const { tool, arguments: given, text } = surface.mirror ?? {};
         if (!(await client.listTools()).tools.some(({ name }) => name === tool)) return 'not here';
         assert.equal(said(await call(tool, given)), text);

@@ -1,8 +1,9 @@
-// {revision, message, answers?} a line -> what the conformance suite's wire check has against it, an array a line.
+// Lines of {revision, message, answers?} -> for each line, an array of the faults that the conformance suite's wire
+// check finds.
 //
-// The suite carries the specification's JSON Schemas and a check per revision, but exports neither: it is one program. So
-// its text is taken from the installed package, without the call that starts the program, and with the two exported.
-// 2024-11-05 is not among its schemas; argv[2] names a file with that one.
+// The suite contains the specification's JSON Schemas and a check for each revision, but exports neither, because it is
+// one program. So this script loads the program's text from the installed package, without the call that starts it, and
+// exports the two. 2024-11-05 is not among its schemas; argv[2] names a file with that schema.
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -19,7 +20,8 @@ const library = new URL(`wire-check-${process.pid}.js`, suite);
 writeFileSync(library, program.slice(0, -start.length) + `;export{${checkName} as check,${schemasName} as schemas};`);
 const { check, schemas } = await import(library).finally(() => unlinkSync(library));
 schemas['2024-11-05'] = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-// schema.ts has `number` where the JSON Schema made from it has "integer". The suite corrects NumberSchema alike.
+// schema.ts has `number` where the generated JSON Schema has "integer". The suite corrects NumberSchema in the same
+// way.
 for (const { $defs, definitions } of Object.values(schemas)) {
     const content = ($defs ?? definitions).ElicitResult?.properties.content.additionalProperties;
     const types = content?.type ?? content?.anyOf.find(({ type }) => Array.isArray(type)).type;
@@ -29,7 +31,8 @@ for (const { $defs, definitions } of Object.values(schemas)) {
 for await (const line of createInterface({ input: process.stdin })) {
     const { revision, message, answers } = JSON.parse(line);
     const faults = check(revision, message, answers);
-    // Up to 2025-06-18 the definition of a method says nothing of the envelope; that of an unknown method is nothing else.
+    // Up to 2025-06-18 the schema of a method does not cover the envelope; for an unknown method the envelope is all
+    // that can be checked.
     if (message?.method !== undefined) faults.push(...check(revision, { ...message, method: 'x' }));
     process.stdout.write(JSON.stringify(faults) + '\n');
 }

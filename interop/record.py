@@ -1,7 +1,7 @@
-"""A server's stdio through a pipe that writes down every message: record.py OURS OUT COMMAND...
+"""Runs a server on stdio and records every message: record.py OURS OUT COMMAND...
 
-OURS is the side that is barewire, `server` or `client`; OUT gets the process id and `.ndjson` behind it, because a client may
-start a server more than once. The lines are those that `validate` reads.
+OURS is the side that is barewire, `server` or `client`. The process id and `.ndjson` are appended to OUT, because a client may
+start a server more than once. The lines have the format of `validate`.
 """
 
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-PATIENCE = 1.5  # Shorter than the SDKs' own, which end a server that stays with a signal.
+EXIT_TIMEOUT = 1.5  # Shorter than the timeout of the SDKs, which then end the server with a signal.
 
 
 def main() -> int:
@@ -45,16 +45,16 @@ def main() -> int:
     upward.start()
     downward = threading.Thread(target=relay, args=(sys.stdin.buffer, child.stdin, "client"), daemon=True)
     downward.start()
-    # Ends by itself, or is asked to by the end of its input.
+    # The server exits by itself, or because its input ends.
     while downward.is_alive() and child.poll() is None:
         downward.join(0.05)
     try:
-        code = child.wait(PATIENCE)
+        code = child.wait(EXIT_TIMEOUT)
         if code and ours == "server":
             note(**{"from": "server", "ours": True, "fault": f"exit code {code}"})
     except subprocess.TimeoutExpired:
         if ours == "server":
-            note(**{"from": "server", "ours": True, "fault": f"still there {PATIENCE} s after the end of its input"})
+            note(**{"from": "server", "ours": True, "fault": f"still running {EXIT_TIMEOUT} s after the end of its input"})
         child.kill()
         code = child.wait()
     upward.join(1)

@@ -1,15 +1,16 @@
-"""A client and a server over HTTP, with a relay between them that writes down every message.
+"""Runs a client and a server over HTTP, with a relay between them that records every message.
 
 relay.py OURS OUT PATH CLIENT... -- SERVER...
 
-The server is started first, with a free port in place of `{port}`; then the client, with the URL (PATH at the relay) behind its
-arguments. OURS is the side that is barewire, `server` or `client`. OUT.ndjson gets the messages, as `validate` reads them;
-OUT.http a line an exchange, what was asked and what came; OUT.server what the server printed.
+The server is started first, with a free port in place of `{port}`; then the client, with the URL (PATH at the relay) after its
+arguments. OURS is the side that is barewire, `server` or `client`. OUT.ndjson gets the messages, in the format of `validate`;
+OUT.http a line for each request and each response; OUT.server the output of the server.
 
-CUT in the environment is a method: behind the first message of it in the answer to a POST the connection breaks, once.
+CUT in the environment names a method: after the first message with it in the response to a POST the relay breaks the
+connection, once.
 
-Bytes pass unchanged. They are read on the way by h11, which also refuses what is not HTTP/1.1, and what the specification says
-of HTTP beside the messages is looked at here: see `Rules`.
+The relay does not change the bytes. h11 parses them on the way and reports what is not HTTP/1.1. `Rules` checks what the
+specification says about HTTP besides the messages.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from typing import Any
 
 import h11
 
-PATIENCE = 3.0  # For a server of ours to end after SIGTERM.
+EXIT_TIMEOUT = 3.0  # For a barewire server to exit after SIGTERM.
 START = 20.0  # For a server to listen.
 WHOLE = 150.0  # For a client; it has its own limits a case.
 MODERN = "2026-07-28"
@@ -57,7 +58,7 @@ class Log:
 
 
 class Rules:
-    """What the transport's page says of the HTTP around the messages, as far as it can be seen from here."""
+    """The rules of the specification's transport page about HTTP, as far as a relay can check them."""
 
     def __init__(self, log: Log, path: str) -> None:
         self.log = log
@@ -77,7 +78,7 @@ class Rules:
         if method == "GET" and "text/event-stream" not in accept:
             wrong(f"accepts {accept}")
         if method == "POST" and headers.get("content-type", "").split(";")[0] != "application/json":
-            wrong("its body is not said to be JSON")
+            wrong("the Content-Type of its body is not JSON")
         version = headers.get("mcp-protocol-version")
         params = body.get("params") if isinstance(body, dict) else None
         meta = (params or {}).get("_meta") if isinstance(params, dict) else None
@@ -89,12 +90,12 @@ class Rules:
             if (key := NAMED.get(body.get("method"))) and headers.get("mcp-name") != params.get(key):
                 wrong(f"Mcp-Name is {headers.get('mcp-name')}, {key} {params.get(key)}")
             if "mcp-session-id" in headers:
-                wrong("a session in the modern era")
+                wrong("a session id in the modern era")
         elif self.agreed is not None:
             if headers.get("mcp-session-id") != self.session:
                 wrong(f"Mcp-Session-Id is {headers.get('mcp-session-id')}, the session {self.session}")
             if self.agreed >= "2025-06-18" and version != self.agreed:
-                wrong(f"MCP-Protocol-Version is {version}, agreed was {self.agreed}")
+                wrong(f"MCP-Protocol-Version is {version}, the negotiated revision {self.agreed}")
         self.over |= method == "DELETE"
 
     def response(self, method: str, body: Any, status: int, headers: dict[str, str]) -> None:
@@ -108,7 +109,7 @@ class Rules:
             if asks and (status != 200 or kind not in ("application/json", "text/event-stream")):
                 wrong(f"{kind} for a request")
             if not asks and status != 202:
-                wrong("no request was in it")
+                wrong("the message was not a request")
         if method == "GET" and status == 200 and kind != "text/event-stream":
             wrong(f"{kind} for a stream")
         if method == "DELETE" and status >= 300 and status != 405:
@@ -119,12 +120,12 @@ class Rules:
         if isinstance(body, dict) and body.get("method") == "initialize" and status == 200:
             self.session = given
         elif given is not None and given != self.session:
-            wrong("a session without an initialize")
+            wrong("an Mcp-Session-Id that is not the current session")
         if given is not None and not all(0x21 <= ord(one) <= 0x7E for one in given):
             wrong(f"Mcp-Session-Id is {given!r}")
 
     def answered(self, body: Any, message: Any) -> None:
-        """Notes the revision that an answer to `initialize` agrees on."""
+        """Stores the revision in a response to `initialize`."""
         if isinstance(body, dict) and body.get("method") == "initialize" and isinstance(message, dict):
             if message.get("id") == body.get("id") and isinstance(message.get("result"), dict):
                 self.agreed = message["result"].get("protocolVersion")
@@ -135,7 +136,7 @@ class Rules:
 
 
 class Half:
-    """One direction of a connection as h11 reads it, one message after the other."""
+    """One direction of a connection, parsed by h11, one HTTP message after the other."""
 
     def __init__(self, role: Any) -> None:
         self.role = role
@@ -167,7 +168,7 @@ class Half:
 
 
 class Connection:
-    """What goes over one connection, read along."""
+    """The traffic of one connection, parsed while it passes."""
 
     def __init__(self, log: Log, rules: Rules) -> None:
         self.log, self.rules = log, rules
@@ -256,7 +257,7 @@ class Connection:
         method, body = self.asked[0] if self.asked else ("?", None)
         self.rules.answered(body, message)
         if self.rules.cut and method == "POST" and isinstance(message, dict) and message.get("method") == self.rules.cut:
-            self.log.exchange(f"cut behind {self.rules.cut}")
+            self.log.exchange(f"cut after {self.rules.cut}")
             self.rules.cut, self.broken = None, True
 
 
@@ -286,7 +287,7 @@ async def relay(port: int, log: Log, rules: Rules, down: asyncio.StreamReader, u
         asyncio.create_task(pump(down, writer, connection, connection.from_client)),
         asyncio.create_task(pump(reader, up, connection, connection.from_server)),
     ]
-    # No client of HTTP closes one direction only: who closes goes.
+    # No HTTP client closes only one direction: a close ends the connection.
     await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     for way in ways:
         way.cancel()
@@ -295,7 +296,7 @@ async def relay(port: int, log: Log, rules: Rules, down: asyncio.StreamReader, u
 
 
 def free_port() -> int:
-    """A port that nobody has, below those that the system gives to outgoing connections."""
+    """A free port, below those that the system uses for outgoing connections."""
     while True:
         port = random.randrange(12000, 32000)
         with socket.socket() as probe:
@@ -325,11 +326,11 @@ def start(command: list[str], out: str) -> tuple[subprocess.Popen[bytes], int]:
                     return server, port
                 time.sleep(0.05)
             stop(server)
-    sys.exit(f"the server does not listen: {Path(f'{out}.server').read_text(errors='replace')}")
+    sys.exit(f"the server does not listen on its port: {Path(f'{out}.server').read_text(errors='replace')}")
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """Ends the server and all that it started."""
+    """Ends the server and the processes that it started."""
     try:
         os.killpg(server.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -366,10 +367,10 @@ def main() -> int:
         if ours == "server":
             server.terminate()
             try:
-                if (ended := server.wait(PATIENCE)) != 0:
+                if (ended := server.wait(EXIT_TIMEOUT)) != 0:
                     log.fault("server", f"exit code {ended}")
             except subprocess.TimeoutExpired:
-                log.fault("server", f"still there {PATIENCE} s after SIGTERM")
+                log.fault("server", f"still running {EXIT_TIMEOUT} s after SIGTERM")
         return code
     finally:
         stop(server)

@@ -1,5 +1,4 @@
-// What the demo servers and the clients in JavaScript share: surface.json (or the file that SURFACE names), and the few
-// things behind it.
+// Shared by the demo servers and the clients in JavaScript: surface.json (or the file in SURFACE) and helpers for it.
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 

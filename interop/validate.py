@@ -1,22 +1,23 @@
-"""Messages that barewire sent -> what others' validators have against them: validate FILE...
+"""Checks messages that barewire sent with other projects' validators: validate FILE...
 
 A file is NDJSON, one message a line:
 
     {"revision": "2025-06-18", "connection": "1", "from": "server", "message": {…}, "answers": "tools/call", "ours": true}
 
-- `from` is the side that sent it, `message` what it sent (an array for a batch).
-- `revision` may be left out: it is then what the connection agreed on, or what the request's `_meta` says.
+- `from` is the side that sent the message, `message` the message itself (an array for a batch).
+- `revision` may be left out: then it is the negotiated revision of the connection, or the one in the request's `_meta`.
 - `connection` may be left out in a file with one connection.
-- `answers` is the method that a response answers. It may be left out if the request is in the file too, before it.
-- `ours` is false for what the other side sent: that is only read, not judged. Left out, it is true.
-- `fault` instead of `message` is something that was seen to go wrong on the way.
+- `answers` is the method of the request that a response answers. It may be left out if that request is earlier in the file.
+- `ours` is false for messages of the other side, which are read but not checked. The default is true.
+- `fault` instead of `message` is a fault that the recorder found.
 
-`.wire` captures are read too; `--ours server|client` says which side of them is judged (server).
+`.wire` captures are read too; `--ours server|client` names the side to check (default: server).
 
-Two judges, neither written here: the conformance suite's check against the JSON Schema of the revision (`judge.mjs`), and
-`mcp_types.methods`, which also knows what each side may send in each revision. `"id":null` in an error is the one exception.
-What they cannot see is looked at here: a second answer, an answer or progress for a request that is over. `faults.ndjson` shows
-that they judge: `--refuse` passes only if every message in it is found fault with.
+There are two validators, neither of them from this project: the conformance suite's check against the JSON Schema of the
+revision (`judge.mjs`), and `mcp_types.methods`, which also knows the methods that each side may send in each revision.
+`"id":null` in an error is the one exception. This script checks what they cannot see: a second response, and a response or
+progress for a request that has ended. `faults.ndjson` tests the validators: `--refuse` passes only if every message in it is
+rejected.
 """
 
 import argparse
@@ -41,7 +42,7 @@ OTHER = {"client": "server", "server": "client"}
 
 @dataclass
 class Connection:
-    """What the messages of one connection have told so far."""
+    """The state of one connection, from its messages so far."""
 
     agreed: str | None = None
     # (sender, id as JSON) -> (method, revision) of the request
@@ -50,11 +51,11 @@ class Connection:
     tokens: dict[str, tuple[str, str]] = field(default_factory=dict)
     # (sender, id as JSON) -> how that request ended
     ended: dict[tuple[str, str], str] = field(default_factory=dict)
-    # whether the other side's messages are in the file too
+    # whether the file also has the other side's messages
     whole: bool = False
 
     def revision(self, side: str, message: dict[str, Any]) -> str:
-        """The revision that a message is under."""
+        """The revision of a message."""
         params = message.get("params") if isinstance(message.get("params"), dict) else {}
         meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
         if META + "protocolVersion" in meta:
@@ -79,7 +80,7 @@ class Connection:
         return self.agreed or MODERN
 
     def read(self, side: str, message: dict[str, Any], revision: str) -> str | None:
-        """Remembers what later messages need; what is wrong with the order is returned."""
+        """Stores what later messages need. Returns the fault in the order of messages, if there is one."""
         params = message.get("params") if isinstance(message.get("params"), dict) else {}
         if "method" in message and "id" in message:
             request = (side, json.dumps(message["id"]))
@@ -95,7 +96,7 @@ class Connection:
         elif message.get("method") == "notifications/progress" and self.whole:
             request = self.tokens.get(json.dumps(params.get("progressToken")))
             if request is None:
-                return "progress that nobody asked for"
+                return "progress without a progress token in any request"
             if request in self.ended:
                 return f"progress of a request that was {self.ended[request]}"
         elif "method" not in message:
@@ -116,7 +117,7 @@ class Connection:
 
 @dataclass
 class Line:
-    """A message to be judged, with what the judges have to know."""
+    """A message to check, with the context that the validators need."""
 
     where: str
     side: str
@@ -147,7 +148,7 @@ def lines(path: Path, ours: str):
 
 
 def read(path: Path, ours: str) -> tuple[list[Line], list[str]]:
-    """What is to be judged in a file, and the faults that it reports itself."""
+    """The messages to check in a file, and the faults recorded in it."""
     connections: dict[str, Connection] = {}
     judged: list[Line] = []
     faults: list[str] = []
@@ -174,14 +175,14 @@ def read(path: Path, ours: str) -> tuple[list[Line], list[str]]:
 
 
 def without_null_id(message: Any) -> Any:
-    """The one exception: on byte streams an error for an unreadable id says `"id":null`, as JSON-RPC has it."""
+    """The one exception: on byte streams an error for an unreadable id has `"id":null`, as in JSON-RPC."""
     if isinstance(message, dict) and "error" in message and "id" in message and message["id"] is None:
         return {**message, "id": 0}
     return message
 
 
 def judged_by_the_python_sdk(line: Line) -> list[str]:
-    """What `mcp_types` has against a message."""
+    """The faults that `mcp_types` finds in a message."""
     message, revision = without_null_id(line.message), line.revision
     if isinstance(message, list):
         return []
@@ -202,7 +203,7 @@ def judged_by_the_python_sdk(line: Line) -> list[str]:
                 case "server", False:
                     methods.parse_server_request(message["method"], revision, params)
         elif line.answers is None:
-            return ["a result for no request"]
+            return ["a response to no known request"]
         elif line.side == "server":
             methods.validate_server_result(line.answers, revision, message["result"])
         else:
@@ -216,7 +217,7 @@ def judged_by_the_python_sdk(line: Line) -> list[str]:
 
 
 def judged_by_the_conformance_suite(judged: list[Line]) -> list[list[str]]:
-    """What the conformance suite has against each message."""
+    """The faults that the conformance suite finds in each message."""
     manifest = HERE / "rmcp" / "Cargo.toml"
     metadata = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(manifest)]
     packages = json.loads(subprocess.run(metadata, check=True, stdout=subprocess.PIPE).stdout)["packages"]
@@ -237,8 +238,8 @@ def judged_by_the_conformance_suite(judged: list[Line]) -> list[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ours", choices=("server", "client"), default="server", help="the side judged in .wire files")
-    parser.add_argument("--refuse", action="store_true", help="pass only if every message is found fault with")
+    parser.add_argument("--ours", choices=("server", "client"), default="server", help="the side to check in .wire files")
+    parser.add_argument("--refuse", action="store_true", help="pass only if every message is rejected")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     judged: list[Line] = []
@@ -255,11 +256,11 @@ def main() -> int:
         if bool(line.verdicts) != options.refuse:
             failures += 1
             print(f"FAIL {line.where}: {line.side}, {line.revision}: {json.dumps(line.message)[:500]}")
-            for verdict in line.verdicts or ["nobody finds fault with it"]:
+            for verdict in line.verdicts or ["no validator rejects it"]:
                 print(f"       {verdict}")
     count = Counter(line.revision for line in judged)
     by_revision = ", ".join(f"{count[revision]} of {revision}" for revision in sorted(count))
-    print(f"{len(judged)} messages judged ({by_revision}), {failures} faults")
+    print(f"{len(judged)} messages checked ({by_revision}), {failures} faults")
     return 1 if failures or not judged else 0
 
 

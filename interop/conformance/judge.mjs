@@ -1,10 +1,10 @@
-// What the suite wrote down about a run -> a line for each scenario, and whether the run is good.
+// The suite's results of a run -> a line for each scenario, and whether the run is good.
 //
 //   node judge.mjs RUN NAME RESULTS SCENARIOS [BASELINE]
 //
-// RUN is server, client or stdio: whose entries of left-out.txt count. RESULTS is the folder that the suite wrote to, and
-// SCENARIOS a file with the names that it had to run, one a line. BASELINE lists scenarios that must fail: one that passes,
-// or is not run, is as bad as another that fails.
+// RUN is server, client or stdio: the entries of left-out.txt to use. RESULTS is the folder that the suite wrote to,
+// and SCENARIOS a file with the names of the scenarios to run, one on each line. BASELINE lists scenarios that must
+// fail: one that passes or is not run counts as a failure.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
@@ -47,9 +47,10 @@ for (const scenario of scenarios) {
   const file = folder && join(folder, "checks.json");
   const why = whyLeftOut(scenario);
   if (!file || !existsSync(file)) {
-    // The suite writes nothing for what is not in a revision, and that is only asked of it by name.
+    // The suite writes nothing for a scenario that is not in the revision, which only happens when it is requested by
+    // name.
     if (process.env.SCENARIO) say("none", scenario, ["not in this revision"]);
-    else say("FAIL", scenario, ["there is no result: the scenario did not come to its end"]);
+    else say("FAIL", scenario, ["no result: the scenario did not finish"]);
     continue;
   }
   const checks = JSON.parse(readFileSync(file, "utf8"));
@@ -58,17 +59,17 @@ for (const scenario of scenarios) {
   const excused = of("FAILURE").filter((check) => !failures.includes(check));
   const remarks = [...of("WARNING"), ...of("SKIPPED")].map(said);
   remarks.push(...excused.map((check) => `left out: ${check.id}: ${whyLeftOut(`${scenario}:${check.id}`)}`));
-  // Our client prints this when it gives up, and then it has not done what the scenario asked for. To give up is what some
-  // scenarios of authorization want.
+  // Our client prints this when it fails, and then it has not completed the scenario. Some authorization scenarios
+  // expect a failure.
   const stderr = join(folder, "stderr.txt");
   const gaveUp = existsSync(stderr) && !scenario.startsWith("auth/") ? lines(stderr).filter((line) => line.startsWith("Error: ")) : [];
   const bad = [...failures.map(said), ...gaveUp];
-  if (!bad.length && !of("SUCCESS").length) bad.push("no check has passed: nothing was tested");
+  if (!bad.length && !of("SUCCESS").length) bad.push("no check passed: nothing was tested");
   if (why) {
     say("out", scenario, [`left out: ${why}`, ...(failures.length ? [`${failures.length} checks fail`] : [])]);
   } else if (baseline.has(scenario)) {
     if (failures.length) say("known", scenario, [`${failures.length} checks fail`]);
-    else say("FAIL", scenario, ["passes, and is in the baseline: take it out"]);
+    else say("FAIL", scenario, ["passes, but is in the baseline: remove it there"]);
   } else if (bad.length) {
     say("FAIL", scenario, [...bad, ...remarks]);
   } else {
@@ -78,7 +79,7 @@ for (const scenario of scenarios) {
 }
 if (!process.env.SCENARIO) {
   for (const entry of baseline) {
-    if (!scenarios.includes(entry)) say("FAIL", entry, ["is in the baseline, and not in the run: take it out"]);
+    if (!scenarios.includes(entry)) say("FAIL", entry, ["is in the baseline, but was not run: remove it there"]);
   }
 }
 

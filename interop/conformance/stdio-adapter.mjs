@@ -1,10 +1,11 @@
-// Lets the conformance suite, which speaks HTTP only, at a server on stdio: HTTP at /mcp on this side, a process on the other.
-// For tests only. It judges nothing that a server should judge: it carries messages, and gives errors their HTTP status.
+// Connects the conformance suite, which only speaks HTTP, to a server on stdio: HTTP at /mcp on one side, a process on
+// the other. For tests only. It passes messages on and maps errors to HTTP statuses; it checks nothing that the server
+// should check.
 //
-//   node stdio-adapter.mjs COMMAND [ARGUMENT]...      prints its URL, and serves until it is killed
+//   node stdio-adapter.mjs COMMAND [ARGUMENT]...      prints its URL and serves until it is killed
 //
-// A legacy session is a process of its own. All modern exchanges share one, as they would share a server over HTTP: ids and
-// progress tokens are made unique on the way in, and put back on the way out.
+// Each legacy session has its own process. All modern exchanges share one, as they would share a server over HTTP: the
+// adapter makes ids and progress tokens unique on the way in, and restores them on the way out.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -81,7 +82,8 @@ function modernChild() {
     if (asked) {
       return asked.tell({ ...message, params: { ...message.params, progressToken: asked.token } });
     }
-    // A log message, or what should not be sent: stdio does not say which call it belongs to, so all of them get it.
+    // A log message, or a message that should not be sent: stdio does not say which call it belongs to, so every call
+    // gets it.
     for (const exchange of modern.exchanges.values()) exchange.tell(message);
   });
   return modern.child;
@@ -97,7 +99,7 @@ function modernPost(message, response) {
   const meta = message.params?._meta;
   Object.assign(exchange, { id: message.id, token: meta?.progressToken });
   modern.exchanges.set(id, exchange);
-  // MCP 2026-07-28, basic/transports/streamable-http: to close the response is to cancel.
+  // MCP 2026-07-28, basic/transports/streamable-http: closing the response cancels the request.
   response.on("close", () => {
     if (modern.exchanges.delete(id)) {
       modern.child.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } });

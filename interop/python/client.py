@@ -1,4 +1,4 @@
-"""The Python SDK 2.x's client through every case: client.py legacy|2026-07-28|auto COMMAND...|URL"""
+"""Runs the client of the Python SDK 2.x through every case: client.py legacy|2026-07-28|auto COMMAND...|URL"""
 
 import base64
 import json
@@ -22,7 +22,7 @@ NOT_HERE = "not here"
 
 
 class Session:
-    """A connected client, and what it was told and asked on the way."""
+    """A connected client, and the notifications and elicitations it received."""
 
     def __init__(self) -> None:
         self.client: Client
@@ -67,7 +67,7 @@ def last_number(said: str) -> float:
 
 
 async def refused(request: Awaitable[Any], code: int) -> None:
-    """Fails unless the request ends in a JSON-RPC error of this code."""
+    """Fails unless the request ends in a JSON-RPC error with this code."""
     try:
         answer = await request
     except MCPError as error:
@@ -144,7 +144,7 @@ async def unknown_tool(s: Session) -> None:
 
 
 async def bad_arguments(s: Session) -> None:
-    # A protocol error up to 2025-06-18, a tool's own error since; both say that it was not done.
+    # A protocol error up to 2025-06-18, a tool error since. Both mean that the call was not carried out.
     try:
         assert (await s.call(SURFACE["add"]["tool"], SURFACE["add"]["bad"])).is_error
     except MCPError as error:
@@ -266,7 +266,7 @@ async def list_changed(s: Session) -> str | None:
 
 
 async def mirrored(s: Session) -> str | None:
-    # The list is what tells a client which arguments go into headers too.
+    # The list tells a client which arguments to repeat in headers.
     mirror = SURFACE.get("mirror", {"tool": None})
     if mirror["tool"] not in {tool.name for tool in (await s.client.list_tools()).tools}:
         return NOT_HERE
@@ -370,6 +370,6 @@ async def main() -> int:
 
 
 MODE, *COMMAND = sys.argv[1:]
-# Against a server of one era only, `auto` ends there: EXPECT says where.
+# With a server of one era, `auto` ends up in that era; EXPECT names the revision.
 EXPECTED = os.environ.get("EXPECT") or ("2025-11-25" if MODE == "legacy" else MODERN)
 sys.exit(anyio.run(main))

@@ -24,7 +24,7 @@ PNG = (
 )
 HEADERS = SURFACE["mirror"]["headers"]
 bus = InMemorySubscriptionBus()
-# Sessions that subscribed the legacy way; the modern way is the SDK's own, behind the bus.
+# Sessions with a legacy subscription; the SDK handles modern ones itself, behind the bus.
 watching: dict[str, Any] = {}
 
 
@@ -146,7 +146,7 @@ lowlevel.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestPa
 
 
 class Events(EventStore):
-    """What was sent on each stream, to resume from."""
+    """The messages sent on each stream, for resuming it."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, types.JSONRPCMessage | None]] = []

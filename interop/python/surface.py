@@ -1,4 +1,4 @@
-"""surface.json (or the file that SURFACE names), as the demo server and the client in Python read it."""
+"""surface.json (or the file in SURFACE), for the demo server and the client in Python."""
 
 import json
 import os

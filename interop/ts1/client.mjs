@@ -1,5 +1,5 @@
-// The TypeScript SDK 1.x's client through every case: client.mjs REVISION COMMAND...|URL
-// It asks for 2025-11-25 always; REVISION is what the server is expected to answer.
+// Runs the client of the TypeScript SDK 1.x through every case: client.mjs REVISION COMMAND...|URL. The SDK always
+// requests 2025-11-25; REVISION is the expected response of the server.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -15,7 +15,7 @@ const [expected, command, ...args] = process.argv.slice(2);
 
 function open() {
     if (!/^https?:/.test(command)) return new StdioClientTransport({ command, args, env: process.env });
-    // The transport of 2024-11-05 has a path of its own here.
+    // The transport of 2024-11-05 has its own path here.
     const Transport = command.endsWith('/sse') ? SSEClientTransport : StreamableHTTPClientTransport;
     return new Transport(new URL(command));
 }
@@ -28,7 +28,7 @@ await run(`ts1 ${expected}`, async () => {
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void updated.push(params.uri));
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void grown.push(true));
     const transport = open();
-    // The version that was agreed on is told to the transport, and to nobody else.
+    // The SDK passes the negotiated version only to the transport.
     let revision;
     const told = transport.setProtocolVersion?.bind(transport);
     transport.setProtocolVersion = version => (told?.(version), (revision = version));

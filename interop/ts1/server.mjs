@@ -34,7 +34,7 @@ function create() {
     });
     server.registerTool('greet', { description: 'Ask for a name and greet' }, async extra => {
         const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
-        // Over HTTP the question goes with the answer to the call, not to whoever listens.
+        // Over HTTP the request goes on the response stream of the call, not on the GET stream.
         const options = { relatedRequestId: extra.requestId };
         const answer = await server.server.elicitInput({ message: 'Who are you?', requestedSchema }, options);
         if (answer.action !== 'accept') throw new Error(`nobody to greet: ${answer.action}`);

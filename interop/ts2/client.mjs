@@ -1,11 +1,11 @@
-// The TypeScript SDK 2.x's client through every case: client.mjs REVISION|auto COMMAND...|URL
+// Runs the client of the TypeScript SDK 2.x through every case: client.mjs REVISION|auto COMMAND...|URL
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { run } from '../cases.mjs';
 
 const MODERN = '2026-07-28';
 const [wanted, command, ...args] = process.argv.slice(2);
-// Against a server of one era only, `auto` ends there: EXPECT says where.
+// With a server of one era, `auto` ends up in that era; EXPECT names the revision.
 const expected = wanted === 'auto' ? (process.env.EXPECT ?? MODERN) : wanted;
 const modern = expected === MODERN;
 
@@ -33,7 +33,7 @@ await run(`ts2 ${wanted}`, async () => {
     };
     return {
         client, expected, updated, grown, modern,
-        // What a server of the legacy era answers, -32002, the SDK shows as the code that it has become.
+        // The SDK maps the -32002 of a legacy server to the code that replaced it.
         notFound: -32602,
         revision: client.getNegotiatedProtocolVersion(),
         call: (name, given, options) => client.callTool({ name, arguments: given }, options),

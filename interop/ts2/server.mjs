@@ -53,7 +53,7 @@ function create({ era }) {
         });
         return said(`slept ${ms} ms`);
     });
-    // One handler for both eras: to a legacy client the SDK sends the same question as a request.
+    // One handler for both eras: the SDK sends the same question to a legacy client as a request.
     server.registerTool('greet', { description: 'Ask for a name and greet' }, ({ mcpReq }) => {
         const answer = inputResponse(mcpReq.inputResponses, surface.greet.key);
         if (answer.kind === 'missing') {
@@ -90,7 +90,8 @@ function create({ era }) {
         messages: [{ role: 'user', content: { type: 'text', text: `Introduce yourself to ${name}.` } }]
     }));
 
-    // Modern subscriptions are kept by the SDK; it drops what nobody listens to. Legacy ones are kept here.
+    // The SDK stores modern subscriptions, and drops notifications without a listener. Legacy subscriptions are stored
+    // here.
     const watched = new Set();
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (watched.add(params.uri), {}));
     server.server.setRequestHandler('resources/unsubscribe', ({ params }) => (watched.delete(params.uri), {}));

@@ -1,11 +1,11 @@
-//! The client that the official conformance suite runs: it connects to the server at the URL it is given, and does there what
-//! the scenario asks for. `interop/conformance/run` runs it.
+//! The client for the official conformance suite: connects to the server at the given URL and runs the scenario.
+//! `interop/conformance/run` starts it.
 //!
 //! ```text
 //! MCP_CONFORMANCE_SCENARIO=tools_call conformance-client http://localhost:8808/mcp
 //! ```
 //!
-//! The suite watches the wire, so there is nothing to print: it says something only if it fails.
+//! The suite checks the messages, so the client prints only errors.
 
 use barewire::client::{Builder, accept};
 use barewire::mcp::{Era, Revision, Root};
@@ -14,42 +14,44 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-type Outcome = Result<(), Box<dyn std::error::Error>>;
+type ScenarioResult = Result<(), Box<dyn std::error::Error>>;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Outcome {
+async fn main() -> ScenarioResult {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
-    let url = std::env::args().next_back().filter(|it| it.starts_with("http")).ok_or("which URL?")?;
+    let url =
+        std::env::args().next_back().filter(|it| it.starts_with("http")).ok_or("usage: conformance-client URL")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let client = builder(&scenario)?.http(url).await?;
     run(&client, &scenario).await?;
     Ok(client.shutdown().await?)
 }
 
-/// A client that can be asked everything, and that speaks what the scenario is about.
+/// A client with a handler for every request, for the revision of the scenario.
 fn builder(scenario: &str) -> Result<Builder, Box<dyn std::error::Error>> {
     let builder = Client::builder("conformance-client", env!("CARGO_PKG_VERSION"))
         .roots([Root::new("file:///home/me/project")])
-        // A model would be asked here.
+        // A real client would call a model here.
         .on_sample(|_| async { Err(Failure::internal("Model", "there is no model")) })
-        // A person would fill in the form here. What they leave out gets the default of the form, if it has one.
+        // A real client would show the form to the user. Fields that are left out get the form's defaults.
         .on_elicit(|_| async { Ok(accept(json!({}))?) });
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    let revision = revision.map(|it| Revision::parse(&it).ok_or(format!("{it} is no revision"))).transpose()?;
+    let revision =
+        revision.map(|it| Revision::parse(&it).ok_or(format!("{it} is not a known revision"))).transpose()?;
     Ok(match revision {
-        // Its server says 2025-03-26 whatever it is offered.
+        // The server of this scenario responds with 2025-03-26, whatever the client offers.
         Some(_) if scenario == "sse-retry" => builder.era(Era::Legacy),
-        // A legacy server is spared the question whether it is a modern one.
+        // Skips `server/discover`, which the suite's legacy servers do not expect.
         Some(revision) if revision.era() == Era::Legacy => builder.revision(revision),
-        // Whether it is a modern one is found out.
+        // The client detects the era.
         _ => builder,
     })
 }
 
-/// What the scenario asks for.
-async fn run(client: &Client, scenario: &str) -> Outcome {
+/// Runs the scenario.
+async fn run(client: &Client, scenario: &str) -> ScenarioResult {
     match scenario {
-        // To have connected is all.
+        // Connecting is enough.
         "initialize" => {}
         "tools_call" => call(client, "add_numbers", json!({ "a": 5, "b": 3 })).await?,
         "elicitation-sep1034-client-defaults" => {
@@ -58,7 +60,7 @@ async fn run(client: &Client, scenario: &str) -> Outcome {
         "sse-retry" => call(client, "test_reconnection", json!({})).await?,
         "request-metadata" => drop(client.discover().await?),
         "sep-2322-client-request-state" => {
-            // Side by side: what belongs to one call must not turn up in another.
+            // Concurrently: the state of one call must not appear in another.
             tokio::try_join!(
                 call(client, "test_mrtr_echo_state", json!({})),
                 call(client, "test_mrtr_no_state", json!({})),
@@ -67,43 +69,44 @@ async fn run(client: &Client, scenario: &str) -> Outcome {
             )?;
         }
         "http-custom-headers" => {
-            // The schemas say which arguments go into headers; without them in hand the client would fetch them.
+            // The schemas name the arguments to repeat in headers. Without this call the client would look them up
+            // itself.
             client.list_tools().await?;
             for ToolCall { name, arguments } in context()?.tool_calls {
                 call(client, &name, arguments).await?;
             }
         }
-        "json-schema-2020-12-preservation" => give_back_schema(client).await?,
+        "json-schema-2020-12-preservation" => echo_schema(client).await?,
         "json-schema-ref-no-deref" => drop(client.list_tools().await?),
         _ => try_everything(client).await?,
     }
     Ok(())
 }
 
-/// Calls a tool. That it failed is no failure of ours.
-async fn call(client: &Client, name: &str, arguments: impl Serialize) -> Outcome {
+/// Calls a tool. A failure of the tool is not an error here.
+async fn call(client: &Client, name: &str, arguments: impl Serialize) -> ScenarioResult {
     client.call_tool(name, arguments).await?;
     Ok(())
 }
 
-/// Sends the schema of one tool to another, as it came.
-async fn give_back_schema(client: &Client) -> Outcome {
+/// Sends the schema of one tool, unchanged, to another.
+async fn echo_schema(client: &Client) -> ScenarioResult {
     #[derive(Serialize)]
-    struct Echo {
+    struct EchoArguments {
         schema: Box<RawValue>,
     }
     let tools = client.list_tools().await?;
     let tool = tools.into_iter().find(|tool| tool.name == "json_schema_2020_12_tool");
     let schema = tool.ok_or("the server lists no json_schema_2020_12_tool")?.input_schema;
-    call(client, "json_schema_echo", Echo { schema }).await
+    call(client, "json_schema_echo", EchoArguments { schema }).await
 }
 
-/// Uses all that the server has: tools that the client hides, because they break the rules, are not among them.
-async fn try_everything(client: &Client) -> Outcome {
+/// Uses everything that the server offers. Invalid tools, which the client hides, are not included.
+async fn try_everything(client: &Client) -> ScenarioResult {
     let capabilities = client.capabilities();
     if capabilities.tools.is_some() {
         for tool in client.list_tools().await? {
-            call(client, &tool.name, made_up(&tool.input_schema)?).await?;
+            call(client, &tool.name, placeholder_arguments(&tool.input_schema)?).await?;
         }
     }
     if capabilities.resources.is_some() {
@@ -119,8 +122,8 @@ async fn try_everything(client: &Client) -> Outcome {
     Ok(())
 }
 
-/// A word for each argument that a tool needs.
-fn made_up(schema: &RawValue) -> serde_json::Result<Map<String, Value>> {
+/// Returns a placeholder for each required argument.
+fn placeholder_arguments(schema: &RawValue) -> serde_json::Result<Map<String, Value>> {
     #[derive(Deserialize)]
     struct Schema {
         #[serde(default)]
@@ -130,7 +133,7 @@ fn made_up(schema: &RawValue) -> serde_json::Result<Map<String, Value>> {
     Ok(required.into_iter().map(|name| (name, json!("word"))).collect())
 }
 
-/// What the suite has to say besides the scenario's name.
+/// The suite's input besides the scenario's name.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {

@@ -1,4 +1,4 @@
-//! The client, against servers that are written by hand line by line. Over memory, with time paused wherever time matters.
+//! The client against scripted servers over memory, with paused time where time matters.
 #![cfg(feature = "tokio")]
 
 #[path = "client/calls.rs"]
@@ -11,14 +11,14 @@ mod legacy;
 #[path = "client/listen.rs"]
 mod listen;
 mod log;
+#[path = "client/notifications.rs"]
+mod notifications;
 #[path = "client/pages.rs"]
 mod pages;
 #[path = "client/rounds.rs"]
 mod rounds;
 #[path = "client/script.rs"]
 mod script;
-#[path = "client/told.rs"]
-mod told;
 
 use std::time::Duration;
 

@@ -1,19 +1,19 @@
-//! The client over HTTP, on real sockets: with our server in every revision, and with servers that are written by hand
-//! request by request for what ours does not do.
+//! The client over HTTP, on real sockets: with our own server in every revision, and with scripted servers for
+//! behaviour that our server does not have.
 #![cfg(feature = "http")]
 
 #[path = "client_http/access.rs"]
 mod access;
-#[path = "client_http/answers.rs"]
-mod answers;
 mod eventually;
-#[path = "client_http/finding.rs"]
-mod finding;
+#[path = "client_http/http_sse.rs"]
+mod http_sse;
 mod log;
-#[path = "client_http/old.rs"]
-mod old;
-#[path = "client_http/ours.rs"]
-mod ours;
+#[path = "client_http/negotiation.rs"]
+mod negotiation;
+#[path = "client_http/own_server.rs"]
+mod own_server;
+#[path = "client_http/responses.rs"]
+mod responses;
 #[path = "client_http/script.rs"]
 mod script;
 #[path = "client_http/sessions.rs"]
@@ -27,15 +27,15 @@ use barewire::Client;
 use barewire::client::Builder;
 use log::Log;
 
-/// A client to be built.
+/// A builder for the client.
 fn tester() -> Builder {
     Client::builder("tester", "0.1")
 }
 
-/// Longer than anything here takes.
-const LONG: Duration = Duration::from_secs(20);
+/// Longer than any step of these tests takes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits for something that must come.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LONG, what).await.expect("in time")
+/// Waits for a future that must complete in time.
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, what).await.expect("in time")
 }

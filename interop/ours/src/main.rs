@@ -1,4 +1,4 @@
-//! Our client through every case of the interop tests: barewire-interop REVISION|auto COMMAND...|URL
+//! Runs barewire's client through every interop case: barewire-interop REVISION|auto COMMAND...|URL
 
 use std::fmt::Debug;
 use std::io::{self, Write};
@@ -17,26 +17,28 @@ use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-/// What became of a case: done, or not for this revision; an error is what was wrong.
-enum Done {
-    Here,
-    NotHere,
+/// The outcome of a case that did not fail.
+enum CaseOutcome {
+    Passed,
+    /// Not in this revision.
+    Skipped,
 }
 
-type Outcome = Result<Done, String>;
+/// The outcome, or the text of the failure.
+type CaseResult = Result<CaseOutcome, String>;
 
-/// A connected client, and what it was told and asked on the way.
+/// A connected client, and the notifications and elicitations it received.
 struct Session {
     client: Client,
     surface: Value,
     expected: Revision,
-    told: Arc<Mutex<Vec<ServerNotification>>>,
-    asked: Arc<Mutex<Vec<ElicitForm>>>,
+    notifications: Arc<Mutex<Vec<ServerNotification>>>,
+    elicitations: Arc<Mutex<Vec<ElicitForm>>>,
     answer: Arc<Mutex<ElicitResult>>,
 }
 
 impl Session {
-    fn modern(&self) -> bool {
+    fn is_modern(&self) -> bool {
         self.expected.era() == Era::Modern
     }
 
@@ -49,85 +51,85 @@ impl Session {
         self.surface.pointer(path).cloned().unwrap_or_else(|| json!({}))
     }
 
-    async fn say(&self, tool: &str, arguments: &Value) -> Result<String, String> {
-        self.client.call_tool(tool, arguments).await.map(|result| said(&result)).map_err(shown)
+    async fn call_for_text(&self, tool: &str, arguments: &Value) -> Result<String, String> {
+        self.client.call_tool(tool, arguments).await.map(|result| text_of(&result)).map_err(debug_text)
     }
 
-    async fn connect(&self) -> Outcome {
-        same(&self.client.revision(), &self.expected)?;
+    async fn connect(&self) -> CaseResult {
+        expect_equal(&self.client.revision(), &self.expected)?;
         self.client.server_info().implementation.ok_or("the server has no name")?;
         self.client.capabilities().tools.ok_or("no tools declared")?;
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn ping(&self) -> Outcome {
-        if self.modern() {
-            return Ok(Done::NotHere);
+    async fn ping(&self) -> CaseResult {
+        if self.is_modern() {
+            return Ok(CaseOutcome::Skipped);
         }
-        self.client.ping().await.map_err(shown)?;
-        Ok(Done::Here)
+        self.client.ping().await.map_err(debug_text)?;
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn list_tools(&self) -> Outcome {
-        let tools = self.client.list_tools().await.map_err(shown)?;
+    async fn list_tools(&self) -> CaseResult {
+        let tools = self.client.list_tools().await.map_err(debug_text)?;
         for name in self.surface["tools"].as_array().into_iter().flatten() {
             tools.iter().find(|tool| *name == *tool.name).ok_or_else(|| format!("no tool {name}"))?;
         }
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn echo(&self) -> Outcome {
-        let said = self.say(&self.text("/echo/tool"), &self.arguments("/echo/arguments")).await?;
-        same(&said, &self.text("/echo/text"))
+    async fn echo(&self) -> CaseResult {
+        let text = self.call_for_text(&self.text("/echo/tool"), &self.arguments("/echo/arguments")).await?;
+        expect_equal(&text, &self.text("/echo/text"))
     }
 
-    async fn add(&self) -> Outcome {
-        let said = self.say(&self.text("/add/tool"), &self.arguments("/add/arguments")).await?;
-        same(&last_number(&said), &self.surface["add"]["sum"].as_f64())
+    async fn add(&self) -> CaseResult {
+        let text = self.call_for_text(&self.text("/add/tool"), &self.arguments("/add/arguments")).await?;
+        expect_equal(&last_number(&text), &self.surface["add"]["sum"].as_f64())
     }
 
-    async fn twenty_at_once(&self) -> Outcome {
+    async fn twenty_at_once(&self) -> CaseResult {
         let tool = self.text("/add/tool");
         let calls: Vec<_> = (0..20_u8).map(|b| (b, self.client.call_tool(&tool, json!({"a": 1000, "b": b})))).collect();
         for (b, call) in calls {
-            let said = said(&call.await.map_err(shown)?);
-            same(&last_number(&said), &Some(1000.0 + f64::from(b)))?;
+            let text = text_of(&call.await.map_err(debug_text)?);
+            expect_equal(&last_number(&text), &Some(1000.0 + f64::from(b)))?;
         }
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn fail(&self) -> Outcome {
+    async fn fail(&self) -> CaseResult {
         let call = self.client.call_tool(self.text("/fail/tool"), self.arguments("/fail/arguments"));
-        let result = call.await.map_err(shown)?;
-        same(&result.is_error, &true)?;
-        contains(&said(&result), &self.text("/fail/contains"))
+        let result = call.await.map_err(debug_text)?;
+        expect_equal(&result.is_error, &true)?;
+        expect_contains(&text_of(&result), &self.text("/fail/contains"))
     }
 
-    async fn image(&self) -> Outcome {
-        let result = self.client.call_tool(self.text("/image/tool"), json!({})).await.map_err(shown)?;
+    async fn image(&self) -> CaseResult {
+        let result = self.client.call_tool(self.text("/image/tool"), json!({})).await.map_err(debug_text)?;
         let image = result.content.iter().find_map(|block| match block {
             Content::Image(image) => Some(image.mime_type.clone()),
             _ => None,
         });
-        same(&image, &Some(self.text("/image/mimeType")))
+        expect_equal(&image, &Some(self.text("/image/mimeType")))
     }
 
-    async fn unknown_tool(&self) -> Outcome {
-        refused(self.client.call_tool("no-such-tool", json!({})).await, -32602)
+    async fn unknown_tool(&self) -> CaseResult {
+        expect_error(self.client.call_tool("no-such-tool", json!({})).await, -32602)
     }
 
-    async fn bad_arguments(&self) -> Outcome {
-        // A protocol error up to 2025-06-18, a tool's own error since; both say that it was not done.
+    async fn bad_arguments(&self) -> CaseResult {
+        // A protocol error up to 2025-06-18, a tool error since. Both mean that the call was not carried out.
         match self.client.call_tool(self.text("/add/tool"), self.arguments("/add/bad")).await {
-            Ok(result) => same(&result.is_error, &true),
-            refusal => refused(refusal, -32602),
+            Ok(result) => expect_equal(&result.is_error, &true),
+            other => expect_error(other, -32602),
         }
     }
 
-    async fn progress(&self) -> Outcome {
+    async fn progress(&self) -> CaseResult {
         let call = self.client.call_tool(self.text("/sleep/tool"), self.arguments("/sleep/short"));
         let (call, mut progress) = call.with_progress();
-        call.await.map_err(shown)?;
+        call.await.map_err(debug_text)?;
         let mut seen = Vec::new();
         while let Some(step) = progress.next().await {
             seen.push(step.progress);
@@ -135,11 +137,11 @@ impl Session {
         if seen.len() < 2 || !seen.windows(2).all(|pair| pair[0] < pair[1]) {
             return Err(format!("progress {seen:?}"));
         }
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn cancellation(&self) -> Outcome {
-        // A call that is dropped is cancelled.
+    async fn cancellation(&self) -> CaseResult {
+        // Dropping the call cancels it.
         let call = self.client.call_tool(self.text("/sleep/tool"), self.arguments("/sleep/long"));
         if let Ok(ended) = timeout(Duration::from_millis(200), call).await {
             return Err(format!("ended before it was cancelled: {ended:?}"));
@@ -147,156 +149,158 @@ impl Session {
         self.echo().await
     }
 
-    /// Calls the tool that asks, with this for an answer.
+    /// Calls the tool that elicits a name, with this answer.
     async fn greet(&self, answer: ElicitResult) -> Result<Option<CallToolResult>, String> {
         // elicitation/create came with 2025-06-18.
         if self.expected < Revision::V2025_06_18 {
             return Ok(None);
         }
-        locked(&self.asked).clear();
+        locked(&self.elicitations).clear();
         *locked(&self.answer) = answer;
-        let result = self.client.call_tool(self.text("/greet/tool"), json!({})).await.map_err(shown)?;
-        same(&locked(&self.asked).len(), &1)?;
+        let result = self.client.call_tool(self.text("/greet/tool"), json!({})).await.map_err(debug_text)?;
+        expect_equal(&locked(&self.elicitations).len(), &1)?;
         Ok(Some(result))
     }
 
-    async fn elicitation_accepted(&self) -> Outcome {
+    async fn elicitation_accepted(&self) -> CaseResult {
         let answer = self.surface["greet"]["answer"].as_object().cloned().unwrap_or_default();
-        let Some(result) = self.greet(ElicitResult::accept(answer)).await? else { return Ok(Done::NotHere) };
-        contains(&said(&result), &self.text("/greet/contains"))
+        let Some(result) = self.greet(ElicitResult::accept(answer)).await? else { return Ok(CaseOutcome::Skipped) };
+        expect_contains(&text_of(&result), &self.text("/greet/contains"))
     }
 
-    async fn elicitation_not(&self, answer: ElicitResult) -> Outcome {
-        let Some(result) = self.greet(answer).await? else { return Ok(Done::NotHere) };
-        same(&result.is_error, &true)
+    async fn elicitation_refused(&self, answer: ElicitResult) -> CaseResult {
+        let Some(result) = self.greet(answer).await? else { return Ok(CaseOutcome::Skipped) };
+        expect_equal(&result.is_error, &true)
     }
 
-    async fn list_resources(&self) -> Outcome {
-        let resources = self.client.list_resources().await.map_err(shown)?;
+    async fn list_resources(&self) -> CaseResult {
+        let resources = self.client.list_resources().await.map_err(debug_text)?;
         let listed = |path: &str| resources.iter().any(|one| one.uri == self.text(path));
-        same(&listed("/about"), &true)?;
-        same(&(listed("/clock/uri") || self.surface.pointer("/clock/toggle").is_some()), &true)
+        expect_equal(&listed("/about"), &true)?;
+        expect_equal(&(listed("/clock/uri") || self.surface.pointer("/clock/toggle").is_some()), &true)
     }
 
-    async fn list_templates(&self) -> Outcome {
-        let templates = self.client.list_resource_templates().await.map_err(shown)?;
-        same(&templates.iter().any(|one| one.uri_template == self.text("/template/uri")), &true)
+    async fn list_templates(&self) -> CaseResult {
+        let templates = self.client.list_resource_templates().await.map_err(debug_text)?;
+        expect_equal(&templates.iter().any(|one| one.uri_template == self.text("/template/uri")), &true)
     }
 
-    async fn read(&self) -> Outcome {
+    async fn read(&self) -> CaseResult {
         let template = (self.text("/template/expanded"), self.text("/template/contains"));
         for (uri, contained) in [(self.text("/about"), String::new()), template] {
-            let result = self.client.read_resource(&uri).await.map_err(shown)?;
+            let result = self.client.read_resource(&uri).await.map_err(debug_text)?;
             match result.contents.first() {
                 Some(ResourceContents::Text(contents)) => {
-                    same(&contents.uri, &uri)?;
-                    contains(&contents.text, &contained)?;
+                    expect_equal(&contents.uri, &uri)?;
+                    expect_contains(&contents.text, &contained)?;
                 }
                 other => return Err(format!("{other:?}")),
             }
         }
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn unknown_resource(&self) -> Outcome {
-        let code = if self.modern() { -32602 } else { -32002 };
-        refused(self.client.read_resource(self.text("/nowhere")).await, code)
+    async fn unknown_resource(&self) -> CaseResult {
+        let code = if self.is_modern() { -32602 } else { -32002 };
+        expect_error(self.client.read_resource(self.text("/nowhere")).await, code)
     }
 
-    async fn ticking(&self) -> Outcome {
+    async fn ticking(&self) -> CaseResult {
         let uri = self.text("/clock/uri");
         let updates = || {
-            let told = locked(&self.told);
-            told.iter()
+            let notifications = locked(&self.notifications);
+            notifications
+                .iter()
                 .filter(|one| matches!(one, ServerNotification::ResourceUpdated { uri: of } if *of == uri))
                 .count()
         };
         let toggle = self.surface.pointer("/clock/toggle").and_then(Value::as_str);
         let before = updates();
-        self.client.subscribe(&uri).await.map_err(shown)?;
+        self.client.subscribe(&uri).await.map_err(debug_text)?;
         if let Some(toggle) = toggle {
-            self.say(toggle, &json!({})).await?;
+            self.call_for_text(toggle, &json!({})).await?;
         }
-        until(Duration::from_secs(5), || updates() > before).await?;
-        self.client.unsubscribe(&uri).await.map_err(shown)?;
+        wait_until(Duration::from_secs(5), || updates() > before).await?;
+        self.client.unsubscribe(&uri).await.map_err(debug_text)?;
         if let Some(toggle) = toggle {
-            self.say(toggle, &json!({})).await?;
+            self.call_for_text(toggle, &json!({})).await?;
         }
-        sleep(Duration::from_millis(200)).await; // What was on its way.
+        sleep(Duration::from_millis(200)).await; // For notifications that were on the way.
         let after = updates();
         sleep(Duration::from_millis(1300)).await;
-        same(&updates(), &after)
+        expect_equal(&updates(), &after)
     }
 
-    async fn list_changed(&self) -> Outcome {
-        let tools = self.client.list_tools().await.map_err(shown)?;
+    async fn list_changed(&self) -> CaseResult {
+        let tools = self.client.list_tools().await.map_err(debug_text)?;
         if !tools.iter().any(|tool| tool.name == "grow") {
-            return Ok(Done::NotHere);
+            return Ok(CaseOutcome::Skipped);
         }
-        if !self.modern() {
-            self.say("grow", &json!({})).await?;
-            let changed = || locked(&self.told).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
-            until(Duration::from_secs(2), changed).await?;
-            return Ok(Done::Here);
+        if !self.is_modern() {
+            self.call_for_text("grow", &json!({})).await?;
+            let changed =
+                || locked(&self.notifications).iter().any(|one| matches!(one, ServerNotification::ToolsListChanged));
+            wait_until(Duration::from_secs(2), changed).await?;
+            return Ok(CaseOutcome::Passed);
         }
         let filter = SubscriptionFilter::default().tools_list_changed(true);
-        let mut listen: Listen = self.client.listen(filter.clone()).await.map_err(shown)?;
-        same(&listen.acknowledged(), &filter)?;
-        self.say("grow", &json!({})).await?;
-        let next = timeout(Duration::from_secs(2), listen.next()).await.map_err(|_| "no change in 2 s")?;
+        let mut listen: Listen = self.client.listen(filter.clone()).await.map_err(debug_text)?;
+        expect_equal(&listen.acknowledged(), &filter)?;
+        self.call_for_text("grow", &json!({})).await?;
+        let next = timeout(Duration::from_secs(2), listen.next()).await.map_err(|_| "no change within 2 s")?;
         match next {
-            Some(ServerNotification::ToolsListChanged) => Ok(Done::Here),
+            Some(ServerNotification::ToolsListChanged) => Ok(CaseOutcome::Passed),
             other => Err(format!("{other:?}")),
         }
     }
 
-    async fn mirrored(&self) -> Outcome {
-        // The list is what tells a client which arguments go into headers too.
-        let tools = self.client.list_tools().await.map_err(shown)?;
+    async fn mirrored(&self) -> CaseResult {
+        // The list tells a client which arguments to repeat in headers.
+        let tools = self.client.list_tools().await.map_err(debug_text)?;
         if !tools.iter().any(|tool| self.surface["mirror"]["tool"] == *tool.name) {
-            return Ok(Done::NotHere);
+            return Ok(CaseOutcome::Skipped);
         }
-        let said = self.say(&self.text("/mirror/tool"), &self.arguments("/mirror/arguments")).await?;
-        same(&said, &self.text("/mirror/text"))
+        let text = self.call_for_text(&self.text("/mirror/tool"), &self.arguments("/mirror/arguments")).await?;
+        expect_equal(&text, &self.text("/mirror/text"))
     }
 
-    async fn list_prompts(&self) -> Outcome {
-        let prompts = self.client.list_prompts().await.map_err(shown)?;
+    async fn list_prompts(&self) -> CaseResult {
+        let prompts = self.client.list_prompts().await.map_err(debug_text)?;
         let prompt = prompts.iter().find(|one| one.name == self.text("/prompt/name")).ok_or("no such prompt")?;
         for (name, _) in self.surface["prompt"]["arguments"].as_object().into_iter().flatten() {
-            same(&prompt.arguments.iter().flatten().any(|argument| argument.name == *name), &true)?;
+            expect_equal(&prompt.arguments.iter().flatten().any(|argument| argument.name == *name), &true)?;
         }
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     }
 
-    async fn get_prompt(&self) -> Outcome {
+    async fn get_prompt(&self) -> CaseResult {
         let call = self.client.get_prompt(self.text("/prompt/name"), self.arguments("/prompt/arguments"));
-        let result = call.await.map_err(shown)?;
+        let result = call.await.map_err(debug_text)?;
         let first = result.messages.first().and_then(|message| message.content.as_text());
-        contains(first.unwrap_or_default(), &self.text("/prompt/contains"))
+        expect_contains(first.unwrap_or_default(), &self.text("/prompt/contains"))
     }
 
-    async fn unknown_prompt(&self) -> Outcome {
-        refused(self.client.get_prompt("no-such-prompt", json!({})).await, -32602)
+    async fn unknown_prompt(&self) -> CaseResult {
+        expect_error(self.client.get_prompt("no-such-prompt", json!({})).await, -32602)
     }
 
-    async fn completion(&self) -> Outcome {
+    async fn completion(&self) -> CaseResult {
         let complete = |value: String| {
             let reference = CompleteReference::prompt(self.text("/completion/prompt"));
             self.client.complete(CompleteParams::new(reference, self.text("/completion/argument"), value))
         };
-        let every = complete(String::new()).await.map_err(shown)?.completion.values;
+        let every = complete(String::new()).await.map_err(debug_text)?.completion.values;
         let first = every.first().ok_or("nothing to complete with")?;
-        let some = complete(first.chars().take(1).collect()).await.map_err(shown)?.completion.values;
-        same(&some.contains(first), &true)
+        let some = complete(first.chars().take(1).collect()).await.map_err(debug_text)?.completion.values;
+        expect_equal(&some.contains(first), &true)
     }
 
-    async fn logging(&self) -> Outcome {
-        if self.modern() || self.client.capabilities().logging.is_none() {
-            return Ok(Done::NotHere);
+    async fn logging(&self) -> CaseResult {
+        if self.is_modern() || self.client.capabilities().logging.is_none() {
+            return Ok(CaseOutcome::Skipped);
         }
-        self.client.set_log_level(LoggingLevel::Debug).await.map_err(shown)?;
-        Ok(Done::Here)
+        self.client.set_log_level(LoggingLevel::Debug).await.map_err(debug_text)?;
+        Ok(CaseOutcome::Passed)
     }
 }
 
@@ -308,16 +312,16 @@ struct Report {
 }
 
 impl Report {
-    async fn case(&mut self, name: &str, work: impl Future<Output = Outcome>) {
+    async fn case(&mut self, name: &str, work: impl Future<Output = CaseResult>) {
         let outcome = timeout(Duration::from_secs(15), work).await;
-        let outcome = outcome.unwrap_or_else(|_| Err("no end after 15 s".to_owned()));
+        let outcome = outcome.unwrap_or_else(|_| Err("no result within 15 s".to_owned()));
         self.line(name, outcome);
     }
 
-    fn line(&mut self, name: &str, outcome: Outcome) {
+    fn line(&mut self, name: &str, outcome: CaseResult) {
         let (verdict, why) = match outcome {
-            Ok(Done::Here) => ("pass", String::new()),
-            Ok(Done::NotHere) => ("skip", String::new()),
+            Ok(CaseOutcome::Passed) => ("pass", String::new()),
+            Ok(CaseOutcome::Skipped) => ("skip", String::new()),
             Err(why) if self.known.iter().any(|known| known == name) => ("known", format!(": {why}")),
             Err(why) => {
                 self.failed = true;
@@ -342,7 +346,7 @@ async fn main() -> ExitCode {
         failed: false,
     };
     let session = timeout(Duration::from_secs(15), open(wanted, program, rest)).await;
-    let s = match session.unwrap_or_else(|_| Err("no end after 15 s".to_owned())) {
+    let s = match session.unwrap_or_else(|_| Err("no result within 15 s".to_owned())) {
         Ok(session) => session,
         Err(why) => {
             report.line("open", Err(why));
@@ -362,8 +366,8 @@ async fn main() -> ExitCode {
     report.case("progress", s.progress()).await;
     report.case("cancellation", s.cancellation()).await;
     report.case("elicitation, accepted", s.elicitation_accepted()).await;
-    report.case("elicitation, declined", s.elicitation_not(ElicitResult::decline())).await;
-    report.case("elicitation, cancelled", s.elicitation_not(ElicitResult::cancel())).await;
+    report.case("elicitation, declined", s.elicitation_refused(ElicitResult::decline())).await;
+    report.case("elicitation, cancelled", s.elicitation_refused(ElicitResult::cancel())).await;
     report.case("resources/list", s.list_resources()).await;
     report.case("resources/templates/list", s.list_templates()).await;
     report.case("resources/read", s.read()).await;
@@ -377,57 +381,57 @@ async fn main() -> ExitCode {
     report.case("completion", s.completion()).await;
     report.case("logging", s.logging()).await;
     let close = async {
-        s.client.shutdown().await.map_err(shown)?;
-        Ok(Done::Here)
+        s.client.shutdown().await.map_err(debug_text)?;
+        Ok(CaseOutcome::Passed)
     };
     report.case("close", close).await;
     if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Starts the server, or finds it at its URL, and connects to it.
+/// Connects to the server: starts a command, or uses a URL.
 async fn open(wanted: &str, program: &str, rest: &[String]) -> Result<Session, String> {
     let surface = std::env::var("SURFACE");
     let surface = surface.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());
-    let surface = std::fs::read_to_string(surface).map_err(shown)?;
-    let asked: Arc<Mutex<Vec<ElicitForm>>> = Arc::default();
+    let surface = std::fs::read_to_string(surface).map_err(debug_text)?;
+    let elicitations: Arc<Mutex<Vec<ElicitForm>>> = Arc::default();
     let answer = Arc::new(Mutex::new(ElicitResult::cancel()));
     let builder = Client::builder("barewire", "1.0.0").on_elicit({
-        let (asked, answer) = (Arc::clone(&asked), Arc::clone(&answer));
+        let (elicitations, answer) = (Arc::clone(&elicitations), Arc::clone(&answer));
         move |form| {
-            locked(&asked).push(form);
+            locked(&elicitations).push(form);
             let answer = locked(&answer).clone();
             async move { Ok(answer) }
         }
     });
-    // Against a server of one era only, `auto` ends there: EXPECT says where.
+    // With a server of one era, `auto` ends up in that era; EXPECT names the revision.
     let (builder, expected) = match wanted {
         "auto" => (builder, std::env::var("EXPECT").unwrap_or_else(|_| Revision::LATEST.to_string())),
-        revision => (builder.revision(revision.parse().map_err(shown)?), revision.to_owned()),
+        revision => (builder.revision(revision.parse().map_err(debug_text)?), revision.to_owned()),
     };
     let client = match program.starts_with("http://") {
         true => builder.http(program).await,
         false => builder.spawn(Child::new(program).args(rest)).await,
     };
-    let client = client.map_err(shown)?;
-    let told: Arc<Mutex<Vec<ServerNotification>>> = Arc::default();
-    let mut notifications = client.notifications();
-    let kept = Arc::clone(&told);
+    let client = client.map_err(debug_text)?;
+    let notifications: Arc<Mutex<Vec<ServerNotification>>> = Arc::default();
+    let mut stream = client.notifications();
+    let received = Arc::clone(&notifications);
     tokio::spawn(async move {
-        while let Some(notification) = notifications.next().await {
-            locked(&kept).push(notification);
+        while let Some(notification) = stream.next().await {
+            locked(&received).push(notification);
         }
     });
     Ok(Session {
         client,
-        surface: serde_json::from_str(&surface).map_err(shown)?,
-        expected: expected.parse().map_err(shown)?,
-        told,
-        asked,
+        surface: serde_json::from_str(&surface).map_err(debug_text)?,
+        expected: expected.parse().map_err(debug_text)?,
+        notifications,
+        elicitations,
         answer,
     })
 }
 
-fn said(result: &CallToolResult) -> String {
+fn text_of(result: &CallToolResult) -> String {
     result.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
 }
 
@@ -435,7 +439,7 @@ fn last_number(text: &str) -> Option<f64> {
     text.trim_end_matches('.').rsplit(' ').next()?.parse().ok()
 }
 
-fn shown(error: impl Debug) -> String {
+fn debug_text(error: impl Debug) -> String {
     format!("{error:?}")
 }
 
@@ -443,31 +447,31 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn same<T: PartialEq + Debug>(given: &T, wanted: &T) -> Outcome {
-    if given == wanted { Ok(Done::Here) } else { Err(format!("{given:?} instead of {wanted:?}")) }
+fn expect_equal<T: PartialEq + Debug>(given: &T, wanted: &T) -> CaseResult {
+    if given == wanted { Ok(CaseOutcome::Passed) } else { Err(format!("got {given:?}, expected {wanted:?}")) }
 }
 
-fn contains(given: &str, wanted: &str) -> Outcome {
+fn expect_contains(given: &str, wanted: &str) -> CaseResult {
     if !given.is_empty() && given.contains(wanted) {
-        Ok(Done::Here)
+        Ok(CaseOutcome::Passed)
     } else {
-        Err(format!("no {wanted:?} in {given:?}"))
+        Err(format!("{wanted:?} is not in {given:?}"))
     }
 }
 
-/// An error unless the answer is a JSON-RPC error of this code.
-fn refused<T: Debug>(answer: Result<T, ClientError>, code: i64) -> Outcome {
+/// Fails unless the result is a JSON-RPC error with this code.
+fn expect_error<T: Debug>(answer: Result<T, ClientError>, code: i64) -> CaseResult {
     match answer {
-        Err(error) if error.code().is_some() => same(&error.code(), &Some(Code::received(code))),
-        other => Err(format!("{other:?} instead of error {code}")),
+        Err(error) if error.code().is_some() => expect_equal(&error.code(), &Some(Code::received(code))),
+        other => Err(format!("got {other:?}, expected error {code}")),
     }
 }
 
-async fn until(patience: Duration, found: impl Fn() -> bool) -> Result<(), String> {
+async fn wait_until(limit: Duration, found: impl Fn() -> bool) -> Result<(), String> {
     let wait = async {
         while !found() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(patience, wait).await.map_err(|_| format!("nothing in {patience:?}"))
+    timeout(limit, wait).await.map_err(|_| format!("nothing within {limit:?}"))
 }

@@ -1,10 +1,10 @@
-//! surface.json (or the file that SURFACE names), as the server and the client on the official SDK read it.
+//! surface.json (or the file in SURFACE), for the server and the client on the official SDK.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// What the demo servers have and what their clients expect.
+/// The tools, resources and prompts that the demo servers offer and their clients expect.
 pub static SURFACE: LazyLock<Value> = LazyLock::new(|| {
     let path = std::env::var("SURFACE");
     let path = path.unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../surface.json").to_owned());

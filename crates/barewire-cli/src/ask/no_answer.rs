@@ -137,7 +137,7 @@ impl NoAnswer {
     fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
         let (reason, hint) = match failure {
             // It says itself what to look at.
-            HttpFailure::Fetch(error) if !error.sent() => (Reason::NotConnected, None),
+            HttpFailure::Fetch(error) if !error.may_have_been_sent() => (Reason::NotConnected, None),
             HttpFailure::Unauthorized { .. } if context.with_bearer => {
                 (Reason::Unauthorized, Some("the token of --bearer-env is not the one it wants"))
             }

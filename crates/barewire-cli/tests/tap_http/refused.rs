@@ -17,11 +17,11 @@ fn a_server_that_is_not_there_is_a_bad_gateway() {
     let head = client.head();
     assert!(head.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{head}");
     let text = String::from_utf8(client.rest()).expect("text");
-    let why = format!("barewire tap: the request was not passed on: no connection to http://{free}");
+    let why = format!("barewire tap: the request was not passed on: cannot connect to http://{free}");
     assert!(text.starts_with(&why), "{text}");
     tap.says("502 Bad Gateway");
     let record = tap.end();
-    assert!(record.contains("@x1(") && record.contains(") cut < no connection to"), "{record}");
+    assert!(record.contains("@x1(") && record.contains(") cut < cannot connect to"), "{record}");
 
     let url = server(|mut client| drop(client.head()));
     let tap = Tap::to(&url, "mute");

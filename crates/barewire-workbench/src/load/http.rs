@@ -76,7 +76,7 @@ impl Http {
                 Some(RawValue::from_string(text).expect("JSON with another number in a string"))
             }
         };
-        let call = self.client.request(self.method.clone(), params).timeout(timeout).as_it_comes();
+        let call = self.client.request(self.method.clone(), params).timeout(timeout).raw_result();
         async move {
             let sent = Instant::now();
             let answer = call.await;

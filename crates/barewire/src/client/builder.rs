@@ -1,4 +1,4 @@
-//! What a client is made with: who it is, what it can be asked, how long it waits.
+//! The client builder: name and version, handlers for the server's requests, timeouts and limits.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use barewire_proto::mcp::{
 };
 use serde::Serialize;
 
-use super::answers::{Answers, handler, object};
-use super::era::Opening;
+use super::era::RevisionPreference;
+use super::handlers::{Handlers, handler, object_or_empty};
 #[cfg(feature = "http")]
 use super::http::{Endpoint, fetch::Fetch};
-use super::link::Source;
+use super::link::ConnectionSource;
 use super::restart::Restart;
 use super::{Client, ClientError};
 use crate::Failure;
 use crate::peer::ConnectionLimits;
 use crate::transport::{Child, Transport};
 
-/// A client that is about to be connected.
+/// A client before it connects.
 ///
-/// What a server may ask of it is what it is given closures for, no more and no less: that is declared to the server, as
-/// the revision has it, and the same closures answer in every era.
+/// A server may send exactly the requests that the builder has closures for: the client declares those capabilities, in
+/// the form of the negotiated revision, and the same closures answer in both eras.
 ///
 /// ```no_run
 /// use barewire::Client;
@@ -34,7 +34,7 @@ use crate::transport::{Child, Transport};
 /// let client = Client::builder("my-host", "1.0")
 ///     .roots([Root::new("file:///home/me/project")])
 ///     .on_elicit(|form| async move {
-///         // Show form.message and the fields of form.requested_schema to somebody.
+///         // Show form.message and the fields of form.requested_schema to the user.
 ///         Ok(accept(serde_json::json!({ "name": "Ada" }))?)
 ///     })
 ///     .spawn("my-server")
@@ -43,15 +43,15 @@ use crate::transport::{Child, Transport};
 /// ```
 #[must_use = "nothing is connected yet"]
 pub struct Builder {
-    answers: Answers,
-    settings: Settings,
+    handlers: Handlers,
+    settings: ClientSettings,
 }
 
-/// What does not change while a client lasts.
-pub(super) struct Settings {
+/// The settings that stay the same for the lifetime of a client.
+pub(super) struct ClientSettings {
     pub(super) info: Implementation,
-    pub(super) answers: Arc<Answers>,
-    pub(super) opening: Opening,
+    pub(super) handlers: Arc<Handlers>,
+    pub(super) preference: RevisionPreference,
     pub(super) limits: ConnectionLimits,
     pub(super) restart: Option<Restart>,
     pub(super) probe_timeout: Duration,
@@ -61,163 +61,167 @@ pub(super) struct Settings {
 
 impl Builder {
     pub(super) fn new(info: Implementation) -> Self {
-        let settings = Settings {
+        let settings = ClientSettings {
             info,
-            answers: Arc::default(),
-            opening: Opening::Unknown,
+            handlers: Arc::default(),
+            preference: RevisionPreference::Any,
             limits: ConnectionLimits::default(),
             restart: None,
             probe_timeout: PROBE_TIMEOUT,
-            timeout: Some(TIMEOUT),
+            timeout: Some(CALL_TIMEOUT),
             lenient: false,
         };
-        Self { answers: Answers::default(), settings }
+        Self { handlers: Handlers::default(), settings }
     }
 
-    /// Says more about the client than its name and version.
+    /// Replaces the client's name and version with a full description: title, website, icons.
     pub fn info(mut self, info: Implementation) -> Self {
         self.settings.info = info;
         self
     }
 
-    /// Lets servers ask the user with a form. What the closure accepts gets the form's defaults for what it leaves out; if
-    /// it fails, a modern server is told that the user went away.
-    pub fn on_elicit<F>(mut self, ask: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
+    /// Handles `elicitation/create` requests for a form. An accepted answer gets the form's default for each field it
+    /// leaves out. If the closure fails, a modern server receives the action `cancel`.
+    pub fn on_elicit<F>(mut self, handle: impl Fn(ElicitForm) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
     {
-        self.answers.form = Some(handler(ask));
+        self.handlers.form = Some(handler(handle));
         self
     }
 
-    /// Lets servers ask the user to open a page. Show the user where it leads, and ask before it is opened.
-    pub fn on_elicit_url<F>(mut self, ask: impl Fn(ElicitUrl) -> F + Send + Sync + 'static) -> Self
+    /// Handles `elicitation/create` requests to open a URL. Show the URL to the user and ask before opening it.
+    pub fn on_elicit_url<F>(mut self, handle: impl Fn(ElicitUrl) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<ElicitResult, Failure>> + Send + 'static,
     {
-        self.answers.page = Some(handler(ask));
+        self.handlers.url = Some(handler(handle));
         self
     }
 
-    /// Lets servers ask the model.
-    pub fn on_sample<F>(mut self, ask: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static) -> Self
+    /// Handles `sampling/createMessage`: requests to the model.
+    pub fn on_sample<F>(mut self, handle: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<CreateMessageResult, Failure>> + Send + 'static,
     {
-        self.answers.sample = Some(handler(ask));
+        self.handlers.sample = Some(handler(handle));
         self
     }
 
-    /// Lets servers give the model tools, if they may ask it at all.
+    /// Allows sampling requests to include tools. Has no effect without [`Self::on_sample`].
     pub fn sample_with_tools(mut self) -> Self {
-        self.answers.sample_tools = true;
+        self.handlers.sample_tools = true;
         self
     }
 
-    /// Tells servers the folders that the client works in.
+    /// Answers `roots/list` with these folders.
     pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> Self {
         let roots: Vec<Root> = roots.into_iter().collect();
         self.on_roots(move || std::future::ready(Ok(roots.clone())))
     }
 
-    /// The same, for folders that change. [`Client::roots_changed`] says that they have.
+    /// Handles `roots/list` for folders that can change. Call [`Client::roots_changed`] after a change.
     pub fn on_roots<F>(mut self, list: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Vec<Root>, Failure>> + Send + 'static,
     {
-        self.answers.roots = Some(handler(move |()| list()));
+        self.handlers.roots = Some(handler(move |()| list()));
         self
     }
 
-    /// Declares an extension of the protocol, with its settings: anything that is written as an object.
+    /// Declares a protocol extension. `settings` must serialize to an object; anything else is declared as an empty
+    /// object.
     pub fn extension(mut self, name: impl Into<String>, settings: impl Serialize) -> Self {
-        self.answers.extensions.insert(name.into(), object(settings));
+        self.handlers.extensions.insert(name.into(), object_or_empty(settings));
         self
     }
 
-    /// Declares something that is not in the protocol.
+    /// Declares an experimental capability.
     pub fn experimental(mut self, name: impl Into<String>, settings: impl Serialize) -> Self {
-        self.answers.experimental.insert(name.into(), object(settings));
+        self.handlers.experimental.insert(name.into(), object_or_empty(settings));
         self
     }
 
-    /// Speaks this revision and no other. Without, the server is asked what it speaks.
+    /// Accepts only this revision. Without this setting the client uses the latest revision that the server supports.
     pub fn revision(mut self, revision: Revision) -> Self {
-        self.settings.opening = Opening::Exactly(revision);
+        self.settings.preference = RevisionPreference::Exactly(revision);
         self
     }
 
-    /// The server was of this era last time ([`Client::era`]), so it need not be asked. If it no longer is, it is found out.
+    /// Starts with this era, which the server had last time ([`Client::era`]), and skips the `server/discover` request
+    /// for a legacy server. If the server's era has changed, the client finds the new one.
     pub fn era(mut self, era: Era) -> Self {
-        self.settings.opening = Opening::Known(era);
+        self.settings.preference = RevisionPreference::LastKnownEra(era);
         self
     }
 
-    /// Waits this long for the answer to the question which era a server is of, instead of 2 seconds. Legacy servers need
-    /// not answer it. One at a URL answers everything, and has as long as for any call.
+    /// Sets how long to wait for the response to `server/discover`, instead of 2 seconds. A legacy server may not
+    /// respond to it at all. A server at a URL always responds, so there the call timeout applies.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe_timeout = timeout;
         self
     }
 
-    /// Waits this long for the answer to a call, instead of 60 seconds. Each call can have its own.
+    /// Sets how long a call waits for its response, instead of 60 seconds. Each call can set its own timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = Some(timeout);
         self
     }
 
-    /// Waits for ever, unless a call has a timeout of its own.
+    /// Disables the timeout of calls that do not set their own.
     pub fn no_timeout(mut self) -> Self {
         self.settings.timeout = None;
         self
     }
 
-    /// Holds itself to these limits.
+    /// Sets the limits of each connection.
     pub fn limits(mut self, limits: ConnectionLimits) -> Self {
         self.settings.limits = limits;
         self
     }
 
-    /// Starts the server again when it has ended. Only for one that [`Self::spawn`] has started; one at a URL is connected to
-    /// again in any case, and this says when and how often.
+    /// Starts the server again after it has ended. Applies to servers started by [`Self::spawn`]. A server at a URL is
+    /// reconnected to in any case; there this sets when and how often.
     ///
-    /// Calls that are in flight fail, because nobody knows what came of them; what is called after that is sent to the new
-    /// one. Log level, subscriptions and listens are taken up again.
+    /// Calls in flight fail, because their outcome is unknown; later calls go to the new server. The log level,
+    /// subscriptions and listens are restored.
     pub fn restart(mut self, restart: Restart) -> Self {
         self.settings.restart = Some(restart);
         self
     }
 
-    /// Sends also what the server has not declared and what its revision does not have: to see what it says.
+    /// Also sends requests that the server has not declared or that the revision does not have. For testing a server's
+    /// reaction.
     pub fn lenient(mut self) -> Self {
         self.settings.lenient = true;
         self
     }
 
-    /// Starts a server and connects to it: a [`Child`], or the name of a program.
+    /// Starts a server process and connects to it. `server` is a [`Child`] or the name of a program.
     pub async fn spawn(self, server: impl Into<Child>) -> Result<Client, ClientError> {
-        let source = Source::Program(server.into());
+        let source = ConnectionSource::Program(server.into());
         self.connect(source).await
     }
 
-    /// Connects to a server over this.
+    /// Connects to a server over this transport.
     pub async fn over(self, transport: impl Transport) -> Result<Client, ClientError> {
-        self.connect(Source::once(transport)).await
+        self.connect(ConnectionSource::once(transport)).await
     }
 
-    /// Connects to a server at a URL: the URL, or an [`Endpoint`] that says more. Which era and which transport it is of is
-    /// found out.
+    /// Connects to a server at a URL. Pass an [`Endpoint`] to set headers, tokens, TLS or a proxy. The client finds out
+    /// the server's era and transport.
     ///
-    /// When a session is over, another is opened, and what was asked in vain is asked again, once.
+    /// When the server ends a session, the client opens a new one and sends the call that failed because of it once
+    /// more.
     #[cfg(feature = "http")]
     pub async fn http(self, endpoint: impl Into<Endpoint>) -> Result<Client, ClientError> {
         let fetch = Fetch::new(&endpoint.into())?;
-        self.connect(Source::Http(fetch)).await
+        self.connect(ConnectionSource::Http(fetch)).await
     }
 
-    async fn connect(self, source: Source) -> Result<Client, ClientError> {
-        let Self { answers, mut settings } = self;
-        settings.answers = Arc::new(answers);
+    async fn connect(self, source: ConnectionSource) -> Result<Client, ClientError> {
+        let Self { handlers, mut settings } = self;
+        settings.handlers = Arc::new(handlers);
         Client::connect(settings, source).await
     }
 }
@@ -226,13 +230,13 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("info", &self.settings.info)
-            .field("answers", &self.answers)
+            .field("handlers", &self.handlers)
             .finish_non_exhaustive()
     }
 }
 
-/// Long enough for a server that starts with the machine busy, short enough for a person who waits for an old one.
+/// Long enough for a server that starts on a busy machine, short enough for a user who waits for a legacy server.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// As long as the official SDKs wait.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// The default of the official SDKs.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);

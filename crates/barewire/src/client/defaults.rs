@@ -1,18 +1,18 @@
-//! The schema of a form -> the values that stand in it before anybody has written something.
+//! The schema of a form -> the default values of its fields.
 
 use barewire_proto::mcp::{Object, Revision};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Fills in the defaults of those fields that have no value. A schema that cannot be read has none.
+/// Adds the default of each field that has no value. A schema that cannot be read adds nothing.
 ///
-/// A choice of several came with 2025-11-25; before, a form had no place for a list.
+/// Multiple choice came with 2025-11-25; earlier revisions have no list values in forms, so list defaults are skipped.
 pub(super) fn fill(schema: &RawValue, values: &mut Object, revision: Revision) {
-    let fits = |value: &Value| revision.has_url_elicitation() || !value.is_array();
+    let is_allowed = |value: &Value| revision.has_url_elicitation() || !value.is_array();
     let Ok(schema) = serde_json::from_str::<Value>(schema.get()) else { return };
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else { return };
     for (name, field) in fields {
-        if let Some(default) = field.get("default").filter(|default| fits(default))
+        if let Some(default) = field.get("default").filter(|default| is_allowed(default))
             && !values.contains_key(name)
         {
             values.insert(name.clone(), default.clone());
@@ -37,14 +37,14 @@ mod tests {
     }
 
     #[test]
-    fn a_form_before_there_were_lists_gets_none() {
+    fn list_defaults_are_skipped_before_2025_11_25() {
         let schema = json!({"properties": {"a": {"default": ["x"]}, "b": {"default": "y"}}});
         let filled = filled_in(Revision::V2025_06_18, &schema, json!({}));
         assert_eq!(filled, json!({"b": "y"}));
     }
 
     #[test]
-    fn what_is_there_stays_and_what_is_not_gets_its_default() {
+    fn missing_fields_get_defaults_and_present_ones_stay() {
         let schema = json!({"type": "object", "properties": {
             "name": {"type": "string", "default": "John Doe"},
             "age": {"type": "integer", "default": 30},
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_schema_has_no_defaults() {
+    fn an_unreadable_schema_has_no_defaults() {
         for schema in [json!({}), json!(5), json!({"properties": []}), json!({"properties": {"a": 1}})] {
             assert_eq!(filled(schema, json!({})), json!({}));
         }

@@ -1,4 +1,4 @@
-//! A connection -> what was agreed on it: which era the server is of, which revision is spoken, and what the server can do.
+//! A connection -> the negotiation: the server's era, the revision, and the server's capabilities.
 
 use std::time::Duration;
 
@@ -9,65 +9,66 @@ use barewire_proto::rpc::ErrorObject;
 use serde::Deserialize;
 
 use super::ClientError;
-use super::answers::Answers;
-use super::params::{Members, Params, introduction};
+use super::handlers::Handlers;
+use super::params::{CallParams, Members, modern_meta};
 use crate::peer::{CallError, ConnectionEnd, Peer, Raw};
 
-/// A server, as it describes itself. It may say anything: this is for people, and to know what can be asked.
+/// A server's description of itself. Not verified: show it to people, and use it to decide which requests to send.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// What is spoken with it.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Its name and version. A modern server need not give them.
+    /// The server's name and version. Optional for a modern server.
     pub implementation: Option<Implementation>,
-    /// What it can do.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
+    /// Instructions for a model that uses the server.
     pub instructions: Option<String>,
 }
 
-/// How a connection is begun.
+/// The revisions to negotiate, and where to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
-    /// Find out.
-    Unknown,
-    /// It was of this era last time; if it is no longer, find out.
-    Known(Era),
-    /// This revision, and no other.
+pub(super) enum RevisionPreference {
+    /// Any supported revision; start with `server/discover`.
+    Any,
+    /// Any supported revision; start with this era, which the server had last time.
+    LastKnownEra(Era),
+    /// Only this revision.
     Exactly(Revision),
 }
 
-/// Who asks, and how long it waits.
-pub(super) struct Introduction<'a> {
+/// The client's identity and timeouts, for the handshake.
+pub(super) struct HandshakeSettings<'a> {
     pub(super) info: &'a Implementation,
-    pub(super) answers: &'a Answers,
-    /// How long the answer to the question may take which era the server is of.
+    pub(super) handlers: &'a Handlers,
+    /// The time limit for the response to `server/discover`.
     pub(super) probe_timeout: Option<Duration>,
     pub(super) timeout: Option<Duration>,
 }
 
-/// What a server is, by its answer to `server/discover`.
-pub(super) enum Probed {
+/// A server's era, as shown by its response to `server/discover`.
+pub(super) enum ProbeResult {
     Modern(Box<ServerInfo>),
-    /// Not modern, as this shows; or because it says so itself.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a status of HTTP says more than that"))]
+    /// Not modern. The error is the reason; `None` if the server lists only legacy revisions or sent an unreadable
+    /// result.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP uses the error"))]
     Legacy(Option<CallError>),
-    /// It has ended the connection.
-    Gone(ConnectionEnd),
+    /// The server ended the connection.
+    Closed(ConnectionEnd),
 }
 
-impl Opening {
-    /// The revisions that may come of it.
-    fn ours(self) -> Vec<Revision> {
+impl RevisionPreference {
+    /// The acceptable revisions.
+    fn revisions(self) -> Vec<Revision> {
         match self {
             Self::Exactly(revision) => vec![revision],
-            Self::Unknown | Self::Known(_) => Revision::ALL.to_vec(),
+            Self::Any | Self::LastKnownEra(_) => Revision::ALL.to_vec(),
         }
     }
 
-    /// The revision that is offered first of an era.
-    fn first(self, era: Era) -> Revision {
+    /// The first revision to offer to a server of this era.
+    fn first_offer(self, era: Era) -> Revision {
         match (self, era) {
             (Self::Exactly(revision), _) => revision,
             (_, Era::Legacy) => Revision::LATEST_LEGACY,
@@ -75,28 +76,28 @@ impl Opening {
         }
     }
 
-    /// The best of what a server says it speaks.
+    /// Returns the latest acceptable revision among those that the server lists.
     fn choose(self, theirs: &[String]) -> Result<Revision, ClientError> {
-        let ours = self.ours();
+        let ours = self.revisions();
         let both = theirs.iter().filter_map(|theirs| Revision::parse(theirs)).filter(|it| ours.contains(it));
-        // The latest is a modern one if there is one.
+        // Modern revisions sort after legacy ones.
         both.max().ok_or_else(|| ClientError::Version { ours, theirs: theirs.to_vec() })
     }
 }
 
-/// Asks `server/discover`, and takes everything that a modern server would not answer for the sign of a legacy one.
+/// Sends `server/discover`. Any response that a modern server would not give counts as a sign of a legacy server.
 pub(super) async fn probe(
     peer: &Peer,
-    opening: Opening,
-    introduction: &Introduction<'_>,
-) -> Result<Probed, ClientError> {
-    let mut revision = opening.first(Era::Modern);
-    let mut last = None;
-    for _ in 0..PROBES {
-        let call = peer.call::<Raw>(DISCOVER, introduction.params(revision)).quiet();
-        let timeout = match opening {
-            Opening::Unknown => introduction.probe_timeout,
-            Opening::Known(_) | Opening::Exactly(_) => introduction.timeout,
+    preference: RevisionPreference,
+    settings: &HandshakeSettings<'_>,
+) -> Result<ProbeResult, ClientError> {
+    let mut revision = preference.first_offer(Era::Modern);
+    let mut last_error = None;
+    for _ in 0..MAX_PROBES {
+        let call = peer.call::<Raw>(DISCOVER, settings.params(revision)).quiet();
+        let timeout = match preference {
+            RevisionPreference::Any => settings.probe_timeout,
+            RevisionPreference::LastKnownEra(_) | RevisionPreference::Exactly(_) => settings.timeout,
         };
         let call = match timeout {
             Some(timeout) => call.timeout(timeout),
@@ -104,51 +105,52 @@ pub(super) async fn probe(
         };
         match call.await {
             Ok(result) => {
-                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(Probed::Legacy(None)) };
-                let revision = opening.choose(&found.supported_versions)?;
+                let Ok(found) = result.to::<DiscoverResult>() else { return Ok(ProbeResult::Legacy(None)) };
+                let revision = preference.choose(&found.supported_versions)?;
                 return Ok(match revision.era() {
-                    Era::Modern => Probed::Modern(Box::new(ServerInfo::discovered(revision, found))),
-                    Era::Legacy => Probed::Legacy(None),
+                    Era::Modern => ProbeResult::Modern(Box::new(ServerInfo::discovered(revision, found))),
+                    Era::Legacy => ProbeResult::Legacy(None),
                 });
             }
             Err(CallError::Refused(error)) if error.code == code::UNSUPPORTED_PROTOCOL_VERSION => {
-                let chosen = opening.choose(&supported(&error))?;
+                let chosen = preference.choose(&supported_versions(&error))?;
                 if chosen.era() == Era::Legacy {
-                    return Ok(Probed::Legacy(None));
+                    return Ok(ProbeResult::Legacy(None));
                 }
-                (revision, last) = (chosen, Some(error));
+                (revision, last_error) = (chosen, Some(error));
             }
-            // MCP 2026-07-28, stdio, "Backward Compatibility": a modern server that says no is not asked to initialize.
+            // MCP 2026-07-28, stdio, "Backward Compatibility": no `initialize` after an error that only a modern server
+            // sends.
             Err(CallError::Refused(error)) if code::is_modern(error.code) => {
                 return Err(ClientError::Refused { method: DISCOVER.to_owned(), error });
             }
-            Err(CallError::Closed(closed)) => return Ok(Probed::Gone(closed)),
+            Err(CallError::Closed(closed)) => return Ok(ProbeResult::Closed(closed)),
             Err(CallError::Params(what)) => return Err(ClientError::Params(what)),
-            Err(why) => return Ok(Probed::Legacy(Some(why))),
+            Err(why) => return Ok(ProbeResult::Legacy(Some(why))),
         }
     }
-    // It goes on refusing what it says it speaks.
-    let error = last.unwrap_or_else(|| ErrorObject::standard(code::UNSUPPORTED_PROTOCOL_VERSION));
+    // The server keeps refusing the revisions that it lists as supported.
+    let error = last_error.unwrap_or_else(|| ErrorObject::standard(code::UNSUPPORTED_PROTOCOL_VERSION));
     Err(ClientError::Refused { method: DISCOVER.to_owned(), error })
 }
 
-/// The handshake of the legacy era, up to the server's answer.
+/// Sends `initialize` and returns the server's response.
 pub(super) async fn initialize(
     peer: &Peer,
-    opening: Opening,
-    introduction: &Introduction<'_>,
+    preference: RevisionPreference,
+    settings: &HandshakeSettings<'_>,
 ) -> Result<ServerInfo, ClientError> {
-    let offered = opening.first(Era::Legacy);
-    let capabilities = introduction.answers.capabilities(offered);
-    let params = InitializeParams::new(offered, capabilities, introduction.info.clone());
+    let offered = preference.first_offer(Era::Legacy);
+    let capabilities = settings.handlers.capabilities(offered);
+    let params = InitializeParams::new(offered, capabilities, settings.info.clone());
     // MCP 2025-11-25, basic/utilities/cancellation: "The initialize request MUST NOT be cancelled by clients".
     let call = peer.call::<InitializeResult>(INITIALIZE, params).quiet();
-    let call = match introduction.timeout {
+    let call = match settings.timeout {
         Some(timeout) => call.timeout(timeout),
         None => call.no_timeout(),
     };
-    let result = call.await.map_err(|error| ClientError::of(INITIALIZE, introduction.timeout, error))?;
-    let mut ours = opening.ours();
+    let result = call.await.map_err(|error| ClientError::from_call(INITIALIZE, settings.timeout, error))?;
+    let mut ours = preference.revisions();
     ours.retain(|revision| revision.era() == Era::Legacy);
     match result.revision().filter(|revision| ours.contains(revision)) {
         Some(revision) => Ok(ServerInfo::initialized(revision, result)),
@@ -156,16 +158,16 @@ pub(super) async fn initialize(
     }
 }
 
-/// The client is ready.
-pub(super) async fn initialized(peer: &Peer) -> Result<(), ClientError> {
-    let told = peer.notify(INITIALIZED, ()).await;
-    told.map_err(|error| ClientError::of(INITIALIZED, None, error))
+/// Sends `notifications/initialized`.
+pub(super) async fn send_initialized(peer: &Peer) -> Result<(), ClientError> {
+    let sent = peer.notify(INITIALIZED, ()).await;
+    sent.map_err(|error| ClientError::from_call(INITIALIZED, None, error))
 }
 
-impl Introduction<'_> {
-    fn params(&self, revision: Revision) -> Params {
-        let meta = introduction(revision, self.info, &self.answers.capabilities(revision), None);
-        Params::None.with(Members::new(), meta).expect("nothing is in the way")
+impl HandshakeSettings<'_> {
+    fn params(&self, revision: Revision) -> CallParams {
+        let meta = modern_meta(revision, self.info, &self.handlers.capabilities(revision), None);
+        CallParams::None.with(Members::new(), meta).expect("empty params accept any member")
     }
 }
 
@@ -183,27 +185,27 @@ impl ServerInfo {
     }
 }
 
-/// A server does not answer as one of this revision does, and no other is wanted.
-pub(super) fn not_of(revision: Revision) -> ClientError {
+/// The error for a server that does not support the one acceptable revision.
+pub(super) fn revision_not_supported(revision: Revision) -> ClientError {
     let what =
-        format!("it does not answer as a server of {revision} does: .era(..) or nothing finds out what it speaks");
+        format!("its response is not one of a {revision} server; remove .revision(..) to negotiate the revision");
     ClientError::fault(DISCOVER, what)
 }
 
-/// What a server lists that does not speak the revision of a request.
-fn supported(error: &ErrorObject) -> Vec<String> {
+/// The versions listed in an "unsupported protocol version" error.
+fn supported_versions(error: &ErrorObject) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Data {
+    struct UnsupportedVersionData {
         supported: Vec<String>,
     }
     let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
-    data.map_or_else(Vec::new, |Data { supported }| supported)
+    data.map_or_else(Vec::new, |UnsupportedVersionData { supported }| supported)
 }
 
 pub(super) const DISCOVER: &str = "server/discover";
 pub(super) const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
-/// How often a server is asked to be discovered that names versions which it then refuses: once for each that is known and
-/// modern, and once more.
-const PROBES: usize = 3;
+/// The most `server/discover` requests to a server that keeps refusing the versions it lists: one for each modern
+/// version known here, and one more.
+const MAX_PROBES: usize = 3;

@@ -1,4 +1,4 @@
-//! Why something did not come about, by whose fault it is, and what can be done.
+//! Client errors: the cause, the party at fault, and a hint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,98 +12,97 @@ use super::http::{FetchError, HttpFailure};
 use crate::peer::{CallError, ConnectionEnd, shown};
 use crate::transport::SpawnError;
 
-/// Why a client could not connect, or a call has no result.
+/// The reason why a client could not connect, or why a call has no result.
 ///
-/// The first ones are the server's doing, then there are the wire and the clock, and the last ones are ours: reading the
-/// code that called shows how to fix them.
+/// The variants are ordered by cause: first the server, then the connection and timeouts, then the calling code.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The program could not be started.
+    /// The server program could not be started.
     Spawn(Arc<SpawnError>),
-    /// A server at a URL could not be asked, or did not answer.
+    /// A server at a URL could not be reached, or did not send a valid response.
     #[cfg(feature = "http")]
     Http {
         /// The method that was called; empty if nothing was sent.
         method: String,
-        /// What came of it.
+        /// The failure.
         failure: HttpFailure,
     },
-    /// There is a server, but no connection came about.
+    /// The transport was opened, but the handshake failed.
     Handshake {
-        /// Why not.
+        /// The reason.
         why: Box<ClientError>,
-        /// How it ended: what the server printed instead of messages, and what it complained about on stderr.
+        /// The end of the connection: output of the server that is not a message, and its stderr.
         closed: ConnectionEnd,
     },
-    /// Both sides speak MCP, but no revision of it that the other one speaks.
+    /// The client and the server have no revision in common.
     Version {
-        /// What this client would have spoken.
+        /// The revisions that the client accepts.
         ours: Vec<Revision>,
-        /// What the server says it speaks.
+        /// The revisions that the server lists.
         theirs: Vec<String>,
     },
-    /// The server understood, and said no.
+    /// The server sent an error response.
     Refused {
         /// The method that was called.
         method: String,
-        /// What it said.
+        /// The error.
         error: ErrorObject,
     },
     /// The server broke the protocol.
     Fault {
         /// The method that was called.
         method: String,
-        /// How.
+        /// A description of the fault.
         what: String,
     },
-    /// There was no answer in time. The server has been told that none is awaited any more.
+    /// No response arrived in time. The call has been cancelled.
     TimedOut {
         /// The method that was called.
         method: String,
-        /// How long it was waited for; `None` if that was more than one limit.
+        /// The timeout; `None` if two time limits applied.
         after: Option<Duration>,
     },
-    /// The connection is over. If the server was a process of ours, it says how it ended and what it wrote to stderr.
+    /// The connection has ended. For a server process this holds its exit status and the end of its stderr.
     Closed(ConnectionEnd),
-    /// The server ended again and again, and is not started any more.
+    /// The server kept ending and is not started again.
     GaveUp {
-        /// How often it was started.
+        /// The number of starts.
         starts: u32,
-        /// How the last of them went.
+        /// The error of the last start.
         last: Box<ClientError>,
     },
-    /// The server has not declared what this method needs, so it was not asked.
+    /// The server has not declared the capability that this method needs, so the request was not sent.
     NotOffered {
         /// The method that was called.
         method: String,
-        /// The capability that it needs, as `resources.subscribe`.
+        /// The capability, such as `resources.subscribe`.
         capability: &'static str,
     },
-    /// The revision that is spoken does not have this method, so it was not sent.
+    /// The negotiated revision does not have this method, so it was not sent.
     NotInRevision {
         /// The method that was called.
         method: String,
-        /// What is spoken.
+        /// The negotiated revision.
         revision: Revision,
     },
-    /// The parameters cannot be sent.
+    /// The params cannot be sent.
     Params(String),
-    /// A closure that was to answer the server failed, and with it the call that needed the answer.
+    /// A handler for a request of the server failed, and so did the call that needed its answer.
     Handler {
-        /// What the server asked.
+        /// The method of the server's request.
         method: String,
-        /// What came of it.
+        /// The handler's error.
         error: ErrorObject,
     },
 }
 
 impl ClientError {
-    /// What came of a call of `method`.
-    pub(super) fn of(method: &str, after: Option<Duration>, error: CallError) -> Self {
+    /// Converts the error of a call to `method`.
+    pub(super) fn from_call(method: &str, after: Option<Duration>, error: CallError) -> Self {
         let method = method.to_owned();
         #[cfg(feature = "http")]
-        if let Some(failure) = HttpFailure::of(&error) {
+        if let Some(failure) = HttpFailure::from_call_error(&error) {
             return Self::Http { method, failure: failure.clone() };
         }
         match error {
@@ -112,9 +111,9 @@ impl ClientError {
             CallError::Params(what) => Self::Params(what),
             CallError::Closed(closed) => Self::Closed(closed),
             CallError::Result(what) => {
-                Self::Fault { method, what: format!("its result is not what was expected: {what}") }
+                Self::Fault { method, what: format!("its result does not have the expected type: {what}") }
             }
-            CallError::Fault(what) => Self::Fault { method, what: format!("its answer is no valid response: {what}") },
+            CallError::Fault(what) => Self::Fault { method, what: format!("its response is not valid: {what}") },
             error => Self::Fault { method, what: error.to_string() },
         }
     }
@@ -123,8 +122,9 @@ impl ClientError {
         Self::Fault { method: method.to_owned(), what: what.into() }
     }
 
-    /// No connection came about, and this is how it ended. What says enough by itself stays as it is.
-    pub(super) fn at_handshake(self, closed: ConnectionEnd) -> Self {
+    /// Adds the end of the connection to an error during the handshake. Errors that explain themselves stay as they
+    /// are.
+    pub(super) fn during_handshake(self, closed: ConnectionEnd) -> Self {
         match self {
             why @ (Self::Refused { .. } | Self::Fault { .. } | Self::TimedOut { .. }) => {
                 Self::Handshake { why: Box::new(why), closed }
@@ -133,8 +133,9 @@ impl ClientError {
         }
     }
 
-    /// Whether the session was over before the server looked at what was asked, so that it can be asked in another.
-    pub(super) fn is_session_gone(&self) -> bool {
+    /// Whether the session had ended before the server handled the request, so that the request can be sent in a new
+    /// session.
+    pub(super) fn is_session_ended(&self) -> bool {
         #[cfg(feature = "http")]
         if let Self::Http { failure: HttpFailure::SessionGone { .. }, .. } = self {
             return true;
@@ -142,7 +143,7 @@ impl ClientError {
         false
     }
 
-    /// The code of the error that the server answered with, if it did.
+    /// The code of the server's error response, if there is one.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Refused { error, .. } => Some(error.code),
@@ -151,7 +152,7 @@ impl ClientError {
         }
     }
 
-    /// How the connection ended, if that is why there is no result.
+    /// The end of the connection, if that is the cause.
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
             Self::Closed(closed) | Self::Handshake { closed, .. } => Some(closed),
@@ -167,16 +168,16 @@ impl fmt::Display for ClientError {
             Self::Spawn(error) => fmt::Display::fmt(error, f),
             #[cfg(feature = "http")]
             Self::Http { method, failure } => match failure {
-                HttpFailure::Fetch(error) if !error.sent() => fmt::Display::fmt(error, f),
+                HttpFailure::Fetch(error) if !error.may_have_been_sent() => fmt::Display::fmt(error, f),
                 failure if method.is_empty() => fmt::Display::fmt(failure, f),
                 failure => write!(f, "{} has no result: {failure}", shown(method)),
             },
             Self::Handshake { why, closed } => {
-                write!(f, "no connection with the server: {why}")?;
+                write!(f, "the handshake with the server failed: {why}")?;
                 if let Some(stray) = closed.stray_output() {
                     let (offset, excerpt) = (stray.offset, &stray.excerpt);
-                    write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
-                    f.write_str(" (stdout is for messages alone; all else belongs on stderr)")?;
+                    write!(f, "; it wrote something that is not a message at byte {offset}: {excerpt}")?;
+                    f.write_str(" (stdout is for messages only; send other output to stderr)")?;
                 }
                 match closed.exit() {
                     Some(exit) if !exit.stderr.trim().is_empty() || !exit.by_us => write!(f, "; {exit}"),
@@ -184,41 +185,41 @@ impl fmt::Display for ClientError {
                 }
             }
             Self::Version { ours, theirs } => {
-                f.write_str("no revision of MCP in common: the server speaks ")?;
+                f.write_str("no common MCP revision: the server supports ")?;
                 list(f, theirs.iter().map(|theirs| shown(theirs)))?;
-                f.write_str(", this client ")?;
+                f.write_str("; this client supports ")?;
                 list(f, ours.iter().map(ToString::to_string))
             }
             Self::Refused { method, error } => {
                 write!(f, "{} was refused: {}", shown(method), CallError::Refused(error.clone()))
             }
             Self::Fault { method, what } => {
-                write!(f, "the server broke the protocol when asked {}: {}", shown(method), shown(what))
+                write!(f, "the server broke the protocol in response to {}: {}", shown(method), shown(what))
             }
             Self::TimedOut { method, after: Some(after) } => {
-                write!(f, "no answer to {} within {after:?}: .timeout(..) waits longer", shown(method))
+                write!(f, "no response to {} within {after:?}; .timeout(..) sets a longer limit", shown(method))
             }
-            Self::TimedOut { method, after: None } => write!(f, "no answer to {} in time", shown(method)),
+            Self::TimedOut { method, after: None } => write!(f, "no response to {} in time", shown(method)),
             Self::Closed(closed) => fmt::Display::fmt(closed, f),
             Self::GaveUp { starts, last } => {
-                write!(f, "the server has been started {starts} times and is given up: {last}")
+                write!(f, "gave up on the server after {starts} starts: {last}")
             }
             Self::NotOffered { method, capability } => write!(
                 f,
-                "{} was not sent: the server does not declare {capability}; .lenient() sends it all the same",
+                "{} was not sent: the server does not declare {capability}; .lenient() sends it anyway",
                 shown(method)
             ),
             Self::NotInRevision { method, revision } => not_in_revision(f, method, *revision),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Handler { method, error } => {
                 let (method, said) = (shown(method), shown(&error.message));
-                write!(f, "the server asked {method}, and what was to answer it failed: {said} ({})", error.code)
+                write!(f, "the handler for the server's {method} request failed: {said} ({})", error.code)
             }
         }
     }
 }
 
-/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+/// The same text as [`fmt::Display`], because a `main` that returns an error prints its `Debug` form.
 impl fmt::Debug for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -241,7 +242,7 @@ impl From<SpawnError> for ClientError {
 }
 
 fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision) -> fmt::Result {
-    write!(f, "{} was not sent: revision {revision}, which is spoken here, does not have it", shown(method))?;
+    write!(f, "{} was not sent: the negotiated revision {revision} does not have it", shown(method))?;
     let known = Method::find(method);
     match known.map(|known| (known.since(), known.instead)) {
         Some((Some(since), _)) if since > revision => write!(f, " (it came with {since})"),
@@ -251,10 +252,10 @@ fn not_in_revision(f: &mut fmt::Formatter<'_>, method: &str, revision: Revision)
 }
 
 fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = String>) -> fmt::Result {
-    let names: Vec<String> = names.take(SHOWN).collect();
+    let names: Vec<String> = names.take(MAX_VERSIONS_SHOWN).collect();
     f.write_str(if names.is_empty() { "none" } else { "" })?;
     f.write_str(&names.join(", "))
 }
 
-/// So many versions are listed: more than there are revisions, but not all that a server might make up.
-const SHOWN: usize = 12;
+/// The most versions to list: more than there are revisions, but not all that a server might make up.
+const MAX_VERSIONS_SHOWN: usize = 12;

@@ -1,4 +1,5 @@
-//! A transport, or a program to start -> a connection with its handshake done; and another one when that has ended.
+//! A transport, a program or a URL -> a connection with its handshake done. A program or a URL can be connected to
+//! again.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,53 +14,54 @@ use barewire_proto::session::Conventions;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::era::{self, Introduction, Opening, Probed, ServerInfo};
+use super::era::{self, HandshakeSettings, ProbeResult, RevisionPreference, ServerInfo};
 #[cfg(feature = "http")]
-use super::http::{Carrier, FAREWELL, fetch::Fetch};
+use super::http::{FAREWELL_TIMEOUT, HttpConnection, fetch::Fetch};
 use super::restart::Restart;
 #[cfg(feature = "http")]
-use super::restart::{self, State};
-use super::service::{Agreed, Serving};
+use super::restart::{self, LinkState};
+use super::service::{AgreedRevision, ClientService};
 use super::stopwatch::Stopwatch;
-use super::{ClientError, Shared};
+use super::{ClientError, ClientShared};
 use crate::log::Log;
 #[cfg(feature = "http")]
 use crate::peer::Settings;
 use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 
-/// A connection on which everything is agreed.
+/// A connection whose handshake is done.
 pub(super) struct Link {
     pub(super) number: u64,
     pub(super) peer: Peer,
     pub(super) server: ServerInfo,
     pub(super) since: Instant,
-    /// How long the server has had to answer.
-    pub(super) watch: Arc<Stopwatch>,
-    /// Says when the session is over that the connection belongs to; nothing once all of it is.
+    /// The time the server has spent, without the time of our own answers.
+    pub(super) stopwatch: Arc<Stopwatch>,
+    /// Becomes true when the HTTP session ends. The channel closes when the connection's tasks have finished.
     #[cfg(feature = "http")]
-    session: Option<watch::Receiver<bool>>,
+    session_ended: Option<watch::Receiver<bool>>,
 }
 
 impl Link {
-    /// Whether another connection is needed for what is asked from now on.
+    /// Whether new calls need another connection.
     pub(super) fn is_over(&self) -> bool {
         #[cfg(feature = "http")]
-        if self.session.as_ref().is_some_and(|gone| *gone.borrow()) {
+        if self.session_ended.as_ref().is_some_and(|ended| *ended.borrow()) {
             return true;
         }
         self.peer.is_closed()
     }
 
-    /// Waits a moment until the server knows that this was all.
+    /// Waits briefly until the HTTP connection has ended its session.
     #[cfg(feature = "http")]
-    pub(super) async fn farewell(&self) {
-        let Some(mut session) = self.session.clone() else { return };
-        let _ = tokio::time::timeout(2 * FAREWELL, async { while session.changed().await.is_ok() {} }).await;
+    pub(super) async fn wait_for_session_end(&self) {
+        let Some(mut session_ended) = self.session_ended.clone() else { return };
+        let _ =
+            tokio::time::timeout(2 * FAREWELL_TIMEOUT, async { while session_ended.changed().await.is_ok() {} }).await;
     }
 
-    /// Whether the server may be asked this.
-    pub(super) fn allows(&self, method: &str) -> Result<(), ClientError> {
+    /// Returns an error if this method may not be sent to the server.
+    pub(super) fn check_allowed(&self, method: &str) -> Result<(), ClientError> {
         let revision = self.server.revision;
         let Some(known) = Method::find(method) else { return Ok(()) };
         if revision.is_modern() && known.extension == Some(Side::Client) {
@@ -78,53 +80,53 @@ impl Link {
     }
 }
 
-/// Where connections come from.
-pub(super) enum Source {
-    /// A program that can be started as often as it is needed.
+/// The source of a client's connections.
+pub(super) enum ConnectionSource {
+    /// A program that can be started repeatedly.
     Program(Child),
-    /// A URL that can be asked as often as it is needed.
+    /// A URL that can be connected to repeatedly.
     #[cfg(feature = "http")]
     Http(Fetch),
-    /// One that was given.
-    Once(Mutex<Option<Connect>>),
+    /// A transport given by the caller, which can be used once.
+    Once(Mutex<Option<OpenTransport>>),
 }
 
-type Connect = Box<dyn FnOnce(Setup) -> Connected + Send>;
+type OpenTransport = Box<dyn FnOnce(ConnectionSetup) -> UndrivenConnection + Send>;
 
-/// A connection that somebody has to drive.
-pub(super) struct Connected {
+/// A connection and the future that drives it.
+pub(super) struct UndrivenConnection {
     peer: Peer,
-    running: Pin<Box<dyn Future<Output = ()> + Send>>,
+    driver: Pin<Box<dyn Future<Output = ()> + Send>>,
     #[cfg(feature = "http")]
-    carrier: Option<Arc<Carrier>>,
+    http: Option<Arc<HttpConnection>>,
 }
 
-/// What every connection of a client is made with.
-pub(super) struct Setup {
-    serving: Serving,
+/// The parts that every connection of a client needs.
+pub(super) struct ConnectionSetup {
+    service: ClientService,
     limits: ConnectionLimits,
     log: Log,
 }
 
-impl Source {
+impl ConnectionSource {
     pub(super) fn once(transport: impl Transport) -> Self {
-        let connect: Connect = Box::new(move |setup| setup.connect(transport));
+        let connect: OpenTransport = Box::new(move |setup| setup.connect(transport));
         Self::Once(Mutex::new(Some(connect)))
     }
 
-    fn connect(&self, setup: Setup) -> Result<Connected, ClientError> {
+    fn connect(&self, setup: ConnectionSetup) -> Result<UndrivenConnection, ClientError> {
         match self {
             #[cfg(feature = "http")]
-            Self::Http(fetch) => Ok(setup.carry(fetch.clone())),
+            Self::Http(fetch) => Ok(setup.connect_http(fetch.clone())),
             Self::Program(child) => Ok(setup.connect(child.spawn()?)),
             Self::Once(connect) => {
                 let connect = connect.lock().unwrap_or_else(PoisonError::into_inner).take();
-                Ok(connect.expect("a transport is used once: only a program is started again")(setup))
+                Ok(connect.expect("only programs and URLs are connected to again")(setup))
             }
         }
     }
 
-    pub(super) fn can_start_again(&self) -> bool {
+    pub(super) fn can_reconnect(&self) -> bool {
         match self {
             Self::Program(_) => true,
             #[cfg(feature = "http")]
@@ -133,9 +135,9 @@ impl Source {
         }
     }
 
-    /// What a connection is opened again by, if nothing else is wanted. A session that is over is no reason to give a server
-    /// up, nor is a while in which it cannot be reached.
-    pub(super) fn restart(&self) -> Option<Restart> {
+    /// The restart policy without an explicit setting. A server at a URL is never given up: a session can end and a
+    /// server can be unreachable for a while.
+    pub(super) fn default_restart(&self) -> Option<Restart> {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
             return Some(Restart::FOR_URLS);
@@ -143,8 +145,8 @@ impl Source {
         None
     }
 
-    /// Whether silence is no sign of a legacy server.
-    fn answers_always(&self) -> bool {
+    /// Whether the server responds to every request, so that silence is not a sign of a legacy server.
+    fn always_responds(&self) -> bool {
         #[cfg(feature = "http")]
         if let Self::Http(_) = self {
             return true;
@@ -153,119 +155,119 @@ impl Source {
     }
 }
 
-impl Setup {
-    fn connect(self, transport: impl Transport) -> Connected {
-        let (peer, running) = Connection::new(transport)
-            .service(self.serving)
+impl ConnectionSetup {
+    fn connect(self, transport: impl Transport) -> UndrivenConnection {
+        let (peer, driver) = Connection::new(transport)
+            .service(self.service)
             .limits(self.limits)
             .conventions(Conventions::MCP)
-            // Errors in a server's stdin for the banner it printed would be wrong.
+            // A server that prints a banner to stdout must not receive error responses for it on stdin.
             .answer_unreadable(false)
             .log(self.log)
             .open();
-        // How it ended is told to all who wait for something.
-        let running = Box::pin(async move { drop(running.await) });
-        Connected {
+        // The peer reports the end of the connection to its callers.
+        let driver = Box::pin(async move { drop(driver.await) });
+        UndrivenConnection {
             peer,
-            running,
+            driver,
             #[cfg(feature = "http")]
-            carrier: None,
+            http: None,
         }
     }
 
     #[cfg(feature = "http")]
-    fn carry(self, fetch: Fetch) -> Connected {
-        let agreed = Arc::clone(&self.serving.agreed);
-        let mut settings = Settings::new(Box::new(self.serving), self.log.clone());
+    fn connect_http(self, fetch: Fetch) -> UndrivenConnection {
+        let revision = Arc::clone(&self.service.revision);
+        let mut settings = Settings::new(Box::new(self.service), self.log.clone());
         settings.limits = self.limits;
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(false);
-        let (carrier, running) = Carrier::open(fetch, settings, agreed, self.log);
-        Connected { peer: carrier.peer(), running: Box::pin(running), carrier: Some(carrier) }
+        let (http, driver) = HttpConnection::open(fetch, settings, revision, self.log);
+        UndrivenConnection { peer: http.peer(), driver: Box::pin(driver), http: Some(http) }
     }
 }
 
 /// A connection before its handshake.
-pub(super) struct Raw {
+pub(super) struct PendingConnection {
     number: u64,
     pub(super) peer: Peer,
-    agreed: Agreed,
-    watch: Arc<Stopwatch>,
+    revision: AgreedRevision,
+    stopwatch: Arc<Stopwatch>,
     #[cfg(feature = "http")]
-    carrier: Option<Arc<Carrier>>,
+    http: Option<Arc<HttpConnection>>,
 }
 
-impl Shared {
-    /// Connects and agrees with the server.
-    pub(super) async fn open(self: &Arc<Self>, opening: Opening) -> Result<Arc<Link>, ClientError> {
-        let mut raw = self.connect()?;
-        let agreed = match self.agree(&raw, opening).await {
-            Err(Failed::AtProbe) => {
-                // Some servers end at the first thing they do not know. This one is not asked twice.
-                raw = self.connect()?;
-                self.initialize(&raw, opening).await
+impl ClientShared {
+    /// Connects and negotiates with the server.
+    pub(super) async fn open(self: &Arc<Self>, preference: RevisionPreference) -> Result<Arc<Link>, ClientError> {
+        let mut pending = self.connect()?;
+        let negotiated = match self.negotiate(&pending, preference).await {
+            Err(NegotiationError::ClosedAtProbe) => {
+                // Some servers exit at the first request they do not know. Start again, without `server/discover`.
+                pending = self.connect()?;
+                self.initialize(&pending, preference).await
             }
-            Err(Failed::For(error)) => Err(error),
+            Err(NegotiationError::Client(error)) => Err(error),
             Ok(server) => Ok(server),
         };
-        match agreed {
+        match negotiated {
             Ok(server) => {
-                let Raw { number, peer, watch, .. } = raw;
+                let PendingConnection { number, peer, stopwatch, .. } = pending;
                 Ok(Arc::new(Link {
                     number,
                     peer,
                     server,
                     since: Instant::now(),
-                    watch,
+                    stopwatch,
                     #[cfg(feature = "http")]
-                    session: raw.carrier.map(|carrier| carrier.gone()),
+                    session_ended: pending.http.map(|http| http.session_ended()),
                 }))
             }
-            Err(error) => Err(error.at_handshake(raw.peer.shut_down().await)),
+            Err(error) => Err(error.during_handshake(pending.peer.shut_down().await)),
         }
     }
 
-    fn connect(self: &Arc<Self>) -> Result<Raw, ClientError> {
-        let agreed: Agreed = Arc::new(OnceLock::new());
-        let watch = Stopwatch::start();
-        let serving = Serving {
-            agreed: Arc::clone(&agreed),
-            answers: Arc::clone(&self.settings.answers),
+    fn connect(self: &Arc<Self>) -> Result<PendingConnection, ClientError> {
+        let revision: AgreedRevision = Arc::new(OnceLock::new());
+        let stopwatch = Stopwatch::start();
+        let service = ClientService {
+            revision: Arc::clone(&revision),
+            handlers: Arc::clone(&self.settings.handlers),
             hub: Arc::clone(&self.hub),
-            watch: Arc::clone(&watch),
+            stopwatch: Arc::clone(&stopwatch),
         };
-        let setup = Setup { serving, limits: self.settings.limits.clone(), log: self.log.clone() };
+        let setup = ConnectionSetup { service, limits: self.settings.limits.clone(), log: self.log.clone() };
         let connected = self.source.connect(setup)?;
-        let (peer, running) = (connected.peer, connected.running);
+        let (peer, driver) = (connected.peer, connected.driver);
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        // It must not keep the client alive: when nobody holds that any more, the connection ends.
+        // The task must not keep the client alive: dropping the last client ends the connection.
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
-            running.await;
+            driver.await;
             if let Some(shared) = shared.upgrade() {
-                shared.ended(number);
+                shared.connection_ended(number);
             }
         });
         #[cfg(feature = "http")]
-        if let Some(carrier) = &connected.carrier {
-            tokio::spawn(reopen_when_gone(Arc::downgrade(self), number, carrier.gone()));
+        if let Some(http) = &connected.http {
+            tokio::spawn(reopen_ended_session(Arc::downgrade(self), number, http.session_ended()));
         }
-        Ok(Raw {
+        Ok(PendingConnection {
             number,
             peer,
-            agreed,
-            watch,
+            revision,
+            stopwatch,
             #[cfg(feature = "http")]
-            carrier: connected.carrier,
+            http: connected.http,
         })
     }
 
-    pub(super) fn introduction(&self) -> Introduction<'_> {
+    pub(super) fn handshake_settings(&self) -> HandshakeSettings<'_> {
         let settings = &self.settings;
-        Introduction {
+        HandshakeSettings {
             info: &settings.info,
-            answers: &settings.answers,
-            probe_timeout: match self.source.answers_always() {
+            handlers: &settings.handlers,
+            probe_timeout: match self.source.always_responds() {
                 true => settings.timeout,
                 false => Some(settings.probe_timeout),
             },
@@ -273,83 +275,105 @@ impl Shared {
         }
     }
 
-    /// Finds out what the server is, and agrees with it.
-    async fn agree(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, Failed> {
+    /// Finds out the server's era and negotiates the revision.
+    async fn negotiate(
+        &self,
+        pending: &PendingConnection,
+        preference: RevisionPreference,
+    ) -> Result<ServerInfo, NegotiationError> {
         #[cfg(feature = "http")]
-        if let Some(carrier) = &raw.carrier {
-            return Ok(self.agree_over_http(raw, carrier, opening).await?);
+        if let Some(http) = &pending.http {
+            return Ok(self.negotiate_http(pending, http, preference).await?);
         }
-        match opening {
-            Opening::Exactly(revision) if revision.era() == Era::Legacy => {
-                return Ok(self.initialize(raw, opening).await?);
+        match preference {
+            RevisionPreference::Exactly(revision) if revision.era() == Era::Legacy => {
+                return Ok(self.initialize(pending, preference).await?);
             }
-            Opening::Known(Era::Legacy) => return self.initialize_or_probe(raw, opening).await,
-            Opening::Unknown | Opening::Known(Era::Modern) | Opening::Exactly(_) => {}
+            RevisionPreference::LastKnownEra(Era::Legacy) => {
+                return self.initialize_or_probe(pending, preference).await;
+            }
+            RevisionPreference::Any
+            | RevisionPreference::LastKnownEra(Era::Modern)
+            | RevisionPreference::Exactly(_) => {}
         }
-        match (era::probe(&raw.peer, opening, &self.introduction()).await?, opening) {
-            (Probed::Modern(server), _) => Ok(raw.agree(*server)),
-            (Probed::Legacy(_), Opening::Exactly(revision)) => Err(era::not_of(revision).into()),
-            (Probed::Legacy(_), _) => self.initialize_or_probe(raw, opening).await,
-            (Probed::Gone(closed), Opening::Unknown)
-                if self.source.can_start_again() && matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)) =>
+        match (era::probe(&pending.peer, preference, &self.handshake_settings()).await?, preference) {
+            (ProbeResult::Modern(server), _) => Ok(pending.set_revision(*server)),
+            (ProbeResult::Legacy(_), RevisionPreference::Exactly(revision)) => {
+                Err(era::revision_not_supported(revision).into())
+            }
+            (ProbeResult::Legacy(_), _) => self.initialize_or_probe(pending, preference).await,
+            (ProbeResult::Closed(closed), RevisionPreference::Any)
+                if self.source.can_reconnect() && matches!(closed.reason(), EndReason::Eof | EndReason::Write(_)) =>
             {
-                Err(Failed::AtProbe)
+                Err(NegotiationError::ClosedAtProbe)
             }
-            (Probed::Gone(closed), _) => Err(ClientError::Closed(closed).into()),
+            (ProbeResult::Closed(closed), _) => Err(ClientError::Closed(closed).into()),
         }
     }
 
-    /// Initializes a server that seems to be of the legacy era. If it refuses, it is perhaps a modern one: another than last
-    /// time, or one that was slow to answer the first probe. This one has all the time that a call has.
-    async fn initialize_or_probe(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, Failed> {
-        let refused = match self.initialize(raw, opening).await {
+    /// Sends `initialize` to a server that seems to be legacy. If the server refuses, it may be modern: its era may
+    /// have changed since last time, or it was slow to answer the first probe. The second probe has the full call
+    /// timeout.
+    async fn initialize_or_probe(
+        &self,
+        pending: &PendingConnection,
+        preference: RevisionPreference,
+    ) -> Result<ServerInfo, NegotiationError> {
+        let refused = match self.initialize(pending, preference).await {
             Err(refused @ ClientError::Refused { .. }) => refused,
-            agreed => return Ok(agreed?),
+            other => return Ok(other?),
         };
-        match era::probe(&raw.peer, Opening::Known(Era::Modern), &self.introduction()).await? {
-            Probed::Modern(server) => Ok(raw.agree(*server)),
-            Probed::Legacy(_) | Probed::Gone(_) => Err(refused.into()),
+        match era::probe(&pending.peer, RevisionPreference::LastKnownEra(Era::Modern), &self.handshake_settings())
+            .await?
+        {
+            ProbeResult::Modern(server) => Ok(pending.set_revision(*server)),
+            ProbeResult::Legacy(_) | ProbeResult::Closed(_) => Err(refused.into()),
         }
     }
 
-    pub(super) async fn initialize(&self, raw: &Raw, opening: Opening) -> Result<ServerInfo, ClientError> {
-        let server = era::initialize(&raw.peer, opening, &self.introduction()).await?;
-        let server = raw.agree(server);
-        era::initialized(&raw.peer).await?;
+    pub(super) async fn initialize(
+        &self,
+        pending: &PendingConnection,
+        preference: RevisionPreference,
+    ) -> Result<ServerInfo, ClientError> {
+        let server = era::initialize(&pending.peer, preference, &self.handshake_settings()).await?;
+        let server = pending.set_revision(server);
+        era::send_initialized(&pending.peer).await?;
         Ok(server)
     }
 }
 
-impl Raw {
-    /// From now on this revision is spoken.
-    pub(super) fn agree(&self, server: ServerInfo) -> ServerInfo {
-        let _ = self.agreed.set(server.revision);
+impl PendingConnection {
+    /// Sets the negotiated revision of the connection.
+    pub(super) fn set_revision(&self, server: ServerInfo) -> ServerInfo {
+        let _ = self.revision.set(server.revision);
         server
     }
 }
 
-/// Opens a session again that the server has ended, so that what it tells unasked is not missed for long. If that fails, the
-/// next call tries it.
+/// Opens a new session after the server has ended one, so that few unsolicited notifications are missed. If that fails,
+/// the next call tries again.
 #[cfg(feature = "http")]
-async fn reopen_when_gone(shared: Weak<Shared>, number: u64, mut gone: watch::Receiver<bool>) {
-    if gone.wait_for(|gone| *gone).await.is_err() {
+async fn reopen_ended_session(shared: Weak<ClientShared>, number: u64, mut session_ended: watch::Receiver<bool>) {
+    if session_ended.wait_for(|ended| *ended).await.is_err() {
         return;
     }
-    let is_in_use = |shared: Arc<Shared>| matches!(&*shared.state.borrow(), State::Up(link) if link.number == number);
+    let is_in_use =
+        |shared: Arc<ClientShared>| matches!(&*shared.state.borrow(), LinkState::Open(link) if link.number == number);
     if shared.upgrade().is_some_and(is_in_use) {
         restart::reopen(shared).await;
     }
 }
 
-/// Why nothing was agreed.
-enum Failed {
-    /// The server ended when it was asked what it is.
-    AtProbe,
-    For(ClientError),
+/// The reason why the negotiation failed.
+enum NegotiationError {
+    /// The server ended the connection on `server/discover`.
+    ClosedAtProbe,
+    Client(ClientError),
 }
 
-impl From<ClientError> for Failed {
+impl From<ClientError> for NegotiationError {
     fn from(error: ClientError) -> Self {
-        Self::For(error)
+        Self::Client(error)
     }
 }

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` of the modern era -> a stream of notifications, from its acknowledgement to its end.
+//! `subscriptions/listen` of the modern era -> a stream of notifications, from the acknowledgement to the end.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -14,60 +14,61 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::link::Link;
-use super::notifications::{KEPT, KEPT_BYTES, ServerNotification};
-use super::params::{Members, Params};
-use super::restart::{State, next_link};
-use super::ring::{Read, Reader, Ring};
-use super::{Client, ClientError, Shared};
+use super::notifications::{NOTIFICATION_BUFFER, NOTIFICATION_BUFFER_BYTES, ServerNotification};
+use super::params::{CallParams, Members};
+use super::restart::{LinkState, next_link};
+use super::ring::{Ring, RingRead, RingReader};
+use super::{Client, ClientError, ClientShared};
 use crate::peer::{CallError, Raw};
 
-/// What a server tells of its own accord, since it was asked to. Dropping it tells the server that it is no longer wanted.
+/// An open `subscriptions/listen` request and the notifications that belong to it. Dropping it cancels the request.
 ///
-/// The same notifications come in [`Client::notifications`] as well.
+/// [`Client::notifications`] receives the same notifications as well.
 pub struct Listen {
-    listening: Listening,
-    reader: Reader<ServerNotification>,
+    handle: ListenHandle,
+    reader: RingReader<ServerNotification>,
     _client: Client,
 }
 
-/// How a listen ended.
+/// The way a listen ended.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ListenEnd {
-    /// The server has ended it, in order: it answered the request.
+    /// The server ended it in order, with a response to the request.
     Graceful,
-    /// The server has ended it without an answer.
+    /// The server cancelled it without a response.
     Cancelled,
-    /// The server did not want it any more: after it was started again, for example.
+    /// The server refused it, for example after a restart.
     Refused(ErrorObject),
-    /// The connection is over.
+    /// The connection ended.
     Lost(ClientError),
 }
 
 impl Listen {
-    /// What the server tells: what it was asked for, or less. After a restart it may be something else.
+    /// The notifications that the server has agreed to send: the requested filter or a part of it. May change after a
+    /// restart.
     pub fn acknowledged(&self) -> SubscriptionFilter {
-        self.listening.heard.progress.borrow().acknowledged.clone().unwrap_or_default()
+        self.handle.state.progress.borrow().acknowledged.clone().unwrap_or_default()
     }
 
-    /// The next notification; `None` once it has ended.
+    /// Waits for the next notification; `None` once the listen has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.reader.next().await? {
-            Read::Next(notification) => Some(notification),
-            Read::Missed(count) => Some(ServerNotification::Lagged(count)),
+            RingRead::Next(notification) => Some(notification),
+            RingRead::Missed(count) => Some(ServerNotification::Lagged(count)),
         }
     }
 
-    /// How it ended, if it has.
+    /// The way the listen ended; `None` while it is open.
     pub fn end(&self) -> Option<ListenEnd> {
-        self.listening.heard.progress.borrow().end.clone()
+        self.handle.state.progress.borrow().end.clone()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the listen.
     pub async fn ended(&self) -> ListenEnd {
-        let mut progress = self.listening.heard.progress.subscribe();
+        let mut progress = self.handle.state.progress.subscribe();
         let ended = progress.wait_for(|progress| progress.end.is_some()).await;
-        ended.ok().and_then(|progress| progress.end.clone()).expect("what is held does not go away")
+        ended.ok().and_then(|progress| progress.end.clone()).expect("the sender lives in self")
     }
 }
 
@@ -80,43 +81,43 @@ impl fmt::Debug for Listen {
     }
 }
 
-/// A listen that is open until this is dropped.
-pub(super) struct Listening {
-    heard: Arc<Heard>,
+/// Keeps a listen open until it is dropped.
+pub(super) struct ListenHandle {
+    state: Arc<ListenState>,
     task: AbortHandle,
 }
 
-impl Listening {
+impl ListenHandle {
     pub(super) fn has_ended(&self) -> bool {
-        self.heard.progress.borrow().end.is_some()
+        self.state.progress.borrow().end.is_some()
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// What has come of a listen so far.
-pub(super) struct Heard {
+/// The notifications and the progress of a listen, shared by its task and its readers.
+pub(super) struct ListenState {
     ring: Ring<ServerNotification>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<ListenProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
+struct ListenProgress {
     acknowledged: Option<SubscriptionFilter>,
     end: Option<ListenEnd>,
 }
 
-impl Heard {
+impl ListenState {
     pub(super) fn acknowledge(&self, filter: SubscriptionFilter) {
         self.progress.send_modify(|progress| progress.acknowledged = Some(filter));
     }
 
-    pub(super) fn put(&self, notification: ServerNotification, bytes: usize) {
-        self.ring.put(notification, bytes);
+    pub(super) fn push(&self, notification: ServerNotification, bytes: usize) {
+        self.ring.push(notification, bytes);
     }
 
     fn end(&self, end: ListenEnd) {
@@ -126,102 +127,107 @@ impl Heard {
 }
 
 impl Client {
-    /// Asks a modern server to tell of changes, and waits until it says of which it will.
+    /// Subscribes to notifications of a modern server, and waits for the acknowledgement.
     ///
-    /// In the legacy era servers tell of lists unasked, and of resources after [`Self::subscribe`].
+    /// Legacy servers send list changes without a request, and resource changes after [`Self::subscribe`].
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listen, ClientError> {
-        let (listening, reader, _) = self.0.listen(filter).await?;
-        Ok(Listen { listening, reader, _client: self.clone() })
+        let (handle, reader, _) = self.0.listen(filter).await?;
+        Ok(Listen { handle, reader, _client: self.clone() })
     }
 }
 
-impl Shared {
-    /// Opens a listen, and gives what the server has acknowledged.
+impl ClientShared {
+    /// Opens a listen, and returns the acknowledged filter.
     pub(super) async fn listen(
         self: &Arc<Self>,
         filter: SubscriptionFilter,
-    ) -> Result<(Listening, Reader<ServerNotification>, SubscriptionFilter), ClientError> {
-        let link = self.allowed(LISTEN).await?;
-        let (listening, reader) = self.begin_listen(link, filter, true)?;
-        let acknowledged = listening.acknowledged();
+    ) -> Result<(ListenHandle, RingReader<ServerNotification>, SubscriptionFilter), ClientError> {
+        let link = self.link_for(LISTEN).await?;
+        let (handle, reader) = self.spawn_listen(link, filter, true)?;
+        let acknowledged = handle.wait_for_acknowledgement();
         let acknowledged = match self.settings.timeout {
             None => acknowledged.await,
             Some(after) => match tokio::time::timeout(after, acknowledged).await {
                 Ok(acknowledged) => acknowledged,
-                // Dropped, it is cancelled.
+                // Dropping the handle cancels the listen.
                 Err(_) => Err(ClientError::TimedOut { method: LISTEN.to_owned(), after: Some(after) }),
             },
         }?;
-        Ok((listening, reader, acknowledged))
+        Ok((handle, reader, acknowledged))
     }
 
-    /// Opens a listen, and waits for nothing. If nobody else does either, a refusal is for the log.
-    pub(super) fn begin_listen(
+    /// Starts the task of a listen without waiting for the acknowledgement. If `is_awaited` is false, the task logs a
+    /// refusal.
+    pub(super) fn spawn_listen(
         self: &Arc<Self>,
         link: Arc<Link>,
         filter: SubscriptionFilter,
         is_awaited: bool,
-    ) -> Result<(Listening, Reader<ServerNotification>), ClientError> {
-        let heard = Arc::new(Heard { ring: Ring::new(KEPT, KEPT_BYTES), progress: watch::Sender::default() });
-        let reader = heard.ring.reader();
-        let params = Params::of(&SubscriptionParams::new(filter));
-        let open = Open {
+    ) -> Result<(ListenHandle, RingReader<ServerNotification>), ClientError> {
+        let state = Arc::new(ListenState {
+            ring: Ring::new(NOTIFICATION_BUFFER, NOTIFICATION_BUFFER_BYTES),
+            progress: watch::Sender::default(),
+        });
+        let reader = state.ring.reader();
+        let params = CallParams::from_value(&SubscriptionParams::new(filter));
+        let listen = ListenTask {
             shared: Arc::downgrade(self),
-            state: self.state.subscribe(),
+            link_state: self.state.subscribe(),
             params: params.map_err(ClientError::Params)?,
-            heard: Arc::clone(&heard),
+            state: Arc::clone(&state),
             is_awaited,
         };
-        let task = tokio::spawn(open.run(link)).abort_handle();
-        Ok((Listening { heard, task }, reader))
+        let task = tokio::spawn(listen.run(link)).abort_handle();
+        Ok((ListenHandle { state, task }, reader))
     }
 }
 
-impl Listening {
-    /// Waits until the server says what it will tell.
-    async fn acknowledged(&self) -> Result<SubscriptionFilter, ClientError> {
-        let mut progress = self.heard.progress.subscribe();
-        let begun = progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
-        let begun = begun.await.expect("what is held does not go away");
+impl ListenHandle {
+    /// Waits for the server's acknowledgement.
+    async fn wait_for_acknowledgement(&self) -> Result<SubscriptionFilter, ClientError> {
+        let mut progress = self.state.progress.subscribe();
+        let acknowledged_or_ended =
+            progress.wait_for(|progress| progress.acknowledged.is_some() || progress.end.is_some());
+        let progress = acknowledged_or_ended.await.expect("the sender lives in self");
         let method = || LISTEN.to_owned();
-        match (&begun.acknowledged, &begun.end) {
+        match (&progress.acknowledged, &progress.end) {
             (Some(filter), _) => Ok(filter.clone()),
             (None, Some(ListenEnd::Refused(error))) => {
                 Err(ClientError::Refused { method: method(), error: error.clone() })
             }
             (None, Some(ListenEnd::Lost(error))) => Err(error.clone()),
-            (None, _) => Err(ClientError::fault(LISTEN, "it ended before it was acknowledged")),
+            (None, _) => Err(ClientError::fault(LISTEN, "the listen ended before it was acknowledged")),
         }
     }
 }
 
-/// What keeps a listen open.
-struct Open {
-    /// Not the client itself: that ends when nobody holds it any more.
-    shared: Weak<Shared>,
-    state: watch::Receiver<State>,
-    params: Params,
-    heard: Arc<Heard>,
-    /// Somebody waits for what the server says to it.
+/// The task that keeps a listen open.
+struct ListenTask {
+    /// Weak, because an open listen must not keep the client alive.
+    shared: Weak<ClientShared>,
+    link_state: watch::Receiver<LinkState>,
+    params: CallParams,
+    state: Arc<ListenState>,
+    /// Whether a caller waits for the acknowledgement.
     is_awaited: bool,
 }
 
-impl Open {
-    /// Until it is over, over as many connections as that takes.
+impl ListenTask {
+    /// Runs the listen to its end, reopening it on each new connection.
     async fn run(mut self, mut link: Arc<Link>) {
-        // How many times in a row it could not be opened again.
+        // The number of failed attempts in a row.
         #[cfg(feature = "http")]
         let mut failures = 0;
         loop {
             #[cfg(feature = "http")]
             let began = tokio::time::Instant::now();
-            let end = match self.once(&link).await {
+            let end = match self.run_once(&link).await {
                 Ok(_) => ListenEnd::Graceful,
                 Err(CallError::Cancelled) => ListenEnd::Cancelled,
                 Err(CallError::Refused(error)) => ListenEnd::Refused(error),
-                Err(CallError::Closed(_)) => match next_link(&mut self.state, link.number).await {
+                Err(CallError::Closed(_)) => match next_link(&mut self.link_state, link.number).await {
                     Some(next) if next.server.revision.has_listen() => {
-                        self.heard.put(ServerNotification::Restarted, 0);
+                        self.state.push(ServerNotification::Restarted, 0);
                         link = next;
                         continue;
                     }
@@ -230,30 +236,30 @@ impl Open {
                         let method = LISTEN.to_owned();
                         ListenEnd::Lost(ClientError::NotInRevision { method, revision })
                     }
-                    None => self.lost().await,
+                    None => self.wait_for_loss().await,
                 },
-                // What carries it broke, as proxies do to what takes long. Nothing is known of what was missed.
+                // The HTTP stream broke, as proxies do to long streams. Notifications may have been missed.
                 #[cfg(feature = "http")]
-                Err(error) if self.is_broken(&error) => {
-                    failures = if began.elapsed() >= SETTLED { 0 } else { failures + 1 };
-                    if self.pause(failures).await {
-                        self.heard.put(ServerNotification::Restarted, 0);
+                Err(error) if self.has_lost_stream(&error) => {
+                    failures = if began.elapsed() >= STABLE_AFTER { 0 } else { failures + 1 };
+                    if self.wait_before_retry(failures).await {
+                        self.state.push(ServerNotification::Restarted, 0);
                         continue;
                     }
-                    self.lost().await
+                    self.wait_for_loss().await
                 }
-                Err(error) => ListenEnd::Lost(ClientError::of(LISTEN, None, error)),
+                Err(error) => ListenEnd::Lost(ClientError::from_call(LISTEN, None, error)),
             };
             if let (ListenEnd::Refused(error), false, Some(shared)) = (&end, self.is_awaited, self.shared.upgrade()) {
                 let why = CallError::Refused(error.clone());
-                shared.report(format_args!("the server was started again, and {LISTEN} failed: {why}"));
+                shared.log(format_args!("{LISTEN} failed after the server was restarted: {why}"));
             }
-            return self.heard.end(end);
+            return self.state.end(end);
         }
     }
 
-    /// Over one connection.
-    async fn once(&mut self, link: &Link) -> Result<Raw, CallError> {
+    /// Runs the listen over one connection.
+    async fn run_once(&mut self, link: &Link) -> Result<Raw, CallError> {
         let closed = |link: &Link| {
             let peer = link.peer.clone();
             async move { CallError::Closed(peer.ended().await) }
@@ -263,17 +269,17 @@ impl Open {
         let params = self.params.with(Members::new(), meta).map_err(CallError::Params)?;
         // MCP 2026-07-28, basic/patterns/subscriptions: the stream stays open until it is cancelled.
         let call = link.peer.call::<Raw>(LISTEN, params).no_timeout();
-        let _entered = shared.hub.enter(call.id(), Arc::clone(&self.heard));
+        let _registration = shared.hub.register(call.id(), Arc::clone(&self.state));
         drop(shared);
         let mut call = call.into_future();
-        let mut ending = pin!(ending(&mut self.state));
+        let mut ending = pin!(wait_until_ending(&mut self.link_state));
         let ended = poll_fn(|context| match call.as_mut().poll(context) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending => ending.as_mut().poll(context).map(|()| None),
         });
         match ended.await {
             Some(ended) => ended,
-            // The connection is shut down, and must not wait for this.
+            // The client is shutting down, which must not wait for the listen.
             None => {
                 drop(call);
                 Err(closed(link).await)
@@ -281,45 +287,48 @@ impl Open {
         }
     }
 
-    /// Whether a listen that was acknowledged has lost its stream, and may get another.
+    /// Whether an acknowledged listen has lost its HTTP stream and can be reopened.
     #[cfg(feature = "http")]
-    fn is_broken(&self, error: &CallError) -> bool {
-        let broken = super::http::HttpFailure::of(error).is_some_and(super::http::HttpFailure::is_broken);
-        broken && self.heard.progress.borrow().acknowledged.is_some()
+    fn has_lost_stream(&self, error: &CallError) -> bool {
+        let is_lost =
+            super::http::HttpFailure::from_call_error(error).is_some_and(super::http::HttpFailure::is_stream_loss);
+        is_lost && self.state.progress.borrow().acknowledged.is_some()
     }
 
-    /// Waits before the next try, longer each time; `false` if there is to be none.
+    /// Waits before the next attempt, longer each time; false if the client is ending.
     #[cfg(feature = "http")]
-    async fn pause(&mut self, failures: u32) -> bool {
-        let pause = PAUSE.saturating_mul(1 << failures.min(8)).min(LONGEST);
-        tokio::time::timeout(pause, ending(&mut self.state)).await.is_err() && self.shared.strong_count() > 0
+    async fn wait_before_retry(&mut self, failures: u32) -> bool {
+        let pause = FIRST_RETRY_PAUSE.saturating_mul(1 << failures.min(8)).min(MAX_RETRY_PAUSE);
+        tokio::time::timeout(pause, wait_until_ending(&mut self.link_state)).await.is_err()
+            && self.shared.strong_count() > 0
     }
 
-    /// Why there is no connection any more.
-    async fn lost(&mut self) -> ListenEnd {
-        let over = self.state.wait_for(|state| matches!(state, State::Over { .. })).await;
-        match over.as_deref() {
-            Ok(State::Over { error, .. }) => ListenEnd::Lost(error.clone()),
+    /// Waits for the client's end and returns its reason.
+    async fn wait_for_loss(&mut self) -> ListenEnd {
+        let ended = self.link_state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
+        match ended.as_deref() {
+            Ok(LinkState::Ended { error, .. }) => ListenEnd::Lost(error.clone()),
             _ => ListenEnd::Cancelled,
         }
     }
 }
 
-async fn ending(state: &mut watch::Receiver<State>) {
-    if state.wait_for(State::is_ending).await.is_err() {
-        // Nobody can say so any more.
+async fn wait_until_ending(state: &mut watch::Receiver<LinkState>) {
+    if state.wait_for(LinkState::is_ending).await.is_err() {
+        // The client was dropped. The callers notice that by other means: the call ends, or the weak reference is dead.
         std::future::pending::<()>().await;
     }
 }
 
-/// How long to wait before a listen is opened again that has lost its stream, at first and at the most.
+/// The pause before a listen that lost its stream is reopened: the first one, doubled with each failure up to the
+/// maximum.
 #[cfg(feature = "http")]
-const PAUSE: Duration = Duration::from_millis(250);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(250);
 #[cfg(feature = "http")]
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
-/// A stream that has lasted so long worked.
+/// A stream that lasted this long resets the failure count.
 #[cfg(feature = "http")]
-const SETTLED: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) const LISTEN: &str = "subscriptions/listen";

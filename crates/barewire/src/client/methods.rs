@@ -1,4 +1,4 @@
-//! What can be asked of a server, a function each: its parameters and its result as types.
+//! The requests of MCP, one function each, with typed params and results.
 
 use barewire_proto::mcp::{
     CallToolResult, CompleteParams, CompleteResult, DiscoverResult, GetPromptResult, ListPromptsResult,
@@ -9,67 +9,67 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::notifications::lacking;
+use super::notifications::missing_from;
 use super::pages::{Pages, page};
-use super::params::{Members, Params, arguments};
+use super::params::{CallParams, Members, arguments};
 use super::request::Request;
 use super::{Client, ClientError};
 use crate::peer::Raw;
 
 /// Tools.
 impl Client {
-    /// All tools there are.
+    /// Lists all tools.
     pub fn list_tools(&self) -> Pages<ListToolsResult> {
         Pages::new(self)
     }
 
-    /// The tools on one page: the first, or the one that begins at `cursor`.
+    /// Lists one page of tools: the first, or the one at `cursor`.
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Request<ListToolsResult> {
         page(self, cursor)
     }
 
-    /// Runs a tool. `arguments` is anything that is written as an object, or `()`.
+    /// Calls a tool. `arguments` must serialize to an object, or be `()`.
     ///
-    /// That the tool failed is a result as well: [`CallToolResult::is_error`].
+    /// A failure of the tool is also a result; see [`CallToolResult::is_error`].
     pub fn call_tool(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<CallToolResult> {
         self.with_arguments("tools/call", name.as_ref(), &arguments)
     }
 
     fn with_arguments<R>(&self, method: &'static str, name: &str, given: &impl Serialize) -> Request<R> {
         let params = arguments(given)
-            .and_then(|arguments| Params::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))]));
+            .and_then(|arguments| CallParams::members([("name", to_raw_value(name)), ("arguments", Ok(arguments))]));
         Request::new(self, method, params)
     }
 }
 
 /// Resources.
 impl Client {
-    /// All resources there are.
+    /// Lists all resources.
     pub fn list_resources(&self) -> Pages<ListResourcesResult> {
         Pages::new(self)
     }
 
-    /// The resources on one page: the first, or the one that begins at `cursor`.
+    /// Lists one page of resources: the first, or the one at `cursor`.
     pub fn list_resources_page(&self, cursor: Option<&str>) -> Request<ListResourcesResult> {
         page(self, cursor)
     }
 
-    /// All templates of resources there are.
+    /// Lists all resource templates.
     pub fn list_resource_templates(&self) -> Pages<ListResourceTemplatesResult> {
         Pages::new(self)
     }
 
-    /// The templates on one page: the first, or the one that begins at `cursor`.
+    /// Lists one page of resource templates: the first, or the one at `cursor`.
     pub fn list_resource_templates_page(&self, cursor: Option<&str>) -> Request<ListResourceTemplatesResult> {
         page(self, cursor)
     }
 
     /// Reads a resource.
     pub fn read_resource(&self, uri: impl AsRef<str>) -> Request<ReadResourceResult> {
-        Request::new(self, "resources/read", Params::members([("uri", to_raw_value(uri.as_ref()))]))
+        Request::new(self, "resources/read", CallParams::members([("uri", to_raw_value(uri.as_ref()))]))
     }
 
-    /// Asks to be told when a resource changes, in either era. It is told in [`Self::notifications`].
+    /// Subscribes to changes of a resource, in either era. The changes arrive in [`Self::notifications`].
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<(), ClientError> {
         let uri = uri.into();
         let link = self.0.link().await?;
@@ -84,26 +84,27 @@ impl Client {
             let method = SUBSCRIBE.to_owned();
             return Err(ClientError::NotOffered { method, capability: needed.as_str() });
         }
-        let is_open = |known: &Option<super::listen::Listening>| known.as_ref().is_some_and(|it| !it.has_ended());
+        let is_open =
+            |handle: &Option<super::listen::ListenHandle>| handle.as_ref().is_some_and(|handle| !handle.has_ended());
         if self.0.subscriptions().get(&uri).is_some_and(is_open) {
             return Ok(());
         }
         let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
-        let (listening, _, acknowledged) = self.0.listen(filter.clone()).await?;
-        if !lacking(&filter, &acknowledged).is_empty() {
+        let (handle, _, acknowledged) = self.0.listen(filter.clone()).await?;
+        if !missing_from(&filter, &acknowledged).is_empty() {
             return Err(ClientError::fault(
                 super::listen::LISTEN,
-                format!("it declares resources.subscribe, and does not tell of {uri:?}"),
+                format!("it declares resources.subscribe, but does not acknowledge the subscription to {uri:?}"),
             ));
         }
-        self.0.subscriptions().insert(uri, Some(listening));
+        self.0.subscriptions().insert(uri, Some(handle));
         Ok(())
     }
 
-    /// No longer asks to be told.
+    /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: impl AsRef<str>) -> Result<(), ClientError> {
         let uri = uri.as_ref();
-        // Dropped, a listen is cancelled.
+        // Dropping the handle cancels the listen.
         drop(self.0.subscriptions().remove(uri));
         if self.0.link().await?.server.revision.has_listen() {
             return Ok(());
@@ -113,35 +114,35 @@ impl Client {
     }
 }
 
-/// Prompts, and what helps to fill them in.
+/// Prompts and completion.
 impl Client {
-    /// All prompts there are.
+    /// Lists all prompts.
     pub fn list_prompts(&self) -> Pages<ListPromptsResult> {
         Pages::new(self)
     }
 
-    /// The prompts on one page: the first, or the one that begins at `cursor`.
+    /// Lists one page of prompts: the first, or the one at `cursor`.
     pub fn list_prompts_page(&self, cursor: Option<&str>) -> Request<ListPromptsResult> {
         page(self, cursor)
     }
 
-    /// The messages of a prompt. `arguments` is anything that is written as an object of strings, or `()`.
+    /// Returns the messages of a prompt. `arguments` must serialize to an object of strings, or be `()`.
     pub fn get_prompt(&self, name: impl AsRef<str>, arguments: impl Serialize) -> Request<GetPromptResult> {
         self.with_arguments("prompts/get", name.as_ref(), &arguments)
     }
 
-    /// Proposals for an argument of a prompt or template.
+    /// Returns completions for an argument of a prompt or of a resource template.
     pub fn complete(&self, params: CompleteParams) -> Request<CompleteResult> {
-        Request::new(self, "completion/complete", Params::of(&params))
+        Request::new(self, "completion/complete", CallParams::from_value(&params))
     }
 }
 
-/// The rest.
+/// Logging, ping, roots, and methods by name.
 impl Client {
-    /// Asks for log messages from this level on. They come in [`Self::notifications`].
+    /// Requests log messages of this level and above. They arrive in [`Self::notifications`].
     ///
-    /// A legacy server is told, and remembers it; a modern one is told with each request from now on, and sends what it
-    /// logs about that request.
+    /// A legacy server receives the level once. A modern server receives it with every later request, and sends the log
+    /// messages of that request.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
         let link = self.0.link().await?;
         if link.server.revision.is_modern() {
@@ -157,21 +158,21 @@ impl Client {
         Ok(())
     }
 
-    /// Asks whether the server is there. The modern era has no such request: any other does.
+    /// Sends `ping`, which a legacy server answers. The modern era has no such request; use any other one.
     pub fn ping(&self) -> Request<Raw> {
-        Request::new(self, "ping", Ok(Params::None))
+        Request::new(self, "ping", Ok(CallParams::None))
     }
 
-    /// Asks a modern server what it is, once more. What it said first is in [`Self::server_info`].
+    /// Sends `server/discover` to a modern server again. The first response is in [`Self::server_info`].
     pub fn discover(&self) -> Request<DiscoverResult> {
-        Request::new(self, "server/discover", Ok(Params::None))
+        Request::new(self, "server/discover", Ok(CallParams::None))
     }
 
-    /// Tells a legacy server that the roots have changed, which it then asks for. A modern one asks when it needs them, and
-    /// is not told.
+    /// Notifies a legacy server that the roots have changed, so that it requests them again. A modern server requests
+    /// roots when it needs them, so nothing is sent to it.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
-        if self.0.settings.answers.roots.is_none() {
-            let what = "there are no roots: give the client some when it is built, with .roots(..)";
+        if self.0.settings.handlers.roots.is_none() {
+            let what = "this client has no roots; set them with .roots(..) on the builder";
             return Err(ClientError::Params(what.to_owned()));
         }
         if self.0.link().await?.server.revision.is_modern() {
@@ -180,19 +181,19 @@ impl Client {
         self.notify("notifications/roots/list_changed", ()).await
     }
 
-    /// Any request, by its name. `params` is anything that is written as an object, or `()`; what the revision wants in
-    /// `_meta` is added.
+    /// Sends a request with any method. `params` must serialize to an object, or be `()`. The `_meta` members that the
+    /// revision requires are added.
     pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Request<Raw> {
-        Request::new(self, method.into(), Params::of(&params))
+        Request::new(self, method.into(), CallParams::from_value(&params))
     }
 
-    /// Any notification, by its name.
+    /// Sends a notification with any method.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), ClientError> {
         let method = method.as_ref();
-        let params = Params::of(&params).and_then(|params| params.with(Members::new(), Members::new()));
-        let link = self.0.allowed(method).await?;
-        let told = link.peer.notify(method, params.map_err(ClientError::Params)?).await;
-        told.map_err(|error| ClientError::of(method, None, error))
+        let params = CallParams::from_value(&params).and_then(|params| params.with(Members::new(), Members::new()));
+        let link = self.0.link_for(method).await?;
+        let sent = link.peer.notify(method, params.map_err(ClientError::Params)?).await;
+        sent.map_err(|error| ClientError::from_call(method, None, error))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A client of MCP: connects to a server of any revision, and asks it things.
+//! An MCP client: connects to a server of any revision and sends it requests.
 //!
 //! ```no_run
 //! use barewire::Client;
@@ -14,22 +14,22 @@
 //! # client.shutdown().await; Ok(()) }
 //! ```
 //!
-//! Which era the server is of is found out: it is asked `server/discover`, and if it does not answer as a modern server
-//! does, `initialize` follows. Everything here works in both, and what does not says so.
+//! The client finds out the server's era: it sends `server/discover` first, and `initialize` if the response is not one
+//! of a modern server. Everything in this module works in both eras, or its documentation says which one it needs.
 //!
 //! ```text
-//! methods ─ request ─ rounds ─┐                       what is asked: one request, or several until there is a result
+//! methods ─ request ─ rounds ─┐                       calls: one request, or several until there is a result
 //!                   listen ───┤
-//!                             link ── peer ── wire    the connection and what was agreed on it (era); opened again (restart)
-//!      answers ── service ────┤                       what the server asks: the caller's closures
-//!      notifications ─────────┘                       what it tells
+//!                             link ── peer ── wire    the connection and its negotiated revision (era); reconnects (restart)
+//!     handlers ── service ────┤                       the server's requests: answered by the caller's closures
+//!      notifications ─────────┘                       the server's notifications
 //! ```
 
-mod answers;
 mod builder;
 mod defaults;
 mod era;
 mod error;
+mod handlers;
 #[cfg(feature = "http")]
 pub mod http;
 mod link;
@@ -54,10 +54,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use barewire_proto::mcp::{Era, Implementation, LoggingLevel, Revision, ServerCapabilities};
 use tokio::sync::watch;
 
-pub use answers::accept;
 pub use builder::Builder;
 pub use era::ServerInfo;
 pub use error::ClientError;
+pub use handlers::accept;
 pub use listen::{Listen, ListenEnd};
 pub use notifications::{Notifications, ServerNotification};
 pub use pages::{MAX_LIST_BYTES, MAX_PAGES, Page, Pages};
@@ -69,117 +69,118 @@ use crate::log::Log;
 use crate::peer::ConnectionEnd;
 use crate::transport::{Child, Transport};
 use crate::{Error, Failure};
-use builder::Settings;
-use link::{Link, Source};
-use listen::Listening;
-use notifications::Hub;
-use restart::{Starts, State};
+use builder::ClientSettings;
+use link::{ConnectionSource, Link};
+use listen::ListenHandle;
+use notifications::NotificationHub;
+use restart::{LinkState, RestartCount};
 
-/// A connection to a server. Cheap to clone; when the last clone is dropped, the connection ends, and with it a server that
+/// A connection to a server. Cheap to clone; dropping the last clone ends the connection and the server process that
 /// was started for it.
 #[derive(Clone)]
-pub struct Client(Arc<Shared>);
+pub struct Client(Arc<ClientShared>);
 
-/// What all clones of a client, and all that they have under way, share.
-struct Shared {
-    settings: Settings,
-    source: Source,
-    hub: Arc<Hub>,
-    state: watch::Sender<State>,
-    starts: Arc<tokio::sync::Mutex<Starts>>,
-    /// How many connections there have been.
+/// State shared by all clones of a client and by its running calls.
+struct ClientShared {
+    settings: ClientSettings,
+    source: ConnectionSource,
+    hub: Arc<NotificationHub>,
+    state: watch::Sender<LinkState>,
+    restart_count: Arc<tokio::sync::Mutex<RestartCount>>,
+    /// The number of connections opened so far.
     connections: AtomicU64,
     log_level: Mutex<Option<LoggingLevel>>,
-    /// What is subscribed to; in the modern era, by which listen.
-    subscriptions: Mutex<BTreeMap<String, Option<Listening>>>,
+    /// The subscribed resource URIs. In the modern era each has its own open listen.
+    subscriptions: Mutex<BTreeMap<String, Option<ListenHandle>>>,
     log: Log,
 }
 
 impl Client {
-    /// A client with this name and version, to be connected.
+    /// Returns a builder for a client with this name and version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> Builder {
         Builder::new(Implementation::new(name, version))
     }
 
-    /// Starts a server and connects to it: a [`Child`], or the name of a program.
+    /// Starts a server process and connects to it. `server` is a [`Child`] or the name of a program.
     pub async fn spawn(server: impl Into<Child>) -> Result<Self, ClientError> {
-        Self::ours().spawn(server).await
+        Self::default_builder().spawn(server).await
     }
 
-    /// Connects to a server over this.
+    /// Connects to a server over this transport.
     pub async fn over(transport: impl Transport) -> Result<Self, ClientError> {
-        Self::ours().over(transport).await
+        Self::default_builder().over(transport).await
     }
 
-    /// Connects to a server at a URL, or an [`Endpoint`](http::Endpoint) that says more.
+    /// Connects to a server at a URL. Pass an [`Endpoint`](http::Endpoint) to set headers, tokens, TLS or a proxy.
     #[cfg(feature = "http")]
     pub async fn http(endpoint: impl Into<http::Endpoint>) -> Result<Self, ClientError> {
-        Self::ours().http(endpoint).await
+        Self::default_builder().http(endpoint).await
     }
 
-    fn ours() -> Builder {
+    fn default_builder() -> Builder {
         Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
     }
 
-    async fn connect(settings: Settings, source: Source) -> Result<Self, ClientError> {
-        let opening = settings.opening;
-        let shared = Arc::new(Shared {
+    async fn connect(settings: ClientSettings, source: ConnectionSource) -> Result<Self, ClientError> {
+        let preference = settings.preference;
+        let shared = Arc::new(ClientShared {
             log: Log::default(),
             settings,
             source,
-            hub: Hub::new(),
-            state: watch::Sender::new(State::Opening),
-            starts: Arc::default(),
+            hub: NotificationHub::new(),
+            state: watch::Sender::new(LinkState::Opening),
+            restart_count: Arc::default(),
             connections: AtomicU64::new(0),
             log_level: Mutex::default(),
             subscriptions: Mutex::default(),
         });
-        let link = shared.open(opening).await?;
+        let link = shared.open(preference).await?;
         shared.install(&link);
         Ok(Self(shared))
     }
 
-    /// The server, as it has described itself.
+    /// The server's description of itself.
     pub fn server_info(&self) -> ServerInfo {
-        self.0.last_link().server.clone()
+        self.0.latest_link().server.clone()
     }
 
-    /// What is spoken.
+    /// The negotiated revision.
     pub fn revision(&self) -> Revision {
-        self.0.last_link().server.revision
+        self.0.latest_link().server.revision
     }
 
-    /// The era of the server. Given to [`Builder::era`] next time, it saves the question.
+    /// The server's era. Passing it to [`Builder::era`] next time saves the detection.
     pub fn era(&self) -> Era {
         self.revision().era()
     }
 
-    /// What the server can do.
+    /// The server's declared capabilities.
     pub fn capabilities(&self) -> ServerCapabilities {
         self.server_info().capabilities
     }
 
-    /// What a model should know about the server.
+    /// The server's instructions for a model.
     pub fn instructions(&self) -> Option<String> {
         self.server_info().instructions
     }
 
-    /// What the server tells from now on. The first one begins with what came before it.
+    /// A stream of the server's notifications from now on. The first stream of a client also gets the notifications
+    /// that arrived before it was made.
     ///
-    /// In the modern era a server tells only what it was asked for: [`Self::listen`], [`Self::subscribe`],
+    /// A modern server sends only the notifications that were requested with [`Self::listen`], [`Self::subscribe`] or
     /// [`Self::set_log_level`].
     pub fn notifications(&self) -> Notifications {
         self.0.hub.notifications()
     }
 
-    /// Begins nothing new, waits a moment for what is in flight, and ends the connection; a server that was started for it
-    /// ends too. `Ok` if the connection ended in order, now or before.
+    /// Shuts the connection down: starts no new calls, waits briefly for the calls in flight, and ends the connection
+    /// and the server process that was started for it. Returns `Ok` if the connection ended in order, now or earlier.
     pub async fn shutdown(&self) -> Result<(), Error> {
-        let link = self.0.last_link();
-        // Listens end by this, so that nobody waits for them.
+        let link = self.0.latest_link();
+        // This state change ends the open listens, so the shutdown does not wait for them.
         self.0.state.send_if_modified(|state| match state {
-            State::Up(link) => {
-                *state = State::Closing(Arc::clone(link));
+            LinkState::Open(link) => {
+                *state = LinkState::Closing(Arc::clone(link));
                 true
             }
             _ => false,
@@ -187,33 +188,34 @@ impl Client {
         self.0.subscriptions().clear();
         let end = link.peer.shut_down().await;
         #[cfg(feature = "http")]
-        link.farewell().await;
+        link.wait_for_session_end().await;
         self.0.give_up(ClientError::Closed(end.clone()));
         end.into_result()
     }
 
-    /// Waits for the end of the connection. `Ok` if it ended in order. A server that is started again has not ended.
+    /// Waits for the end of the connection and returns `Ok` if it ended in order. A restart of the server is not an
+    /// end.
     pub async fn closed(&self) -> Result<(), Error> {
         let mut state = self.0.state.subscribe();
-        let over = state.wait_for(|state| matches!(state, State::Over { .. })).await;
-        match over.as_deref() {
-            Ok(State::Over { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
-            Ok(State::Over { error, .. }) => Err(Error::Client(error.clone())),
-            _ => unreachable!("a client that is held has a state"),
+        let ended = state.wait_for(|state| matches!(state, LinkState::Ended { .. })).await;
+        match ended.as_deref() {
+            Ok(LinkState::Ended { error: ClientError::Closed(end), .. }) => end.clone().into_result(),
+            Ok(LinkState::Ended { error, .. }) => Err(Error::Client(error.clone())),
+            _ => unreachable!("the sender lives as long as the client"),
         }
     }
 
-    /// How the last connection ended, whether in order or not; `None` while it stands.
+    /// The way the last connection ended, in order or not; `None` while it is open.
     pub fn end(&self) -> Option<ConnectionEnd> {
-        self.0.last_link().peer.end()
+        self.0.latest_link().peer.end()
     }
 }
 
-impl Shared {
-    /// The connection there is, or the last there was.
-    fn last_link(&self) -> Arc<Link> {
+impl ClientShared {
+    /// The current connection, or the last one.
+    fn latest_link(&self) -> Arc<Link> {
         let state = self.state.borrow();
-        Arc::clone(state.link().expect("a client is given out when it is connected"))
+        Arc::clone(state.link().expect("a client exists only after its first connection"))
     }
 
     fn log_level(&self) -> Option<LoggingLevel> {
@@ -224,17 +226,17 @@ impl Shared {
         *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    fn subscriptions(&self) -> MutexGuard<'_, BTreeMap<String, Option<Listening>>> {
+    fn subscriptions(&self) -> MutexGuard<'_, BTreeMap<String, Option<ListenHandle>>> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something into the log.
-    fn report(&self, what: fmt::Arguments<'_>) {
-        self.log.report(what);
+    /// Writes a message to the log.
+    fn log(&self, message: fmt::Arguments<'_>) {
+        self.log.report(message);
     }
 
-    /// Puts a closure's failure into the log.
-    fn failed(&self, method: &str, failure: &Failure) {
+    /// Logs the failure of a handler.
+    fn log_failure(&self, method: &str, failure: &Failure) {
         self.log.failed(method, failure);
     }
 }

@@ -1,4 +1,4 @@
-//! Notifications of the server -> a stream of them, for everybody and for each listen.
+//! Notifications of the server -> one stream for the whole client, and one for each listen.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,12 +9,12 @@ use barewire_proto::mcp::{
 use barewire_proto::rpc::{Id, Params};
 use barewire_proto::session::CallId;
 
-use super::listen::Heard;
-use super::ring::{Read, Reader, Ring};
+use super::listen::ListenState;
+use super::ring::{Ring, RingRead, RingReader};
 use crate::Failure;
 use crate::peer::Raw;
 
-/// Something that a server tells without being asked.
+/// A notification from the server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ServerNotification {
@@ -24,41 +24,41 @@ pub enum ServerNotification {
     PromptsListChanged,
     /// The list of resources has changed.
     ResourcesListChanged,
-    /// A resource has changed that was subscribed to.
+    /// A subscribed resource has changed.
     ResourceUpdated {
-        /// Which; it may be below the one that was subscribed to.
+        /// The resource; it may be below the subscribed URI.
         uri: String,
     },
-    /// A line of its log.
+    /// A log message.
     Message(LogMessage),
-    /// What the user was sent to a page for is done. Only in 2025-11-25.
+    /// The interaction at an elicitation URL is complete. Only in 2025-11-25.
     ElicitationComplete {
-        /// Of which question.
+        /// The id of the elicitation.
         elicitation_id: String,
     },
-    /// Something else.
+    /// Any other notification.
     Other {
         /// The method.
         method: String,
-        /// Its parameters, as they came.
+        /// The params, unchanged.
         params: Raw,
     },
-    /// The server was started again: what it told before may no longer be true. See
+    /// The client has reconnected: earlier notifications may be outdated. See
     /// [`Builder::restart`](super::Builder::restart).
     Restarted,
-    /// So many were not read in time, and are forgotten.
+    /// This many notifications were dropped because they were not read in time.
     Lagged(u64),
 }
 
 /// The notifications of a server. See [`Client::notifications`](super::Client::notifications).
-pub struct Notifications(pub(super) Reader<ServerNotification>);
+pub struct Notifications(pub(super) RingReader<ServerNotification>);
 
 impl Notifications {
-    /// The next one; `None` once the connection is over.
+    /// Waits for the next notification; `None` once the client has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         match self.0.next().await? {
-            Read::Next(notification) => Some(notification),
-            Read::Missed(count) => Some(ServerNotification::Lagged(count)),
+            RingRead::Next(notification) => Some(notification),
+            RingRead::Missed(count) => Some(ServerNotification::Lagged(count)),
         }
     }
 }
@@ -69,73 +69,73 @@ impl std::fmt::Debug for Notifications {
     }
 }
 
-/// Where all that a server tells comes together. It outlives the connections over which it comes.
-pub(super) struct Hub {
+/// Distributes the server's notifications. Outlives the single connections.
+pub(super) struct NotificationHub {
     ring: Ring<ServerNotification>,
-    /// What came before anybody could ask for it is there for the first who does.
-    first: Mutex<Option<Reader<ServerNotification>>>,
-    listens: Mutex<Vec<Entry>>,
+    /// Collects notifications from the start, for the first stream that is requested.
+    early_reader: Mutex<Option<RingReader<ServerNotification>>>,
+    listens: Mutex<Vec<ListenEntry>>,
 }
 
 /// A listen that is open on a connection.
-struct Entry {
-    /// The id of its request, once it is written.
+struct ListenEntry {
+    /// The request id, once the request is written.
     id: Arc<OnceLock<CallId>>,
-    heard: Arc<Heard>,
+    state: Arc<ListenState>,
 }
 
-impl Hub {
+impl NotificationHub {
     pub(super) fn new() -> Arc<Self> {
-        let ring = Ring::new(KEPT, KEPT_BYTES);
-        let first = Mutex::new(Some(ring.reader()));
-        Arc::new(Self { ring, first, listens: Mutex::default() })
+        let ring = Ring::new(NOTIFICATION_BUFFER, NOTIFICATION_BUFFER_BYTES);
+        let early_reader = Mutex::new(Some(ring.reader()));
+        Arc::new(Self { ring, early_reader, listens: Mutex::default() })
     }
 
     pub(super) fn notifications(&self) -> Notifications {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Notifications(first.unwrap_or_else(|| self.ring.reader()))
+        let early = self.early_reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Notifications(early.unwrap_or_else(|| self.ring.reader()))
     }
 
-    /// There will be no more.
+    /// Ends all streams.
     pub(super) fn close(&self) {
         self.ring.close();
     }
 
-    pub(super) fn put(&self, notification: ServerNotification, bytes: usize) {
-        self.ring.put(notification, bytes);
+    pub(super) fn push(&self, notification: ServerNotification, bytes: usize) {
+        self.ring.push(notification, bytes);
     }
 
-    fn listens(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn listens(&self) -> MutexGuard<'_, Vec<ListenEntry>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, what comes under this id is for `heard` as well.
-    pub(super) fn enter(self: &Arc<Self>, id: Arc<OnceLock<CallId>>, heard: Arc<Heard>) -> Entered {
-        self.listens().push(Entry { id: Arc::clone(&id), heard });
-        Entered { hub: Arc::clone(self), id }
+    /// Also delivers the notifications with this subscription id to `state`, until the registration is dropped.
+    pub(super) fn register(self: &Arc<Self>, id: Arc<OnceLock<CallId>>, state: Arc<ListenState>) -> ListenRegistration {
+        self.listens().push(ListenEntry { id: Arc::clone(&id), state });
+        ListenRegistration { hub: Arc::clone(self), id }
     }
 
-    /// Whether this call of ours is a listen.
+    /// Whether this call is an open listen.
     pub(super) fn is_listen(&self, call: CallId) -> bool {
         self.find(call).is_some()
     }
 
-    fn find(&self, call: CallId) -> Option<Arc<Heard>> {
+    fn find(&self, call: CallId) -> Option<Arc<ListenState>> {
         let listens = self.listens();
         let entry = listens.iter().find(|entry| entry.id.get() == Some(&call))?;
-        Some(Arc::clone(&entry.heard))
+        Some(Arc::clone(&entry.state))
     }
 
-    /// Takes a notification. `is_modern`: it may belong to a listen.
-    pub(super) fn take(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
-        // Of a call that is over. Those of a call that is not have gone to whoever waits for it.
+    /// Handles a notification. In the modern era it may belong to a listen.
+    pub(super) fn handle(&self, method: &str, params: Option<Params<'_>>, is_modern: bool) -> Result<(), Failure> {
+        // Progress of a finished call. The engine delivers the progress of open calls to their callers.
         if method == "notifications/progress" {
             return Ok(());
         }
         let json = params.map(Params::json);
-        let bytes = json.map_or(0, |json| json.as_bytes().len()) + method.len() + SMALL;
-        let listen = match json.filter(|_| is_modern).and_then(subscription) {
-            // Of a listen that is over, or of none: nobody asked for it.
+        let bytes = json.map_or(0, |json| json.as_bytes().len()) + method.len() + NOTIFICATION_OVERHEAD;
+        let listen = match json.filter(|_| is_modern).and_then(subscription_id) {
+            // The listen has ended or never existed.
             Some(id) => match CallId::from_id(&id).and_then(|call| self.find(call)) {
                 None => return Ok(()),
                 listen => listen,
@@ -143,49 +143,49 @@ impl Hub {
             None => None,
         };
         if method == ACKNOWLEDGED {
-            let Some(listen) = listen else { return Err(unreadable("it names no listen")) };
-            let params: SubscriptionParams = read(json)?;
+            let Some(listen) = listen else { return Err(unreadable_params("it names no open listen")) };
+            let params: SubscriptionParams = parse_params(json)?;
             listen.acknowledge(params.notifications);
             return Ok(());
         }
-        let (notification, failure) = match ServerNotification::read(method, params) {
+        let (notification, failure) = match ServerNotification::parse(method, params) {
             Ok(notification) => (notification, Ok(())),
             Err(failure) => (ServerNotification::other(method, params), Err(failure)),
         };
         if let Some(listen) = listen {
-            listen.put(notification.clone(), bytes);
+            listen.push(notification.clone(), bytes);
         }
-        self.put(notification, bytes);
+        self.push(notification, bytes);
         failure
     }
 }
 
-/// Removes a listen when it is over.
-pub(super) struct Entered {
-    hub: Arc<Hub>,
+/// Removes a listen from the hub when it is dropped.
+pub(super) struct ListenRegistration {
+    hub: Arc<NotificationHub>,
     id: Arc<OnceLock<CallId>>,
 }
 
-impl Drop for Entered {
+impl Drop for ListenRegistration {
     fn drop(&mut self) {
         self.hub.listens().retain(|entry| !Arc::ptr_eq(&entry.id, &self.id));
     }
 }
 
 impl ServerNotification {
-    fn read(method: &str, params: Option<Params<'_>>) -> Result<Self, Failure> {
+    fn parse(method: &str, params: Option<Params<'_>>) -> Result<Self, Failure> {
         let json = params.map(Params::json);
         Ok(match method {
             "notifications/tools/list_changed" => Self::ToolsListChanged,
             "notifications/prompts/list_changed" => Self::PromptsListChanged,
             "notifications/resources/list_changed" => Self::ResourcesListChanged,
             "notifications/resources/updated" => {
-                let ResourceUpdated { uri, .. } = read(json)?;
+                let ResourceUpdated { uri, .. } = parse_params(json)?;
                 Self::ResourceUpdated { uri }
             }
-            "notifications/message" => Self::Message(read(json)?),
+            "notifications/message" => Self::Message(parse_params(json)?),
             "notifications/elicitation/complete" => {
-                let ElicitationComplete { elicitation_id, .. } = read(json)?;
+                let ElicitationComplete { elicitation_id, .. } = parse_params(json)?;
                 Self::ElicitationComplete { elicitation_id }
             }
             _ => Self::other(method, params),
@@ -197,25 +197,25 @@ impl ServerNotification {
     }
 }
 
-/// The listen that a notification belongs to.
-fn subscription(params: Json<'_>) -> Option<Id<'_>> {
+/// The subscription id in a notification's `_meta`.
+fn subscription_id(params: Json<'_>) -> Option<Id<'_>> {
     let meta = params.members().filter(|member| member.name == "_meta").last()?.value;
     let id = meta.members().filter(|member| member.name == key::SUBSCRIPTION_ID).last()?.value;
     Id::from_json(id)
 }
 
-fn read<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Result<T, Failure> {
-    let params = params.ok_or_else(|| unreadable("it has no params"))?;
-    params.to().map_err(|error| unreadable(&error.to_string()))
+fn parse_params<T: serde::de::DeserializeOwned>(params: Option<Json<'_>>) -> Result<T, Failure> {
+    let params = params.ok_or_else(|| unreadable_params("it has no params"))?;
+    params.to().map_err(|error| unreadable_params(&error.to_string()))
 }
 
-/// For the log: nobody is answered.
-fn unreadable(what: &str) -> Failure {
-    Failure::internal("Notification", format!("the server's params are not what they should be: {what}"))
+/// The failure of a notification is only logged.
+fn unreadable_params(what: &str) -> Failure {
+    Failure::internal("Notification", format!("the server's params are not valid: {what}"))
 }
 
-/// What of a filter another one lacks, in words.
-pub(super) fn lacking(wanted: &SubscriptionFilter, given: &SubscriptionFilter) -> Vec<String> {
+/// The names of the parts of `wanted` that are not in `given`.
+pub(super) fn missing_from(wanted: &SubscriptionFilter, given: &SubscriptionFilter) -> Vec<String> {
     let flags = [
         (wanted.tools_list_changed && !given.tools_list_changed, "toolsListChanged"),
         (wanted.prompts_list_changed && !given.prompts_list_changed, "promptsListChanged"),
@@ -228,11 +228,12 @@ pub(super) fn lacking(wanted: &SubscriptionFilter, given: &SubscriptionFilter) -
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// So many notifications wait for a reader: more than a program that reads at all falls behind.
-pub(super) const KEPT: usize = 256;
+/// The most notifications that wait for a reader: more than a program that reads at all falls behind.
+pub(super) const NOTIFICATION_BUFFER: usize = 256;
 
-/// And so many bytes of them: a server decides how long its log messages are, but not how much memory they take.
-pub(super) const KEPT_BYTES: usize = 1024 * 1024;
+/// The most bytes of waiting notifications. A server decides how long its log messages are, but not how much memory
+/// they take.
+pub(super) const NOTIFICATION_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// What a notification takes besides its text.
-const SMALL: usize = 64;
+/// The approximate memory of a notification besides its text.
+const NOTIFICATION_OVERHEAD: usize = 64;

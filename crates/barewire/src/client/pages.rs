@@ -1,4 +1,4 @@
-//! A list in pages -> all of it.
+//! A paginated list -> all of its items.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,31 +14,31 @@ use barewire_proto::mcp::{
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use super::params::Params;
-use super::request::{Options, Request, read};
+use super::params::CallParams;
+use super::request::{CallOptions, Request, parse_result};
 use super::{Client, ClientError};
 use crate::peer::{FromResult, Raw, shown};
 
-/// All pages of a list, asked for one after the other when it is awaited.
-#[must_use = "nothing is asked until it is awaited"]
+/// A request for all pages of a list, one after the other. Nothing is sent until it is awaited.
+#[must_use = "nothing is sent until it is awaited"]
 pub struct Pages<P> {
     client: Client,
-    options: Options,
+    options: CallOptions,
     page: PhantomData<fn() -> P>,
 }
 
-/// A page of a list.
+/// The result type of a list request: one page.
 pub trait Page: sealed::ListPage {}
 
 impl<P: sealed::ListPage> Page for P {}
 
 mod sealed {
     pub trait ListPage: crate::peer::FromResult {
-        /// What is listed.
+        /// The type of the listed items.
         type Item: Send + 'static;
         const METHOD: &'static str;
-        /// What is on it, and where the next one begins.
-        fn take(self) -> (Vec<Self::Item>, Option<String>);
+        /// Returns the items and the cursor of the next page.
+        fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
     }
 }
 
@@ -48,7 +48,7 @@ macro_rules! page {
             type Item = $item;
             const METHOD: &'static str = $method;
 
-            fn take(self) -> (Vec<$item>, Option<String>) {
+            fn into_parts(self) -> (Vec<$item>, Option<String>) {
                 (self.$items, self.next_cursor)
             }
         }
@@ -62,12 +62,12 @@ page!(ListResourceTemplatesResult, ResourceTemplate, "resources/templates/list",
 
 impl<P: Page> Pages<P> {
     pub(super) fn new(client: &Client) -> Self {
-        Self { client: client.clone(), options: Options::default(), page: PhantomData }
+        Self { client: client.clone(), options: CallOptions::default(), page: PhantomData }
     }
 
-    /// Waits this long for each page.
+    /// Sets how long to wait for each page.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout(timeout);
+        self.options.set_timeout(timeout);
         self
     }
 
@@ -78,16 +78,16 @@ impl<P: Page> Pages<P> {
     }
 }
 
-/// One page: the first, or the one that begins at `cursor`.
+/// Requests one page: the first, or the one at `cursor`.
 pub(super) fn page<P: Page>(client: &Client, cursor: Option<&str>) -> Request<P> {
-    Request::new(client, P::METHOD, at(cursor))
+    Request::new(client, P::METHOD, cursor_params(cursor))
 }
 
-fn at(cursor: Option<&str>) -> Result<Params, String> {
+fn cursor_params(cursor: Option<&str>) -> Result<CallParams, String> {
     match cursor {
-        None => Ok(Params::None),
-        // An empty string is a place too.
-        Some(cursor) => Params::members([("cursor", to_raw_value(cursor))]),
+        None => Ok(CallParams::None),
+        // An empty string is a valid cursor.
+        Some(cursor) => CallParams::members([("cursor", to_raw_value(cursor))]),
     }
 }
 
@@ -100,23 +100,23 @@ impl<P: Page + FromResult> IntoFuture for Pages<P> {
             let (mut all, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None::<String>);
             let (fault, mut bytes) = (|what: String| Err(ClientError::fault(P::METHOD, what)), 0);
             for _ in 0..MAX_PAGES {
-                // As it was written first: what it is read into says nothing about how much there was of it.
-                let mut call = Request::<Raw>::new(&self.client, P::METHOD, at(cursor.as_deref()));
+                // Requested as raw text, because the size of the parsed page says nothing about the size of its text.
+                let mut call = Request::<Raw>::new(&self.client, P::METHOD, cursor_params(cursor.as_deref()));
                 call.options = self.options.clone();
                 let page = call.await?;
                 bytes += page.as_str().map_or(0, str::len);
-                let (items, next) = read::<P>(P::METHOD, page)?.take();
+                let (items, next) = parse_result::<P>(P::METHOD, page)?.into_parts();
                 all.extend(items);
                 let Some(next) = next else { return Ok(all) };
                 if bytes > MAX_LIST_BYTES {
-                    return fault(format!("its list does not end after {} MiB", MAX_LIST_BYTES >> 20));
+                    return fault(format!("its list does not end within {} MiB", MAX_LIST_BYTES >> 20));
                 }
                 if !seen.insert(next.clone()) {
-                    return fault(format!("its pages go in a circle, at cursor \"{}\"", shown(&next)));
+                    return fault(format!("it repeats the list cursor \"{}\"", shown(&next)));
                 }
                 cursor = Some(next);
             }
-            fault(format!("its list does not end after {MAX_PAGES} pages"))
+            fault(format!("its list does not end within {MAX_PAGES} pages"))
         })
     }
 }
@@ -127,9 +127,10 @@ impl<P> fmt::Debug for Pages<P> {
     }
 }
 
-/// No list that anybody could use has more pages; one that makes up a new cursor each time would have no end.
+/// The most pages of a list that the client reads. No usable list has more; a server that makes up a new cursor each
+/// time would never end.
 pub const MAX_PAGES: usize = 1000;
 
-/// So many bytes the pages of a list may take before the last of them: two of the longest messages there are without other
-/// limits. A server decides how long each page is, but not how much memory all of them take.
+/// The most bytes that the pages of a list may take before the last one: two messages of the default maximum size. A
+/// server decides how long each page is, but not how much memory all of them take.
 pub const MAX_LIST_BYTES: usize = 128 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! The parameters of a call -> the text that is sent: with the `_meta` that its revision and its caller want in it.
+//! The params of a call -> the text to send, with the `_meta` members that the revision and the caller want.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, Revi
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Members of an object, each as it was written.
+/// The members of an object, with their values as unparsed text.
 pub(super) type Members = BTreeMap<String, Box<RawValue>>;
 
-/// What a call was given.
+/// The params of a call.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Params {
+pub(super) enum CallParams {
     #[default]
     None,
     Members(Members),
-    /// MCP has none, but somebody may want to see what a server does with one.
+    /// MCP has no array params, but a test may send them to a server.
     Array(Box<RawValue>),
 }
 
-impl Params {
-    /// What `params` is written as: an object, an array, or nothing.
-    pub(super) fn of(params: &(impl Serialize + ?Sized)) -> Result<Self, String> {
+impl CallParams {
+    /// Serializes `params`: an object, an array or nothing.
+    pub(super) fn from_value(params: &(impl Serialize + ?Sized)) -> Result<Self, String> {
         let raw = to_raw_value(params).map_err(|error| error.to_string())?;
         match kind(&raw) {
             Kind::Null => Ok(Self::None),
@@ -32,7 +32,7 @@ impl Params {
         }
     }
 
-    /// An object with what is not null of these.
+    /// Returns an object with those of these members that are not null.
     pub(super) fn members<const N: usize>(
         members: [(&str, serde_json::Result<Box<RawValue>>); N],
     ) -> Result<Self, String> {
@@ -46,7 +46,7 @@ impl Params {
         Ok(Self::Members(object))
     }
 
-    /// Without these members.
+    /// Returns the params without these members.
     pub(super) fn without(&self, names: &[&str]) -> Self {
         match self {
             Self::Members(members) => {
@@ -57,8 +57,8 @@ impl Params {
         }
     }
 
-    /// With `more` members, and with `meta` in `_meta` beside what is there already: what the caller wrote there itself
-    /// stays.
+    /// Returns the params with `more` members, and with `meta` added to `_meta`. Members that the caller wrote in
+    /// `_meta` stay as they are.
     pub(super) fn with(&self, more: Members, meta: Members) -> Result<Self, String> {
         if more.is_empty() && meta.is_empty() {
             return Ok(self.clone());
@@ -71,18 +71,18 @@ impl Params {
         members.extend(more);
         if !meta.is_empty() {
             let mut merged = meta;
-            if let Some(there) = members.get("_meta") {
-                let there: Members =
-                    serde_json::from_str(there.get()).map_err(|_| "_meta must be an object".to_owned())?;
-                merged.extend(there);
+            if let Some(existing) = members.get("_meta") {
+                let existing: Members =
+                    serde_json::from_str(existing.get()).map_err(|_| "_meta must be an object".to_owned())?;
+                merged.extend(existing);
             }
-            members.insert("_meta".to_owned(), raw(&merged));
+            members.insert("_meta".to_owned(), to_raw(&merged));
         }
         Ok(Self::Members(members))
     }
 }
 
-impl Serialize for Params {
+impl Serialize for CallParams {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::None => to.serialize_unit(),
@@ -92,7 +92,7 @@ impl Serialize for Params {
     }
 }
 
-/// Arguments of a tool or a prompt: an object, or nothing.
+/// Serializes the arguments of a tool or a prompt: an object or nothing.
 pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, String> {
     let arguments = to_raw_value(arguments).map_err(|error| error.to_string())?;
     match kind(&arguments) {
@@ -101,35 +101,35 @@ pub(super) fn arguments(arguments: &impl Serialize) -> Result<Box<RawValue>, Str
     }
 }
 
-/// What a modern request says about itself and its sender.
-pub(super) fn introduction(
+/// The `_meta` members of every modern request: revision, client and capabilities.
+pub(super) fn modern_meta(
     revision: Revision,
     info: &Implementation,
     capabilities: &ClientCapabilities,
     log_level: Option<LoggingLevel>,
 ) -> Members {
     let mut meta = Members::from([
-        (key::PROTOCOL_VERSION.to_owned(), raw(&revision)),
-        (key::CLIENT_INFO.to_owned(), raw(info)),
-        (key::CLIENT_CAPABILITIES.to_owned(), raw(capabilities)),
+        (key::PROTOCOL_VERSION.to_owned(), to_raw(&revision)),
+        (key::CLIENT_INFO.to_owned(), to_raw(info)),
+        (key::CLIENT_CAPABILITIES.to_owned(), to_raw(capabilities)),
     ]);
     if let Some(level) = log_level {
-        meta.insert(key::LOG_LEVEL.to_owned(), raw(&level));
+        meta.insert(key::LOG_LEVEL.to_owned(), to_raw(&level));
     }
     meta
 }
 
-/// What a caller wants in `_meta`.
-pub(super) fn meta(meta: &impl Serialize) -> Result<Members, String> {
-    match Params::of(meta) {
-        Ok(Params::Members(meta)) => Ok(meta),
-        Ok(Params::None) => Ok(Members::new()),
-        Ok(Params::Array(_)) | Err(_) => Err("_meta must be an object".to_owned()),
+/// Serializes the caller's own `_meta` members.
+pub(super) fn caller_meta(meta: &impl Serialize) -> Result<Members, String> {
+    match CallParams::from_value(meta) {
+        Ok(CallParams::Members(meta)) => Ok(meta),
+        Ok(CallParams::None) => Ok(Members::new()),
+        Ok(CallParams::Array(_)) | Err(_) => Err("_meta must be an object".to_owned()),
     }
 }
 
-/// Writes what can always be written.
-pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
+/// Serializes a value that cannot fail to serialize.
+pub(super) fn to_raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("strings and maps of them are JSON")
 }
 
@@ -143,32 +143,32 @@ mod tests {
 
     use super::*;
 
-    fn text(params: &Params) -> String {
+    fn text(params: &CallParams) -> String {
         serde_json::to_string(params).expect("JSON")
     }
 
     fn extra() -> Members {
-        Members::from([("x".to_owned(), raw(&1)), ("mine".to_owned(), raw(&"ours"))])
+        Members::from([("x".to_owned(), to_raw(&1)), ("mine".to_owned(), to_raw(&"ours"))])
     }
 
     #[test]
-    fn what_the_caller_wrote_stays_as_it_is() {
+    fn text_written_by_the_caller_is_unchanged() {
         let exact = RawValue::from_string(r#"{"n":1.00000000000000000001,"s":"\u0061"}"#.to_owned());
-        let params = Params::of(&exact.expect("JSON")).expect("an object");
+        let params = CallParams::from_value(&exact.expect("JSON")).expect("an object");
         assert_eq!(text(&params), r#"{"n":1.00000000000000000001,"s":"\u0061"}"#);
-        let params = Params::of(&json!({"_meta": {"mine": 5}})).expect("an object");
+        let params = CallParams::from_value(&json!({"_meta": {"mine": 5}})).expect("an object");
         let params = params.with(Members::new(), extra()).expect("an object");
         assert_eq!(text(&params), r#"{"_meta":{"mine":5,"x":1}}"#);
     }
 
     #[test]
-    fn meta_has_a_place_in_objects_and_in_nothing() {
-        assert_eq!(text(&Params::of(&()).expect("nothing")), "null");
-        let params = Params::None.with(Members::new(), extra()).expect("an object");
+    fn meta_can_be_added_to_objects_and_to_no_params() {
+        assert_eq!(text(&CallParams::from_value(&()).expect("nothing")), "null");
+        let params = CallParams::None.with(Members::new(), extra()).expect("an object");
         assert_eq!(text(&params), r#"{"_meta":{"mine":"ours","x":1}}"#);
-        let array = Params::of(&[1]).expect("an array");
+        let array = CallParams::from_value(&[1]).expect("an array");
         assert_eq!(text(&array.with(Members::new(), Members::new()).expect("as it is")), "[1]");
         assert!(array.with(Members::new(), extra()).is_err());
-        assert!(Params::of(&5).expect_err("no params").contains("a number"));
+        assert!(CallParams::from_value(&5).expect_err("no params").contains("a number"));
     }
 }

@@ -1,23 +1,23 @@
-//! How far a call has come -> a stream of it, for who would rather read than be called.
+//! Progress notifications of a call -> a callback or a stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use barewire_proto::mcp::ProgressParams;
 
-use super::ring::{Read, Reader, Ring};
+use super::ring::{Ring, RingRead, RingReader};
 use crate::peer::Raw;
 
 /// The progress of a call. See [`Request::with_progress`](super::Request::with_progress).
-pub struct ProgressUpdates(Reader<ProgressParams>);
+pub struct ProgressUpdates(RingReader<ProgressParams>);
 
 impl ProgressUpdates {
-    /// How far it has come by now; `None` once the call is over. Who reads too slowly misses older reports: the newer ones
-    /// say more.
+    /// Waits for the next update; `None` once the call has ended. A slow reader misses older updates, which the newer
+    /// ones replace.
     pub async fn next(&mut self) -> Option<ProgressParams> {
         loop {
             match self.0.next().await? {
-                Read::Next(progress) => return Some(progress),
-                Read::Missed(_) => {}
+                RingRead::Next(progress) => return Some(progress),
+                RingRead::Missed(_) => {}
             }
         }
     }
@@ -29,36 +29,36 @@ impl std::fmt::Debug for ProgressUpdates {
     }
 }
 
-/// Who is told how far a call has come. The same for all rounds of it.
+/// The receiver of a call's progress: one for all rounds of the call.
 #[derive(Clone)]
-pub(super) struct Told(Arc<Mutex<dyn FnMut(ProgressParams) + Send>>);
+pub(super) struct ProgressSink(Arc<Mutex<dyn FnMut(ProgressParams) + Send>>);
 
-impl Told {
-    pub(super) fn new(tell: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(tell)))
+impl ProgressSink {
+    pub(super) fn new(handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(handle)))
     }
 
-    /// Somebody who reads.
-    pub(super) fn stream() -> (Self, ProgressUpdates) {
-        let ring = Ring::new(KEPT, KEPT_BYTES);
+    /// Returns a sink and the stream that it feeds.
+    pub(super) fn channel() -> (Self, ProgressUpdates) {
+        let ring = Ring::new(PROGRESS_BUFFER, PROGRESS_BUFFER_BYTES);
         let reader = ring.reader();
-        let tell = move |progress: ProgressParams| {
+        let push = move |progress: ProgressParams| {
             let bytes = progress.message.as_ref().map_or(0, String::len) + size_of::<ProgressParams>();
-            ring.put(progress, bytes);
+            ring.push(progress, bytes);
         };
-        (Self::new(tell), ProgressUpdates(reader))
+        (Self::new(push), ProgressUpdates(reader))
     }
 
-    /// What came in a notification. What cannot be read tells nothing.
-    pub(super) fn tell(&self, progress: &Raw) {
+    /// Reports the params of a progress notification. Params that cannot be read are ignored.
+    pub(super) fn report(&self, progress: &Raw) {
         if let Ok(progress) = progress.to() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)(progress);
         }
     }
 }
 
-/// So many reports wait for a reader. Nobody draws a bar more often before they are outdated.
-const KEPT: usize = 64;
+/// The most updates that wait for a reader. A progress bar that reads this slowly only needs the newest.
+const PROGRESS_BUFFER: usize = 64;
 
-/// And so many bytes of them.
-const KEPT_BYTES: usize = 64 * 1024;
+/// The most bytes of waiting updates.
+const PROGRESS_BUFFER_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! A request to the server: sent when it is awaited, cancelled when it is dropped.
+//! A request to the server: sent when awaited, cancelled when dropped.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -13,81 +13,87 @@ use barewire_proto::mcp::{LoggingLevel, ProgressParams};
 use serde::Serialize;
 
 use super::link::Link;
-use super::params::{self, Members, Params, introduction, raw};
-use super::progress::{ProgressUpdates, Told};
+use super::params::{self, CallParams, Members, modern_meta, to_raw};
+use super::progress::{ProgressSink, ProgressUpdates};
 use super::stopwatch::TimeLimits;
-use super::{Client, ClientError, Shared, rounds};
+use super::{Client, ClientError, ClientShared, rounds};
 use crate::TraceContext;
 use crate::peer::{CallError, FromResult, Raw};
 
 /// A request to the server. It is sent when it is awaited.
 ///
-/// Dropping it while it waits cancels it, and tells the server so. What the server asks back in between is answered by the
-/// closures that the client was built with.
+/// Dropping the future cancels the request and notifies the server. Requests that the server sends meanwhile are
+/// answered by the closures of the [`Builder`](super::Builder).
 #[must_use = "nothing is sent until it is awaited"]
 pub struct Request<R> {
     pub(super) client: Client,
     pub(super) method: Cow<'static, str>,
-    pub(super) params: Result<Params, String>,
-    pub(super) options: Options,
+    pub(super) params: Result<CallParams, String>,
+    pub(super) options: CallOptions,
     result: PhantomData<fn() -> R>,
 }
 
-/// How a call is made.
+/// The options of a call.
 #[derive(Clone, Default)]
-pub(super) struct Options {
-    patience: Patience,
-    at_most: Option<Duration>,
-    told: Option<Told>,
+pub(super) struct CallOptions {
+    timeout: CallTimeout,
+    max_total: Option<Duration>,
+    progress: Option<ProgressSink>,
     meta: Members,
     log_level: Option<LoggingLevel>,
-    /// What is wrong with all this.
-    wrong: Option<String>,
-    as_it_comes: bool,
+    /// The error in the options, reported when the call is awaited.
+    error: Option<String>,
+    raw_result: bool,
 }
 
-/// How long an answer is waited for.
+/// The timeout of a call.
 #[derive(Debug, Clone, Copy, Default)]
-enum Patience {
-    /// As the client was built.
+enum CallTimeout {
+    /// The client's setting.
     #[default]
-    Usual,
-    For(Duration),
-    Ever,
+    FromClient,
+    After(Duration),
+    Never,
 }
 
 impl<R> Request<R> {
-    pub(super) fn new(client: &Client, method: impl Into<Cow<'static, str>>, params: Result<Params, String>) -> Self {
-        let options = Options::default();
+    pub(super) fn new(
+        client: &Client,
+        method: impl Into<Cow<'static, str>>,
+        params: Result<CallParams, String>,
+    ) -> Self {
+        let options = CallOptions::default();
         Self { client: client.clone(), method: method.into(), params, options, result: PhantomData }
     }
 
-    /// Waits this long for the server's answer instead of what the client was built with. If the server asks back, each of
-    /// its answers may take as long; the time that our own answers take does not count.
+    /// Sets how long to wait for the response, instead of the client's setting. If the server sends requests of its
+    /// own, the time that the client takes to answer them does not count. In the modern era the timeout applies to each
+    /// round.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout(timeout);
+        self.options.set_timeout(timeout);
         self
     }
 
-    /// Waits for ever.
+    /// Disables the timeout.
     pub fn no_timeout(mut self) -> Self {
-        self.options.patience = Patience::Ever;
+        self.options.timeout = CallTimeout::Never;
         self
     }
 
-    /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
+    /// Restarts the timeout with each progress notification, up to `at_most` in total.
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
-        self.options.at_most = Some(at_most);
+        self.options.max_total = Some(at_most);
         self
     }
 
-    /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
-    pub fn on_progress(mut self, tell: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        self.options.told = Some(Told::new(tell));
+    /// Requests progress notifications and calls `handle` with each. The closure runs on the task that reads messages,
+    /// so it must be quick.
+    pub fn on_progress(mut self, handle: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.options.progress = Some(ProgressSink::new(handle));
         self
     }
 
-    /// Asks to be told of progress, and gives a stream of it. To be read while the call is awaited.
+    /// Requests progress notifications and returns a stream of them, to be read while the call is awaited.
     ///
     /// ```no_run
     /// # async fn example(client: barewire::Client) -> Result<(), barewire::ClientError> {
@@ -101,25 +107,25 @@ impl<R> Request<R> {
     /// # result.map(drop) }
     /// ```
     pub fn with_progress(mut self) -> (Self, ProgressUpdates) {
-        let (told, progress) = Told::stream();
-        self.options.told = Some(told);
-        (self, progress)
+        let (sink, updates) = ProgressSink::channel();
+        self.options.progress = Some(sink);
+        (self, updates)
     }
 
-    /// Adds members to `_meta`: anything that is written as an object.
+    /// Adds members to `_meta`. `meta` must serialize to an object.
     pub fn meta(mut self, meta: impl Serialize) -> Self {
         self.options.add_meta(&meta);
         self
     }
 
-    /// Says in `_meta` what caused this call.
+    /// Adds a trace context to `_meta`.
     pub fn trace(mut self, context: TraceContext) -> Self {
         self.options.add_meta(&context);
         self
     }
 
-    /// Asks for log messages from this level on, about this call alone. In the legacy era there is one level for all calls,
-    /// [`Client::set_log_level`], and this changes nothing.
+    /// Requests log messages of this level and above for this call. The legacy era has one level for all calls,
+    /// [`Client::set_log_level`]; there this has no effect.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.options.log_level = Some(level);
         self
@@ -127,27 +133,27 @@ impl<R> Request<R> {
 }
 
 impl Request<Raw> {
-    /// Gives the result as it comes, without a look at its `resultType`: also if it says that input is required.
-    pub fn as_it_comes(mut self) -> Self {
-        self.options.as_it_comes = true;
+    /// Returns the first result unchanged, whatever its `resultType`: also one that requires input.
+    pub fn raw_result(mut self) -> Self {
+        self.options.raw_result = true;
         self
     }
 }
 
-impl Options {
-    pub(super) fn timeout(&mut self, timeout: Duration) {
-        self.patience = Patience::For(timeout);
+impl CallOptions {
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = CallTimeout::After(timeout);
     }
 
     pub(super) fn add_meta(&mut self, meta: &impl Serialize) {
-        match params::meta(meta) {
+        match params::caller_meta(meta) {
             Ok(meta) => self.meta.extend(meta),
-            Err(wrong) => self.wrong = Some(wrong),
+            Err(error) => self.error = Some(error),
         }
     }
 
-    pub(super) fn is_as_it_comes(&self) -> bool {
-        self.as_it_comes
+    pub(super) fn wants_raw_result(&self) -> bool {
+        self.raw_result
     }
 }
 
@@ -159,101 +165,102 @@ impl<R: FromResult> IntoFuture for Request<R> {
         Box::pin(async move {
             let Self { client, method, params, options, .. } = self;
             let params = params.map_err(ClientError::Params)?;
-            if let Some(wrong) = options.wrong {
-                return Err(ClientError::Params(wrong));
+            if let Some(error) = options.error {
+                return Err(ClientError::Params(error));
             }
-            let link = client.0.allowed(&method).await?;
-            let mut asking = Asking { shared: &client.0, link, method: &method, params, options };
-            let result = match rounds::run(&asking).await {
-                // Nothing has come of it, so it can be asked again; but if that session is over too, it is not the session.
-                Err(error) if error.is_session_gone() => {
-                    asking.link = client.0.allowed(&method).await?;
-                    rounds::run(&asking).await?
+            let link = client.0.link_for(&method).await?;
+            let mut call = ActiveCall { shared: &client.0, link, method: &method, params, options };
+            let result = match rounds::run(&call).await {
+                // The server has not handled the request, so it can be sent again. A second such error has another
+                // cause.
+                Err(error) if error.is_session_ended() => {
+                    call.link = client.0.link_for(&method).await?;
+                    rounds::run(&call).await?
                 }
                 result => result?,
             };
-            read(&method, result)
+            parse_result(&method, result)
         })
     }
 }
 
-/// A result as what it should be.
-pub(super) fn read<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
-    // An array of the values of its members would do for serde.
+/// Parses a result as its type.
+pub(super) fn parse_result<R: FromResult>(method: &str, result: Raw) -> Result<R, ClientError> {
+    // Serde would also accept an array of the member values.
     let is_typed = TypeId::of::<R>() != TypeId::of::<Raw>();
     if is_typed && !result.as_str().is_some_and(|text| text.starts_with('{')) {
         return Err(ClientError::fault(method, "its result must be an object"));
     }
     R::from_result(result)
-        .map_err(|error| ClientError::fault(method, format!("its result is not what was expected: {error}")))
+        .map_err(|error| ClientError::fault(method, format!("its result does not have the expected type: {error}")))
 }
 
-/// A call that is being made.
-pub(super) struct Asking<'a> {
-    pub(super) shared: &'a Arc<Shared>,
+/// A call in progress.
+pub(super) struct ActiveCall<'a> {
+    pub(super) shared: &'a Arc<ClientShared>,
     pub(super) link: Arc<Link>,
     pub(super) method: &'a str,
-    params: Params,
-    pub(super) options: Options,
+    params: CallParams,
+    pub(super) options: CallOptions,
 }
 
-impl Asking<'_> {
-    /// Sends the request and waits for the answer; `round` is what belongs to this one of several.
-    pub(super) async fn ask(&self, round: Option<Members>) -> Result<Raw, ClientError> {
+impl ActiveCall<'_> {
+    /// Sends the request and waits for the response. `round` holds the members of a later round.
+    pub(super) async fn send_round(&self, round: Option<Members>) -> Result<Raw, ClientError> {
         let options = &self.options;
-        // What the caller has written there itself was for the first.
+        // The caller's own values of these members were for the first round.
         let params = match &round {
-            Some(_) => self.params.without(&rounds::MEMBERS),
+            Some(_) => self.params.without(&rounds::ROUND_MEMBERS),
             None => self.params.clone(),
         };
         let meta = self.shared.meta(&self.link, options.log_level, &options.meta);
         let params = params.with(round.unwrap_or_default(), meta).map_err(ClientError::Params)?;
-        let timeout = match options.patience {
-            Patience::Usual => self.shared.settings.timeout,
-            Patience::For(timeout) => Some(timeout),
-            Patience::Ever => None,
+        let timeout = match options.timeout {
+            CallTimeout::FromClient => self.shared.settings.timeout,
+            CallTimeout::After(timeout) => Some(timeout),
+            CallTimeout::Never => None,
         };
-        // A legacy server may ask back before it answers, and the time until it has our answer is not its own.
-        let watch = &self.link.watch;
-        let limits = Arc::new(TimeLimits::new(watch, timeout, options.at_most));
+        // A legacy server may send requests before it responds. The time until it has our answers does not count.
+        let stopwatch = &self.link.stopwatch;
+        let limits = Arc::new(TimeLimits::new(stopwatch, timeout, options.max_total));
         let mut call = self.link.peer.call::<Raw>(self.method, params).no_timeout();
-        if options.told.is_some() || options.at_most.is_some() {
-            let (told, limits) = (options.told.clone(), Arc::clone(&limits));
+        if options.progress.is_some() || options.max_total.is_some() {
+            let (sink, limits) = (options.progress.clone(), Arc::clone(&limits));
             call = call.on_progress(move |progress| {
                 limits.reset();
-                if let Some(told) = &told {
-                    told.tell(&progress);
+                if let Some(sink) = &sink {
+                    sink.report(&progress);
                 }
             });
         }
-        // Dropped, it is cancelled.
-        let answer = watch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
-        // With two limits nobody can say which it was.
-        let after = timeout.filter(|_| options.at_most.is_none());
-        answer.map_err(|error| ClientError::of(self.method, after, error))
+        // Dropping the call cancels it.
+        let response = stopwatch.within(&limits, call.into_future()).await.unwrap_or(Err(CallError::TimedOut));
+        // With two limits it is not known which one expired.
+        let after = timeout.filter(|_| options.max_total.is_none());
+        response.map_err(|error| ClientError::from_call(self.method, after, error))
     }
 }
 
-impl Shared {
-    /// The connection, if this may be asked over it.
-    pub(super) async fn allowed(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
+impl ClientShared {
+    /// Returns the connection, if this method may be sent over it.
+    pub(super) async fn link_for(self: &Arc<Self>, method: &str) -> Result<Arc<Link>, ClientError> {
         let link = self.link().await?;
         if !self.settings.lenient {
-            link.allows(method)?;
+            link.check_allowed(method)?;
         }
         Ok(link)
     }
 
-    /// What stands in the `_meta` of a request: what the revision wants there, and what the caller does.
+    /// The `_meta` members of a request: those of the revision and those of the caller.
     pub(super) fn meta(&self, link: &Link, level: Option<LoggingLevel>, more: &Members) -> Members {
         let revision = link.server.revision;
         let mut meta = Members::new();
         if revision.is_modern() {
             let settings = &self.settings;
-            let capabilities = settings.answers.capabilities(revision);
-            meta = introduction(revision, &settings.info, &capabilities, level.or(self.log_level()));
+            let capabilities = settings.handlers.capabilities(revision);
+            meta = modern_meta(revision, &settings.info, &capabilities, level.or(self.log_level()));
         }
-        meta.extend(more.iter().map(|(name, value)| (name.clone(), raw(value))));
+        meta.extend(more.iter().map(|(name, value)| (name.clone(), to_raw(value))));
         meta
     }
 }

@@ -1,4 +1,4 @@
-//! A server, or a session with one, that has ended -> the same one again: when, how often, and with what it was told before.
+//! Reconnecting after a server or its session has ended: when, how often, and the state to restore.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,172 +8,182 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::era::Opening;
+use super::era::RevisionPreference;
 use super::link::Link;
 use super::listen::LISTEN;
-use super::{ClientError, ServerNotification, Shared};
+use super::{ClientError, ClientShared, ServerNotification};
 use crate::peer::Raw;
 
-/// Whether and how a server that has ended is started again.
+/// The policy for starting a server again after it has ended.
 ///
-/// The first time it is started at once, then after pauses that double. A server that has run for a while begins anew
-/// with that; one that ends again and again is given up.
+/// The first restart is immediate; later ones follow pauses that double. A server that runs for a minute resets the
+/// count. One that keeps ending is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restart {
     pub(super) at_once: bool,
-    starts: u32,
-    pause: Duration,
-    longest: Duration,
+    max_starts: u32,
+    first_pause: Duration,
+    max_pause: Duration,
 }
 
 impl Restart {
-    /// When the next call is made.
+    /// Restarts the server when the next call is made.
     pub const fn at_next_call() -> Self {
-        Self { at_once: false, starts: STARTS, pause: PAUSE, longest: LONGEST }
+        Self {
+            at_once: false,
+            max_starts: DEFAULT_MAX_STARTS,
+            first_pause: DEFAULT_FIRST_PAUSE,
+            max_pause: DEFAULT_MAX_PAUSE,
+        }
     }
 
-    /// As soon as it has ended, so that what it tells unasked is not missed for long.
+    /// Restarts the server as soon as it has ended, so that few of its notifications are missed.
     pub const fn at_once() -> Self {
         Self { at_once: true, ..Self::at_next_call() }
     }
 
-    /// How a server at a URL is connected to again. It is never given up: others can ask it at any time, so can we.
+    /// The policy for servers at a URL. They are never given up: other clients can still reach them, and so can this
+    /// one.
     #[cfg(feature = "http")]
-    pub(super) const FOR_URLS: Self =
-        Self { at_once: false, starts: u32::MAX, pause: PAUSE, longest: Duration::from_secs(2) };
+    pub(super) const FOR_URLS: Self = Self {
+        at_once: false,
+        max_starts: u32::MAX,
+        first_pause: DEFAULT_FIRST_PAUSE,
+        max_pause: Duration::from_secs(2),
+    };
 
-    /// Gives up after so many starts in a row instead of 5.
+    /// Gives up after this many starts in a row, instead of 5.
     #[must_use]
     pub const fn give_up_after(mut self, starts: u32) -> Self {
-        self.starts = starts;
+        self.max_starts = starts;
         self
     }
 
-    /// How long the second start waits, and how long any waits at the most; 250 ms and 30 s unless told otherwise.
+    /// Sets the pause before the second restart and the longest pause, instead of 250 ms and 30 s.
     #[must_use]
     pub const fn pauses(mut self, first: Duration, longest: Duration) -> Self {
-        (self.pause, self.longest) = (first, longest);
+        (self.first_pause, self.max_pause) = (first, longest);
         self
     }
 
-    /// How long to wait before a start, after so many in a row.
-    fn pause(&self, starts: u32) -> Duration {
+    /// The pause before the next start, after this many starts in a row.
+    fn pause_after(&self, starts: u32) -> Duration {
         match starts.checked_sub(1) {
             None => Duration::ZERO,
             Some(doublings) => {
                 let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
-                self.pause.saturating_mul(factor).min(self.longest)
+                self.first_pause.saturating_mul(factor).min(self.max_pause)
             }
         }
     }
 }
 
-/// What a client stands on at the moment.
+/// The current connection of a client.
 #[derive(Clone)]
-pub(super) enum State {
-    /// Nothing yet.
+pub(super) enum LinkState {
+    /// The first connection is being opened.
     Opening,
-    /// A connection, which may have ended in the meantime.
-    Up(Arc<Link>),
-    /// One that is being shut down.
+    /// A connection. It may have ended without being replaced yet.
+    Open(Arc<Link>),
+    /// A connection that is being shut down.
     Closing(Arc<Link>),
-    /// There will be no other after this one.
-    Over { error: ClientError, link: Arc<Link> },
+    /// The last connection has ended.
+    Ended { error: ClientError, link: Arc<Link> },
 }
 
-impl State {
+impl LinkState {
     pub(super) fn link(&self) -> Option<&Arc<Link>> {
         match self {
-            Self::Up(link) | Self::Closing(link) | Self::Over { link, .. } => Some(link),
+            Self::Open(link) | Self::Closing(link) | Self::Ended { link, .. } => Some(link),
             Self::Opening => None,
         }
     }
 
-    /// Nothing new is begun any more.
+    /// Whether no new calls are accepted.
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self, Self::Closing(_) | Self::Over { .. })
+        matches!(self, Self::Closing(_) | Self::Ended { .. })
     }
 }
 
-/// How often the server has been started in a row.
+/// The number of starts in a row, and the time of the last one.
 #[derive(Debug, Default)]
-pub(super) struct Starts {
+pub(super) struct RestartCount {
     count: u32,
     last: Option<Instant>,
 }
 
-impl Shared {
-    /// What a server that has ended is started again by, if it is.
+impl ClientShared {
+    /// The restart policy, if the connection can be reopened.
     pub(super) fn restart(&self) -> Option<Restart> {
-        self.settings.restart.filter(|_| self.source.can_start_again()).or_else(|| self.source.restart())
+        self.settings.restart.filter(|_| self.source.can_reconnect()).or_else(|| self.source.default_restart())
     }
 
-    /// The connection, opened again if that is wanted.
+    /// Returns the connection, reopened if it has ended and the policy allows that.
     pub(super) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, ClientError> {
-        if let Some(link) = self.standing()? {
+        if let Some(link) = self.usable_link()? {
             return Ok(link);
         }
-        // A task of its own: whoever wants the connection may go, and others want it too.
+        // A separate task, because the caller may be dropped while other callers wait for the same connection.
         match tokio::spawn(reopen(Arc::downgrade(self))).await {
             Ok(Some(reopened)) => reopened,
-            Ok(None) => unreachable!("we are here"),
+            Ok(None) => unreachable!("self keeps the client alive"),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, and nothing will come of anything.
+                // The runtime is shutting down.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// The connection if there is one; `None` if there should be another.
-    fn standing(&self) -> Result<Option<Arc<Link>>, ClientError> {
+    /// Returns the connection; `None` if it must be reopened.
+    fn usable_link(&self) -> Result<Option<Arc<Link>>, ClientError> {
         match &*self.state.borrow() {
-            State::Up(link) if link.is_over() && self.restart().is_some() => Ok(None),
-            // If it is over, the call will be told why.
-            State::Up(link) | State::Closing(link) => Ok(Some(Arc::clone(link))),
-            State::Opening => Ok(None),
-            State::Over { error, .. } => Err(error.clone()),
+            LinkState::Open(link) if link.is_over() && self.restart().is_some() => Ok(None),
+            // If it has ended, the call fails with the reason.
+            LinkState::Open(link) | LinkState::Closing(link) => Ok(Some(Arc::clone(link))),
+            LinkState::Opening => Ok(None),
+            LinkState::Ended { error, .. } => Err(error.clone()),
         }
     }
 
-    /// Why the server is not to be started once more, or how long to wait until it is.
-    async fn next_start(&self, starts: &mut Starts) -> Result<Next, ClientError> {
-        if let Some(link) = self.standing()? {
-            return Ok(Next::Standing(link));
+    /// Returns the next step for a connection that has ended, or an error if the server is given up.
+    async fn next_start(&self, starts: &mut RestartCount) -> Result<NextStart, ClientError> {
+        if let Some(link) = self.usable_link()? {
+            return Ok(NextStart::AlreadyOpen(link));
         }
-        let dead = self.state.borrow().link().map(Arc::clone);
-        let (Some(dead), Some(restart)) = (dead, self.restart()) else {
-            unreachable!("only a connection that has ended is opened again")
+        let ended = self.state.borrow().link().map(Arc::clone);
+        let (Some(ended), Some(restart)) = (ended, self.restart()) else {
+            unreachable!("only an ended connection with a restart policy is reopened")
         };
-        if dead.since.elapsed() >= SETTLED && starts.last.is_none_or(|last| last <= dead.since) {
+        if ended.since.elapsed() >= STABLE_AFTER && starts.last.is_none_or(|last| last <= ended.since) {
             starts.count = 0;
         }
-        if starts.count >= restart.starts {
-            let last = Box::new(ClientError::Closed(dead.peer.shut_down().await));
+        if starts.count >= restart.max_starts {
+            let last = Box::new(ClientError::Closed(ended.peer.shut_down().await));
             return Err(self.give_up(ClientError::GaveUp { starts: starts.count, last }));
         }
-        Ok(Next::Start { after: restart.pause(starts.count), era: dead.server.revision.era() })
+        Ok(NextStart::Start { after: restart.pause_after(starts.count), era: ended.server.revision.era() })
     }
 
-    async fn start_again(self: &Arc<Self>, starts: &mut Starts, era: Era) -> Result<Arc<Link>, ClientError> {
+    async fn reconnect(self: &Arc<Self>, starts: &mut RestartCount, era: Era) -> Result<Arc<Link>, ClientError> {
         starts.count += 1;
         starts.last = Some(Instant::now());
-        let opening = match self.settings.opening {
-            exactly @ Opening::Exactly(_) => exactly,
-            Opening::Unknown | Opening::Known(_) => Opening::Known(era),
+        let preference = match self.settings.preference {
+            exactly @ RevisionPreference::Exactly(_) => exactly,
+            RevisionPreference::Any | RevisionPreference::LastKnownEra(_) => RevisionPreference::LastKnownEra(era),
         };
-        let most = self.restart().map_or(0, |restart| restart.starts);
-        match self.open(opening).await {
+        let max_starts = self.restart().map_or(0, |restart| restart.max_starts);
+        match self.open(preference).await {
             Ok(link) => {
-                self.tell_again(&link).await;
+                self.restore_legacy_state(&link).await;
                 if !self.install(&link) {
                     return Err(ClientError::Closed(link.peer.shut_down().await));
                 }
-                self.listen_again(&link);
-                self.hub.put(ServerNotification::Restarted, 0);
+                self.restore_subscriptions(&link);
+                self.hub.push(ServerNotification::Restarted, 0);
                 Ok(link)
             }
-            Err(error) if starts.count >= most => {
+            Err(error) if starts.count >= max_starts => {
                 let (starts, last) = (starts.count, Box::new(error));
                 Err(self.give_up(ClientError::GaveUp { starts, last }))
             }
@@ -181,42 +191,42 @@ impl Shared {
         }
     }
 
-    /// From now on this is the connection.
+    /// Makes this the current connection; false if the client is ending.
     pub(super) fn install(self: &Arc<Self>, link: &Arc<Link>) -> bool {
         let installed = self.state.send_if_modified(|state| {
-            // A shutdown in the meantime wins.
+            // A concurrent shutdown takes precedence.
             let open = !state.is_ending();
             if open {
-                *state = State::Up(Arc::clone(link));
+                *state = LinkState::Open(Arc::clone(link));
             }
             open
         });
         if link.peer.is_closed() {
-            self.ended(link.number);
+            self.connection_ended(link.number);
         }
         installed
     }
 
-    /// There will be no other connection, for this reason.
+    /// Ends the client with this error.
     pub(super) fn give_up(&self, error: ClientError) -> ClientError {
         self.state.send_if_modified(|state| match state {
-            State::Up(link) | State::Closing(link) => {
-                *state = State::Over { error: error.clone(), link: Arc::clone(link) };
+            LinkState::Open(link) | LinkState::Closing(link) => {
+                *state = LinkState::Ended { error: error.clone(), link: Arc::clone(link) };
                 true
             }
-            State::Opening | State::Over { .. } => false,
+            LinkState::Opening | LinkState::Ended { .. } => false,
         });
         self.hub.close();
         error
     }
 
-    /// A connection has ended.
-    pub(super) fn ended(self: &Arc<Self>, number: u64) {
+    /// Handles the end of a connection.
+    pub(super) fn connection_ended(self: &Arc<Self>, number: u64) {
         let (link, restart) = match self.state.borrow().clone() {
-            State::Up(link) => (link, self.restart()),
-            // Whoever has begun to shut it down need not have waited for the end.
-            State::Closing(link) => (link, None),
-            State::Opening | State::Over { .. } => return,
+            LinkState::Open(link) => (link, self.restart()),
+            // The future of the shutdown may have been dropped before the end.
+            LinkState::Closing(link) => (link, None),
+            LinkState::Opening | LinkState::Ended { .. } => return,
         };
         if link.number != number {
             return;
@@ -233,7 +243,7 @@ impl Shared {
             }
             Some(Restart { at_once: true, .. }) => {
                 tokio::spawn(async move {
-                    // Until it is up again, or given up, or nobody is left who wants it.
+                    // Repeats until the connection is open again, the server is given up, or the client is dropped.
                     while let Some(Err(_)) = reopen(Weak::clone(&shared)).await {
                         if shared.upgrade().is_none_or(|shared| shared.state.borrow().is_ending()) {
                             return;
@@ -245,106 +255,108 @@ impl Shared {
         }
     }
 
-    /// What a legacy server was told and has forgotten. A modern one remembers nothing in any case; its listens are opened
-    /// again by those who hold them, or by [`Self::listen_again`].
-    async fn tell_again(&self, link: &Link) {
+    /// Sends the log level and subscriptions to a restarted legacy server. A modern server keeps no such state; its
+    /// listens are reopened by their own tasks or by [`Self::restore_subscriptions`].
+    async fn restore_legacy_state(&self, link: &Link) {
         if link.server.revision.is_modern() {
             return;
         }
         if let Some(level) = self.log_level() {
-            self.again(link, "logging/setLevel", SetLevelParams::new(level)).await;
+            self.resend(link, "logging/setLevel", SetLevelParams::new(level)).await;
         }
         let uris: Vec<String> = self.subscriptions().keys().cloned().collect();
         for uri in uris {
-            self.again(link, "resources/subscribe", json!({ "uri": uri })).await;
+            self.resend(link, "resources/subscribe", json!({ "uri": uri })).await;
         }
     }
 
-    /// Subscriptions of a legacy server that is a modern one now are listens from now on. Those that were listens before see
-    /// to themselves.
-    fn listen_again(self: &Arc<Self>, link: &Arc<Link>) {
+    /// Opens a listen for each subscription that was made while the server was legacy, if it is modern now. Existing
+    /// listens reopen themselves.
+    fn restore_subscriptions(self: &Arc<Self>, link: &Arc<Link>) {
         if !link.server.revision.has_listen() {
             return;
         }
-        let is_told = self.settings.lenient || link.server.capabilities.has(ServerCapability::ResourcesSubscribe);
-        for (uri, listening) in self.subscriptions().iter_mut() {
-            if listening.as_ref().is_some_and(|listening| !listening.has_ended()) {
+        let can_subscribe = self.settings.lenient || link.server.capabilities.has(ServerCapability::ResourcesSubscribe);
+        for (uri, handle) in self.subscriptions().iter_mut() {
+            if handle.as_ref().is_some_and(|handle| !handle.has_ended()) {
                 continue;
             }
-            if !is_told {
-                self.report(format_args!("the server was started again, and no longer declares resources.subscribe"));
+            if !can_subscribe {
+                self.log(format_args!(
+                    "the server was restarted and no longer declares resources.subscribe; subscriptions are lost"
+                ));
                 return;
             }
             let filter = SubscriptionFilter::default().resource_subscriptions([uri.clone()]);
-            match self.begin_listen(Arc::clone(link), filter, false) {
-                Ok((begun, _)) => *listening = Some(begun),
-                Err(error) => self.report(format_args!("the server was started again, and {LISTEN} failed: {error}")),
+            match self.spawn_listen(Arc::clone(link), filter, false) {
+                Ok((new, _)) => *handle = Some(new),
+                Err(error) => self.log(format_args!("{LISTEN} failed after the server was restarted: {error}")),
             }
         }
     }
 
-    async fn again(&self, link: &Link, method: &'static str, params: impl serde::Serialize) {
+    async fn resend(&self, link: &Link, method: &'static str, params: impl serde::Serialize) {
         let call = link.peer.call::<Raw>(method, params);
         let call = match self.settings.timeout {
             Some(timeout) => call.timeout(timeout),
             None => call.no_timeout(),
         };
         if let Err(error) = call.await {
-            self.report(format_args!("the server was started again, and {method} failed: {error}"));
+            self.log(format_args!("{method} failed after the server was restarted: {error}"));
         }
     }
 }
 
-/// What is to be done about a connection that has ended.
-enum Next {
-    /// Nothing: somebody else has opened another.
-    Standing(Arc<Link>),
+/// The next step for a connection that has ended.
+enum NextStart {
+    /// Another task has already reopened it.
+    AlreadyOpen(Arc<Link>),
     Start {
         after: Duration,
         era: Era,
     },
 }
 
-/// Opens the connection again; `None` if nobody is left who wants it. Only one does so at a time, and who comes second finds
-/// what the first has opened.
-pub(super) async fn reopen(shared: Weak<Shared>) -> Option<Result<Arc<Link>, ClientError>> {
-    let starts = Arc::clone(&shared.upgrade()?.starts);
+/// Reopens the connection; `None` if the client has been dropped. A lock makes sure that one task reopens it; the
+/// others find the result.
+pub(super) async fn reopen(shared: Weak<ClientShared>) -> Option<Result<Arc<Link>, ClientError>> {
+    let starts = Arc::clone(&shared.upgrade()?.restart_count);
     let mut starts = starts.lock_owned().await;
     let next = shared.upgrade()?.next_start(&mut starts).await;
     let (after, era) = match next {
-        Ok(Next::Standing(link)) => return Some(Ok(link)),
-        Ok(Next::Start { after, era }) => (after, era),
+        Ok(NextStart::AlreadyOpen(link)) => return Some(Ok(link)),
+        Ok(NextStart::Start { after, era }) => (after, era),
         Err(error) => return Some(Err(error)),
     };
-    // A pause does not keep the client alive: nothing is started that nobody wants.
+    // The pause must not keep the client alive.
     tokio::time::sleep(after).await;
     let shared = shared.upgrade()?;
-    Some(shared.start_again(&mut starts, era).await)
+    Some(shared.reconnect(&mut starts, era).await)
 }
 
-/// Waits for the connection after `dead`; `None` if there will be none.
-pub(super) async fn next_link(state: &mut watch::Receiver<State>, dead: u64) -> Option<Arc<Link>> {
+/// Waits for the connection after number `ended`; `None` if there will be none.
+pub(super) async fn next_link(state: &mut watch::Receiver<LinkState>, ended: u64) -> Option<Arc<Link>> {
     let next = state.wait_for(|state| match state {
-        State::Up(link) => link.number != dead,
+        LinkState::Open(link) => link.number != ended,
         state => state.is_ending(),
     });
     match next.await.as_deref() {
-        Ok(State::Up(link)) => Some(Arc::clone(link)),
+        Ok(LinkState::Open(link)) => Some(Arc::clone(link)),
         _ => None,
     }
 }
 
-/// Two or three crashes may have been bad luck.
-const STARTS: u32 = 5;
+/// Two or three crashes in a row may be coincidence.
+const DEFAULT_MAX_STARTS: u32 = 5;
 
-/// Long enough for what a crash leaves behind to be gone.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Long enough for the remains of a crash to be cleaned up.
+const DEFAULT_FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Somebody may be waiting for it.
-const LONGEST: Duration = Duration::from_secs(30);
+/// A user may be waiting for the server.
+const DEFAULT_MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// A server that has run for so long works.
-const SETTLED: Duration = Duration::from_secs(60);
+/// A server that ran this long works; the count starts over.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -353,8 +365,8 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest() {
         let restart = Restart::at_once().pauses(Duration::from_secs(1), Duration::from_secs(5));
-        let pauses: Vec<u64> = (0..6).map(|starts| restart.pause(starts).as_secs()).collect();
+        let pauses: Vec<u64> = (0..6).map(|starts| restart.pause_after(starts).as_secs()).collect();
         assert_eq!(pauses, [0, 1, 2, 4, 5, 5]);
-        assert_eq!(restart.pause(u32::MAX).as_secs(), 5);
+        assert_eq!(restart.pause_after(u32::MAX).as_secs(), 5);
     }
 }

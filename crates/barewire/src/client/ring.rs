@@ -1,140 +1,142 @@
-//! What comes -> whoever reads it, each at its own pace. The newest is kept; who falls behind is told how much it missed.
+//! A bounded broadcast buffer: each reader gets every item at its own pace. The newest items are kept; a slow reader
+//! learns how many it missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Where things are put. Dropped, it ends the stream of those who read.
-pub(super) struct Ring<T>(Arc<Shared<T>>);
+/// The writing side. Dropping it ends the readers' streams.
+pub(super) struct Ring<T>(Arc<RingShared<T>>);
 
-/// One who reads: everything that is put from the moment it was made.
-pub(super) struct Reader<T> {
-    shared: Arc<Shared<T>>,
-    /// The number of what it reads next.
+/// A reader of every item that is pushed after the reader was made.
+pub(super) struct RingReader<T> {
+    shared: Arc<RingShared<T>>,
+    /// The number of the next item to read.
     at: u64,
 }
 
-/// What a reader gets.
+/// The outcome of a read.
 #[derive(Debug, PartialEq)]
-pub(super) enum Read<T> {
+pub(super) enum RingRead<T> {
     Next(T),
-    /// So many were forgotten before they were read.
+    /// This many items were dropped before they were read.
     Missed(u64),
 }
 
-struct Shared<T> {
-    inner: Mutex<Inner<T>>,
-    told: Notify,
+struct RingShared<T> {
+    state: Mutex<RingState<T>>,
+    changed: Notify,
 }
 
-struct Inner<T> {
-    /// With the bytes that each of them holds.
-    kept: VecDeque<(T, usize)>,
+struct RingState<T> {
+    /// The items, each with its approximate size in bytes.
+    items: VecDeque<(T, usize)>,
     bytes: usize,
-    /// The number of what is put next; the oldest that is kept has `next - kept.len()`.
+    /// The number of the next item to be pushed. The oldest stored item has the number `next - items.len()`.
     next: u64,
     readers: usize,
-    over: bool,
-    most: usize,
-    most_bytes: usize,
+    closed: bool,
+    max_items: usize,
+    max_bytes: usize,
 }
 
 impl<T: Clone> Ring<T> {
-    /// Keeps the newest: at most so many, and at most so many bytes of them.
-    pub(super) fn new(most: usize, most_bytes: usize) -> Self {
-        let inner = Inner { kept: VecDeque::new(), bytes: 0, next: 0, readers: 0, over: false, most, most_bytes };
-        Self(Arc::new(Shared { inner: Mutex::new(inner), told: Notify::new() }))
+    /// Stores the newest items, up to `max_items` and `max_bytes`.
+    pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
+        let state =
+            RingState { items: VecDeque::new(), bytes: 0, next: 0, readers: 0, closed: false, max_items, max_bytes };
+        Self(Arc::new(RingShared { state: Mutex::new(state), changed: Notify::new() }))
     }
 
-    /// Somebody who reads from now on.
-    pub(super) fn reader(&self) -> Reader<T> {
-        let mut inner = self.0.lock();
-        inner.readers += 1;
-        Reader { at: inner.next, shared: Arc::clone(&self.0) }
+    /// Returns a reader of the items from now on.
+    pub(super) fn reader(&self) -> RingReader<T> {
+        let mut state = self.0.lock();
+        state.readers += 1;
+        RingReader { at: state.next, shared: Arc::clone(&self.0) }
     }
 
-    /// Puts something that holds about so many bytes.
-    pub(super) fn put(&self, what: T, bytes: usize) {
-        let mut inner = self.0.lock();
-        if inner.over {
+    /// Appends an item of about this many bytes.
+    pub(super) fn push(&self, item: T, bytes: usize) {
+        let mut state = self.0.lock();
+        if state.closed {
             return;
         }
-        inner.next += 1;
-        if inner.readers > 0 {
-            inner.kept.push_back((what, bytes));
-            inner.bytes += bytes;
+        state.next += 1;
+        if state.readers > 0 {
+            state.items.push_back((item, bytes));
+            state.bytes += bytes;
         }
-        // The newest is kept in any case: it was read into memory already.
-        while inner.kept.len() > inner.most || (inner.bytes > inner.most_bytes && inner.kept.len() > 1) {
-            let Some((_, bytes)) = inner.kept.pop_front() else { break };
-            inner.bytes -= bytes;
+        // The newest item is stored in any case: it is in memory already.
+        while state.items.len() > state.max_items || (state.bytes > state.max_bytes && state.items.len() > 1) {
+            let Some((_, bytes)) = state.items.pop_front() else { break };
+            state.bytes -= bytes;
         }
-        drop(inner);
-        self.0.told.notify_waiters();
+        drop(state);
+        self.0.changed.notify_waiters();
     }
 
-    /// Nothing more will come. What is there can still be read.
+    /// Ends the stream. Stored items can still be read.
     pub(super) fn close(&self) {
-        self.0.lock().over = true;
-        self.0.told.notify_waiters();
+        self.0.lock().closed = true;
+        self.0.changed.notify_waiters();
     }
 }
 
-impl<T: Clone> Reader<T> {
-    /// The next one; `None` when there will be no more.
-    pub(super) async fn next(&mut self) -> Option<Read<T>> {
+impl<T: Clone> RingReader<T> {
+    /// Waits for the next item; `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Option<RingRead<T>> {
         loop {
             let shared = Arc::clone(&self.shared);
-            let told = shared.told.notified();
+            let changed = shared.changed.notified();
             if let Some(read) = self.read() {
                 return read;
             }
-            told.await;
+            changed.await;
         }
     }
 
-    /// `None` while there is nothing to read.
-    fn read(&mut self) -> Option<Option<Read<T>>> {
-        let inner = self.shared.lock();
-        let oldest = inner.next - u64::try_from(inner.kept.len()).unwrap_or_default();
+    /// Reads without waiting; `None` while there is nothing to read.
+    fn read(&mut self) -> Option<Option<RingRead<T>>> {
+        let state = self.shared.lock();
+        let oldest = state.next - u64::try_from(state.items.len()).unwrap_or_default();
         if self.at < oldest {
             let missed = oldest - self.at;
             self.at = oldest;
-            return Some(Some(Read::Missed(missed)));
+            return Some(Some(RingRead::Missed(missed)));
         }
-        let place = usize::try_from(self.at - oldest).unwrap_or(usize::MAX);
-        match inner.kept.get(place) {
-            Some((what, _)) => {
+        let index = usize::try_from(self.at - oldest).unwrap_or(usize::MAX);
+        match state.items.get(index) {
+            Some((item, _)) => {
                 self.at += 1;
-                Some(Some(Read::Next(what.clone())))
+                Some(Some(RingRead::Next(item.clone())))
             }
-            None if inner.over => Some(None),
+            None if state.closed => Some(None),
             None => None,
         }
     }
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> RingShared<T> {
+    fn lock(&self) -> MutexGuard<'_, RingState<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        self.0.lock().over = true;
-        self.0.told.notify_waiters();
+        self.0.lock().closed = true;
+        self.0.changed.notify_waiters();
     }
 }
 
-impl<T> Drop for Reader<T> {
+impl<T> Drop for RingReader<T> {
     fn drop(&mut self) {
-        let mut inner = self.shared.lock();
-        inner.readers -= 1;
-        if inner.readers == 0 {
-            // Nobody can ask for it any more.
-            (inner.kept, inner.bytes) = (VecDeque::new(), 0);
+        let mut state = self.shared.lock();
+        state.readers -= 1;
+        if state.readers == 0 {
+            // Without a reader the items are unreachable.
+            (state.items, state.bytes) = (VecDeque::new(), 0);
         }
     }
 }
@@ -144,27 +146,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reader_that_falls_behind_is_told_by_how_much() {
+    async fn a_slow_reader_learns_how_many_items_it_missed() {
         let ring = Ring::new(3, 1000);
-        ring.put(0, 1);
+        ring.push(0, 1);
         let mut reader = ring.reader();
-        (1..=5).for_each(|n| ring.put(n, 1));
-        assert_eq!(reader.next().await, Some(Read::Missed(2)));
+        (1..=5).for_each(|n| ring.push(n, 1));
+        assert_eq!(reader.next().await, Some(RingRead::Missed(2)));
         for n in 3..=5 {
-            assert_eq!(reader.next().await, Some(Read::Next(n)));
+            assert_eq!(reader.next().await, Some(RingRead::Next(n)));
         }
         drop(ring);
         assert_eq!(reader.next().await, None);
     }
 
     #[tokio::test]
-    async fn large_things_push_out_older_ones_but_never_themselves() {
+    async fn a_large_item_displaces_older_ones_but_is_stored_itself() {
         let ring = Ring::new(100, 10);
         let mut reader = ring.reader();
-        ring.put("small", 1);
-        ring.put("huge", 1000);
-        assert_eq!(reader.next().await, Some(Read::Missed(1)));
-        assert_eq!(reader.next().await, Some(Read::Next("huge")));
+        ring.push("small", 1);
+        ring.push("huge", 1000);
+        assert_eq!(reader.next().await, Some(RingRead::Missed(1)));
+        assert_eq!(reader.next().await, Some(RingRead::Next("huge")));
     }
 
     #[tokio::test]
@@ -173,10 +175,10 @@ mod tests {
         let (mut one, mut two) = (ring.reader(), ring.reader());
         let waiting = tokio::spawn(async move { two.next().await });
         tokio::task::yield_now().await;
-        ring.put('x', 1);
-        assert_eq!(waiting.await.expect("no panic"), Some(Read::Next('x')));
-        assert_eq!(one.next().await, Some(Read::Next('x')));
+        ring.push('x', 1);
+        assert_eq!(waiting.await.expect("no panic"), Some(RingRead::Next('x')));
+        assert_eq!(one.next().await, Some(RingRead::Next('x')));
         drop(one);
-        assert!(ring.0.lock().kept.is_empty(), "nobody can ask for it");
+        assert!(ring.0.lock().items.is_empty(), "no reader is left");
     }
 }

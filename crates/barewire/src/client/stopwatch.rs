@@ -1,4 +1,4 @@
-//! The time that a server takes, without the time that our own answers to its questions take.
+//! The time that a server takes, without the time of our own answers to its requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,113 +9,113 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Runs from the beginning of a connection, and stands still while a question of the server is open.
+/// A stopwatch that runs from the start of a connection and is paused while a request of the server is open.
 #[derive(Debug)]
-pub(super) struct Stopwatch(watch::Sender<Time>);
+pub(super) struct Stopwatch(watch::Sender<StopwatchTime>);
 
 #[derive(Debug)]
-struct Time {
-    /// How many questions are open.
-    open: u32,
-    /// What it showed when it last stood still.
+struct StopwatchTime {
+    /// The number of the server's open requests.
+    open_requests: u32,
+    /// The elapsed time at the last pause.
     before: Duration,
-    /// When it began to run after that.
+    /// The time at which it was resumed.
     since: Instant,
 }
 
 impl Stopwatch {
     pub(super) fn start() -> Arc<Self> {
-        let time = Time { open: 0, before: Duration::ZERO, since: Instant::now() };
+        let time = StopwatchTime { open_requests: 0, before: Duration::ZERO, since: Instant::now() };
         Arc::new(Self(watch::Sender::new(time)))
     }
 
-    /// A question is open until what comes back is dropped.
-    pub(super) fn pause(self: &Arc<Self>) -> Paused {
+    /// Pauses the stopwatch until the returned value is dropped.
+    pub(super) fn pause(self: &Arc<Self>) -> StopwatchPause {
         self.0.send_modify(|time| {
-            time.before = time.shown();
-            time.open += 1;
+            time.before = time.elapsed();
+            time.open_requests += 1;
         });
-        Paused(Arc::clone(self))
+        StopwatchPause(Arc::clone(self))
     }
 
-    fn shown(&self) -> Duration {
-        self.0.borrow().shown()
+    fn elapsed(&self) -> Duration {
+        self.0.borrow().elapsed()
     }
 
-    /// Waits for `answer`; `None` if the server has taken too long for it.
-    pub(super) async fn within<T>(&self, limits: &TimeLimits, answer: impl Future<Output = T>) -> Option<T> {
-        let (mut answer, mut late) = (pin!(answer), pin!(self.late(limits)));
-        poll_fn(|context| match answer.as_mut().poll(context) {
-            Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending => late.as_mut().poll(context).map(|()| None),
+    /// Waits for `response`; `None` if the server takes too long.
+    pub(super) async fn within<T>(&self, limits: &TimeLimits, response: impl Future<Output = T>) -> Option<T> {
+        let (mut response, mut expired) = (pin!(response), pin!(self.expired(limits)));
+        poll_fn(|context| match response.as_mut().poll(context) {
+            Poll::Ready(response) => Poll::Ready(Some(response)),
+            Poll::Pending => expired.as_mut().poll(context).map(|()| None),
         })
         .await
     }
 
-    async fn late(&self, limits: &TimeLimits) {
+    async fn expired(&self, limits: &TimeLimits) {
         let mut time = self.0.subscribe();
         loop {
-            // While it stands still, nobody gets late.
-            let _ = time.wait_for(|time| time.open == 0).await;
+            // No limit expires during a pause.
+            let _ = time.wait_for(|time| time.open_requests == 0).await;
             let Some(end) = limits.end() else { return std::future::pending().await };
-            match end.checked_sub(self.shown()) {
+            match end.checked_sub(self.elapsed()) {
                 None | Some(Duration::ZERO) => return,
-                // A question that opens meanwhile and progress make it later, never earlier.
+                // A new pause or progress can only move the end later.
                 Some(left) => tokio::time::sleep(left).await,
             }
         }
     }
 }
 
-impl Time {
-    fn shown(&self) -> Duration {
-        if self.open > 0 { self.before } else { self.before + self.since.elapsed() }
+impl StopwatchTime {
+    fn elapsed(&self) -> Duration {
+        if self.open_requests > 0 { self.before } else { self.before + self.since.elapsed() }
     }
 }
 
-/// A question of the server is open.
-pub(super) struct Paused(Arc<Stopwatch>);
+/// Pauses a stopwatch until it is dropped.
+pub(super) struct StopwatchPause(Arc<Stopwatch>);
 
-impl Drop for Paused {
+impl Drop for StopwatchPause {
     fn drop(&mut self) {
         self.0.0.send_modify(|time| {
-            time.open -= 1;
-            if time.open == 0 {
+            time.open_requests -= 1;
+            if time.open_requests == 0 {
                 time.since = Instant::now();
             }
         });
     }
 }
 
-/// How long an answer may take, as a stopwatch has it.
+/// The time limits of a call, measured by a stopwatch.
 pub(super) struct TimeLimits {
-    watch: Arc<Stopwatch>,
+    stopwatch: Arc<Stopwatch>,
     timeout: Option<Duration>,
-    /// When it is over in any case.
-    last: Option<Duration>,
-    /// When the timeout began.
+    /// The end that progress does not move.
+    hard_end: Option<Duration>,
+    /// The start of the current timeout.
     since: Mutex<Duration>,
 }
 
 impl TimeLimits {
-    pub(super) fn new(watch: &Arc<Stopwatch>, timeout: Option<Duration>, at_most: Option<Duration>) -> Self {
-        let now = watch.shown();
-        let last = at_most.map(|at_most| now.saturating_add(at_most));
-        Self { watch: Arc::clone(watch), timeout, last, since: Mutex::new(now) }
+    pub(super) fn new(stopwatch: &Arc<Stopwatch>, timeout: Option<Duration>, at_most: Option<Duration>) -> Self {
+        let now = stopwatch.elapsed();
+        let hard_end = at_most.map(|at_most| now.saturating_add(at_most));
+        Self { stopwatch: Arc::clone(stopwatch), timeout, hard_end, since: Mutex::new(now) }
     }
 
-    /// There is progress. The timeout begins anew if there is another limit.
+    /// Restarts the timeout after progress, if there is a total limit.
     pub(super) fn reset(&self) {
-        if self.last.is_none() {
+        if self.hard_end.is_none() {
             return;
         }
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.watch.shown();
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = self.stopwatch.elapsed();
     }
 
     fn end(&self) -> Option<Duration> {
         let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let end = self.timeout.map(|timeout| since.saturating_add(timeout));
-        [end, self.last].into_iter().flatten().min()
+        [end, self.hard_end].into_iter().flatten().min()
     }
 }
 
@@ -126,20 +126,20 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn time_stands_still_while_a_question_is_open() {
+    async fn time_stops_while_a_server_request_is_open() {
         let watch = Stopwatch::start();
         let (first, second) = (watch.pause(), watch.pause());
         tokio::time::sleep(10 * SECOND).await;
         drop(first);
         tokio::time::sleep(10 * SECOND).await;
-        assert_eq!(watch.shown(), Duration::ZERO);
+        assert_eq!(watch.elapsed(), Duration::ZERO);
         drop(second);
         tokio::time::sleep(2 * SECOND).await;
-        assert_eq!(watch.shown(), 2 * SECOND);
+        assert_eq!(watch.elapsed(), 2 * SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn progress_begins_the_timeout_anew_up_to_the_end() {
+    async fn progress_restarts_the_timeout_up_to_the_total_limit() {
         let (watch, began) = (Stopwatch::start(), Instant::now());
         let limits = TimeLimits::new(&watch, Some(2 * SECOND), Some(5 * SECOND));
         let work = async {

@@ -1,4 +1,4 @@
-//! Calls: their parameters, their time, their progress, and how they end.
+//! Calls: params, timeouts, progress and errors.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,16 +17,16 @@ const TOOLS: fn() -> Value = || json!({"tools": {}, "logging": {}});
 async fn a_tool_is_called_with_an_object_or_nothing() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let call = tokio::spawn(client.call_tool("add", json!({"a": 1, "b": 2})).into_future());
-    let asked = script.expect("tools/call").await;
-    assert_eq!(asked["params"], json!({"name": "add", "arguments": {"a": 1, "b": 2}}));
-    script.answer(&asked, json!({"content": [{"type": "text", "text": "3"}]})).await;
+    let request = script.expect("tools/call").await;
+    assert_eq!(request["params"], json!({"name": "add", "arguments": {"a": 1, "b": 2}}));
+    script.respond(&request, json!({"content": [{"type": "text", "text": "3"}]})).await;
     let result = call.await.expect("no panic").expect("a result");
     assert_eq!(result.content[0].as_text(), Some("3"));
 
     let call = tokio::spawn(client.call_tool("now", ()).into_future());
-    let asked = script.expect("tools/call").await;
-    assert_eq!(asked["params"], json!({"name": "now"}));
-    script.answer(&asked, json!({"content": [], "isError": true})).await;
+    let request = script.expect("tools/call").await;
+    assert_eq!(request["params"], json!({"name": "now"}));
+    script.respond(&request, json!({"content": [], "isError": true})).await;
     assert!(call.await.expect("no panic").expect("a result").is_error);
 
     let wrong = client.call_tool("add", 5).await.expect_err("no arguments").to_string();
@@ -55,11 +55,11 @@ async fn each_method_has_its_params_in_both_eras() {
                 ("x/own", json!({"n": 1}), json!({"as": "it is"})),
             ];
             for (method, params, result) in expected {
-                let mut asked = script.expect(method).await;
-                let meta = asked["params"].as_object_mut().expect("an object").remove("_meta");
-                assert_eq!(meta.is_some(), is_modern, "{asked}");
-                assert_eq!(asked["params"], params);
-                script.answer(&asked, result).await;
+                let mut request = script.expect(method).await;
+                let meta = request["params"].as_object_mut().expect("an object").remove("_meta");
+                assert_eq!(meta.is_some(), is_modern, "{request}");
+                assert_eq!(request["params"], params);
+                script.respond(&request, result).await;
             }
             script
         });
@@ -75,7 +75,7 @@ async fn each_method_has_its_params_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn meta_is_added_and_what_the_caller_says_wins() {
+async fn meta_is_added_and_the_callers_members_win() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
     let trace = TraceContext::default().traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     let call = client
@@ -84,8 +84,8 @@ async fn meta_is_added_and_what_the_caller_says_wins() {
         .trace(trace)
         .log_level(LoggingLevel::Error);
     let call = tokio::spawn(call.into_future());
-    let asked = script.expect("tools/call").await;
-    let meta = asked["params"]["_meta"].as_object().expect("an object");
+    let request = script.expect("tools/call").await;
+    let meta = request["params"]["_meta"].as_object().expect("an object");
     let names: Vec<&str> = meta.keys().map(String::as_str).collect();
     assert_eq!(
         names,
@@ -100,31 +100,31 @@ async fn meta_is_added_and_what_the_caller_says_wins() {
         ]
     );
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "error");
-    script.answer(&asked, json!({"resultType": "complete", "content": []})).await;
+    script.respond(&request, json!({"resultType": "complete", "content": []})).await;
     call.await.expect("no panic").expect("a result");
     assert!(client.request("x", [1]).await.expect_err("an array").to_string().contains("not an array"));
     assert!(client.ping().meta(5).await.expect_err("no object").to_string().contains("_meta must be"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_takes_too_long_is_cancelled_and_so_is_what_is_dropped() {
+async fn calls_are_cancelled_by_timeout_and_by_drop() {
     let (client, mut script) = modern(tester().timeout(seconds(9)), TOOLS()).await;
     let began = Instant::now();
     let call = tokio::spawn(client.call_tool("slow", ()).into_future());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     let error = call.await.expect("no panic").expect_err("too late");
     assert!(matches!(&error, ClientError::TimedOut { after: Some(after), .. } if *after == seconds(9)));
-    assert_eq!(error.to_string(), "no answer to tools/call within 9s: .timeout(..) waits longer");
+    assert_eq!(error.to_string(), "no response to tools/call within 9s; .timeout(..) sets a longer limit");
     assert_eq!(began.elapsed(), seconds(9));
-    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": asked["id"]}));
+    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": request["id"]}));
 
     let mut call = client.call_tool("slow", ()).no_timeout().into_future();
     assert!(timeout(seconds(1000), &mut call).await.is_err());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     drop(call);
-    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": asked["id"]}));
-    // The answer comes all the same, and is nobody's.
-    script.answer(&asked, json!({"resultType": "complete", "content": []})).await;
+    assert_eq!(script.expect("notifications/cancelled").await["params"], json!({"requestId": request["id"]}));
+    // The response still arrives, and is ignored.
+    script.respond(&request, json!({"resultType": "complete", "content": []})).await;
     script.expect_silence().await;
 }
 
@@ -133,35 +133,35 @@ async fn progress_is_a_stream_that_ends_with_the_call() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let (call, mut progress) = client.call_tool("slow", ()).with_progress();
     let call = tokio::spawn(call.into_future());
-    let asked = script.expect("tools/call").await;
-    let token = asked["params"]["_meta"]["progressToken"].clone();
+    let request = script.expect("tools/call").await;
+    let token = request["params"]["_meta"]["progressToken"].clone();
     assert!(!token.is_null());
     for n in 1..=3 {
         let params = json!({"progressToken": token, "progress": n, "total": 3, "message": format!("step {n}")});
-        script.tell("notifications/progress", params).await;
+        script.notify("notifications/progress", params).await;
         let step = progress.next().await.expect("a step");
         assert_eq!((step.progress, step.total, step.message), (f64::from(n), Some(3.0), Some(format!("step {n}"))));
     }
-    script.answer(&asked, json!({"content": []})).await;
+    script.respond(&request, json!({"content": []})).await;
     call.await.expect("no panic").expect("a result");
     assert!(progress.next().await.is_none());
-    // What comes after the end is nobody's, also not in the notifications.
-    script.tell("notifications/progress", json!({"progressToken": token, "progress": 9})).await;
+    // Progress after the end of the call is dropped; it does not appear in the notifications either.
+    script.notify("notifications/progress", json!({"progressToken": token, "progress": 9})).await;
     let mut notifications = client.notifications();
     assert!(timeout(seconds(1), notifications.next()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_of_progress_that_is_slow_gets_the_newest() {
+async fn a_slow_progress_reader_gets_the_newest_updates() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let (call, mut progress) = client.call_tool("slow", ()).with_progress();
     let call = tokio::spawn(call.into_future());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     for n in 1..=1000 {
-        let params = json!({"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n});
-        script.tell("notifications/progress", params).await;
+        let params = json!({"progressToken": request["params"]["_meta"]["progressToken"], "progress": n});
+        script.notify("notifications/progress", params).await;
     }
-    script.answer(&asked, json!({"content": []})).await;
+    script.respond(&request, json!({"content": []})).await;
     call.await.expect("no panic").expect("a result");
     let mut seen = Vec::new();
     while let Some(step) = progress.next().await {
@@ -171,7 +171,7 @@ async fn a_reader_of_progress_that_is_slow_gets_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_resets_the_time_up_to_a_maximum() {
+async fn progress_restarts_the_timeout_up_to_a_maximum() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, TOOLS()).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&seen);
@@ -182,33 +182,36 @@ async fn progress_resets_the_time_up_to_a_maximum() {
         .reset_by_progress(seconds(12))
         .on_progress(move |step| tell.lock().expect("no panic").push(step.progress));
     let call = tokio::spawn(call.into_future());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     for n in 1..=3 {
         sleep(seconds(4)).await;
-        let params = json!({"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n});
-        script.tell("notifications/progress", params).await;
+        let params = json!({"progressToken": request["params"]["_meta"]["progressToken"], "progress": n});
+        script.notify("notifications/progress", params).await;
     }
     let error = call.await.expect("no panic").expect_err("too late");
-    assert_eq!((began.elapsed(), error.to_string().as_str()), (seconds(12), "no answer to tools/call in time"));
+    assert_eq!((began.elapsed(), error.to_string().as_str()), (seconds(12), "no response to tools/call in time"));
     assert!(seen.lock().expect("no panic").starts_with(&[1.0, 2.0]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_is_told_by_whose_fault_it_is() {
+async fn errors_distinguish_refusals_from_protocol_faults() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
-    let asked = script.expect("tools/call").await;
-    script.refuse(&asked, -32602, json!({"reason": "unknown tool"})).await;
+    let request = script.expect("tools/call").await;
+    script.refuse(&request, -32602, json!({"reason": "unknown tool"})).await;
     let error = call.await.expect("no panic").expect_err("refused");
     assert_eq!(error.code().map(|code| code.get()), Some(-32602));
     assert_eq!(error.to_string(), r#"tools/call was refused: no (-32602): {"reason":"unknown tool"}"#);
     assert_eq!(format!("{error:?}"), error.to_string());
 
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
-    let asked = script.expect("tools/call").await;
-    script.answer(&asked, json!({"content": 5})).await;
+    let request = script.expect("tools/call").await;
+    script.respond(&request, json!({"content": 5})).await;
     let error = call.await.expect("no panic").expect_err("no result");
-    assert!(matches!(&error, ClientError::Fault { what, .. } if what.contains("not what was expected")), "{error}");
+    assert!(
+        matches!(&error, ClientError::Fault { what, .. } if what.contains("not have the expected type")),
+        "{error}"
+    );
 
     let call = tokio::spawn(client.call_tool("a", ()).into_future());
     script.expect("tools/call").await;
@@ -222,14 +225,14 @@ async fn an_error_is_told_by_whose_fault_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
+async fn a_request_of_a_modern_server_is_logged_and_not_answered() {
     let log = Log::default();
     let (_client, mut script) = modern(tester(), TOOLS()).await;
-    script.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
-    script.say(json!({"jsonrpc": "2.0", "id": 2, "method": "elicitation/create", "params": {}})).await;
-    // Neither is what cannot be read, an array, or what is no valid request.
-    script.say(json!([{"jsonrpc": "2.0", "id": 3, "method": "ping"}])).await;
-    script.say(json!({"jsonrpc": "2.0", "id": 4, "method": 5})).await;
+    script.send(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    script.send(json!({"jsonrpc": "2.0", "id": 2, "method": "elicitation/create", "params": {}})).await;
+    // Unreadable text, an array and an invalid request are not answered either.
+    script.send(json!([{"jsonrpc": "2.0", "id": 3, "method": "ping"}])).await;
+    script.send(json!({"jsonrpc": "2.0", "id": 4, "method": 5})).await;
     script.0.send_line("hello?").await.expect("memory");
     script.expect_silence().await;
     let log = log.text();
@@ -238,7 +241,7 @@ async fn a_request_of_a_modern_server_is_reported_and_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_writes_is_safe_to_look_at_and_not_long() {
+async fn server_text_in_errors_is_escaped_and_shortened() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
     let odd = format!("\u{1b}]0;owned\u{7}\u{202e}{}", "x".repeat(1 << 20));
     let error = json!({"code": -32000, "message": odd, "data": odd});
@@ -253,26 +256,26 @@ async fn what_a_server_writes_is_safe_to_look_at_and_not_long() {
     ];
     for mut answer in answers {
         let call = tokio::spawn(client.call_tool("odd", ()).into_future());
-        let asked = script.expect("tools/call").await;
+        let request = script.expect("tools/call").await;
         answer["jsonrpc"] = json!("2.0");
-        answer["id"] = asked["id"].clone();
-        script.say(answer).await;
+        answer["id"] = request["id"].clone();
+        script.send(answer).await;
         let error = call.await.expect("no panic").expect_err("no result").to_string();
         assert!(!error.chars().any(|c| c.is_control() || c == '\u{202e}'), "{error:?}");
         assert!(error.len() < 2000, "{} bytes", error.len());
     }
     let list = tokio::spawn(client.list_tools().into_future());
     for _ in 0..2 {
-        let asked = script.expect("tools/list").await;
-        script.answer(&asked, json!({"tools": [], "nextCursor": odd})).await;
+        let request = script.expect("tools/list").await;
+        script.respond(&request, json!({"tools": [], "nextCursor": odd})).await;
     }
-    let error = list.await.expect("no panic").expect_err("a circle").to_string();
-    assert!(error.contains(r#"in a circle, at cursor "\x1b]0;owned\x07"#), "{error}");
+    let error = list.await.expect("no panic").expect_err("a repeated cursor").to_string();
+    assert!(error.contains(r#"it repeats the list cursor "\x1b]0;owned\x07"#), "{error}");
     assert!(error.len() < 2000, "{} bytes", error.len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_ends_everything_and_nothing_can_be_asked_after_it() {
+async fn shutdown_ends_everything_and_later_calls_fail() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
     let mut notifications = client.notifications();
     let began = Instant::now();
@@ -295,14 +298,14 @@ async fn the_connection_ends_with_the_last_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_that_nobody_waits_for_ends_everything_too() {
+async fn a_shutdown_whose_future_is_dropped_still_ends_everything() {
     let (client, mut script) = modern(tester(), TOOLS()).await;
-    let mut told = client.notifications();
+    let mut notifications = client.notifications();
     let call = tokio::spawn(client.call_tool("slow", ()).into_future());
     script.expect("tools/call").await;
-    // The call in flight is waited for, but not by us.
+    // The shutdown waits for the call in flight, but its future is dropped here.
     assert!(timeout(Duration::from_millis(1), client.shutdown()).await.is_err());
     timeout(seconds(1000), client.closed()).await.expect("it ends").expect("an orderly end");
-    assert!(timeout(seconds(1), told.next()).await.expect("it ends").is_none());
+    assert!(timeout(seconds(1), notifications.next()).await.expect("it ends").is_none());
     call.await.expect("no panic").expect_err("never answered");
 }

@@ -1,22 +1,22 @@
-//! How a client finds out what a server speaks, and agrees with it.
+//! Negotiation of the era and the revision.
 
 use barewire::ClientError;
 use barewire::mcp::{Era, Revision};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::script::{apart, discovered, initialized, legacy, modern, refused, tester};
+use super::script::{discovered, initialized, legacy, modern, refused, tester, unconnected};
 use super::{Log, seconds};
 
 const LATEST: &str = "2026-07-28";
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_discovered_and_described() {
-    let (here, mut script) = apart();
-    let (client, asked) = tokio::join!(tester().over(here), script.modern(json!({"tools": {}})));
+async fn a_modern_server_is_discovered() {
+    let (here, mut script) = unconnected();
+    let (client, request) = tokio::join!(tester().over(here), script.modern(json!({"tools": {}})));
     let client = client.expect("connected");
     assert_eq!(
-        asked["params"],
+        request["params"],
         json!({"_meta": {
             "io.modelcontextprotocol/protocolVersion": LATEST,
             "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "0.1"},
@@ -30,12 +30,12 @@ async fn a_modern_server_is_discovered_and_described() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_legacy_revision_is_agreed_on() {
+async fn each_legacy_revision_can_be_negotiated() {
     for revision in Revision::ALL.into_iter().filter(|revision| !revision.is_modern()) {
-        let (here, mut script) = apart();
-        let (client, asked) = tokio::join!(tester().over(here), script.legacy(revision, json!({})));
+        let (here, mut script) = unconnected();
+        let (client, request) = tokio::join!(tester().over(here), script.legacy(revision, json!({})));
         assert_eq!(client.expect("connected").revision(), revision);
-        let params = &asked["params"];
+        let params = &request["params"];
         assert_eq!(params["protocolVersion"], "2025-11-25");
         assert_eq!(params["clientInfo"]["name"], "tester");
         assert_eq!(params["capabilities"], json!({}));
@@ -44,7 +44,7 @@ async fn each_legacy_revision_is_agreed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_no_modern_answer_is_followed_by_initialize() {
+async fn a_response_that_is_not_modern_leads_to_initialize() {
     let odd: [fn(&Value) -> Value; 7] = [
         |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}}),
         |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "bad"}}),
@@ -52,15 +52,15 @@ async fn whatever_is_no_modern_answer_is_followed_by_initialize() {
         |id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": ""}}),
         |id| json!({"jsonrpc": "2.0", "id": id, "result": {}}),
         |id| json!({"jsonrpc": "2.0", "id": id, "result": null}),
-        // Not even a response.
+        // Not a valid response.
         |id| json!({"jsonrpc": "2.0", "id": id, "result": {}, "error": {"code": 1, "message": "both"}}),
     ];
     for answer in odd {
-        let (here, mut script) = apart();
+        let (here, mut script) = unconnected();
         let server = async {
             let probe = script.expect("server/discover").await;
-            script.say(answer(&probe["id"])).await;
-            script.shake_hands("2025-06-18", json!({})).await;
+            script.send(answer(&probe["id"])).await;
+            script.handshake("2025-06-18", json!({})).await;
         };
         let (client, ()) = tokio::join!(tester().over(here), server);
         assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
@@ -68,56 +68,56 @@ async fn whatever_is_no_modern_answer_is_followed_by_initialize() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_waited_for_two_seconds_and_a_late_answer_changes_nothing() {
-    let (here, mut script) = apart();
+async fn the_probe_times_out_after_two_seconds_and_a_late_response_is_ignored() {
+    let (here, mut script) = unconnected();
     let log = Log::default();
     let began = Instant::now();
     let server = async {
         let probe = script.expect("server/discover").await;
-        let asked = script.expect("initialize").await;
+        let request = script.expect("initialize").await;
         assert_eq!(began.elapsed(), seconds(2));
-        // Late, and before the answer that is waited for.
-        script.answer(&probe, discovered(json!({"prompts": {}}))).await;
-        script.answer(&asked, initialized("2025-11-25", json!({"tools": {}}))).await;
+        // A late response to the probe, before the response to `initialize`.
+        script.respond(&probe, discovered(json!({"prompts": {}}))).await;
+        script.respond(&request, initialized("2025-11-25", json!({"tools": {}}))).await;
         script.expect("notifications/initialized").await;
     };
     let (client, ()) = tokio::join!(tester().over(here), server);
     let client = client.expect("connected");
     assert_eq!(client.era(), Era::Legacy);
     assert!(client.capabilities().tools.is_some() && client.capabilities().prompts.is_none());
-    // Nothing was said about the probe: neither to the server nor in the log.
+    // The timeout of the probe is neither sent to the server nor logged.
     script.expect_silence().await;
     assert_eq!(log.text(), "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_was_slow_is_asked_again_when_it_refuses_to_initialize() {
-    let (here, mut script) = apart();
+async fn a_slow_modern_server_that_refuses_initialize_is_probed_again() {
+    let (here, mut script) = unconnected();
     let server = async {
         let probe = script.expect("server/discover").await;
-        let asked = script.expect("initialize").await;
-        script.answer(&probe, discovered(json!({"tools": {}}))).await;
+        let request = script.expect("initialize").await;
+        script.respond(&probe, discovered(json!({"tools": {}}))).await;
         let error =
             json!({"code": -32022, "message": "no", "data": {"supported": [LATEST], "requested": "2025-11-25"}});
-        script.say(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+        script.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
         let probe = script.expect("server/discover").await;
         tokio::time::sleep(seconds(5)).await;
-        script.answer(&probe, discovered(json!({"tools": {}}))).await;
+        script.respond(&probe, discovered(json!({"tools": {}}))).await;
     };
     let (client, ()) = tokio::join!(tester().over(here), server);
     let client = client.expect("connected");
     assert_eq!(client.era(), Era::Modern);
-    // It was never initialized.
+    // There was no `notifications/initialized`.
     script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_for_the_probe_can_be_set() {
-    let (here, mut script) = apart();
+async fn the_probe_timeout_can_be_set() {
+    let (here, mut script) = unconnected();
     let began = Instant::now();
     let server = async {
         script.expect("server/discover").await;
-        script.shake_hands("2025-11-25", json!({})).await;
+        script.handshake("2025-11-25", json!({})).await;
     };
     let (client, ()) = tokio::join!(tester().probe_timeout(seconds(7)).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
@@ -125,8 +125,8 @@ async fn the_time_for_the_probe_can_be_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_the_server_lists_is_tried_again() {
-    let (here, mut script) = apart();
+async fn a_listed_version_is_tried_after_a_refusal() {
+    let (here, mut script) = unconnected();
     let server = async {
         let probe = script.expect("server/discover").await;
         let data = json!({"supported": ["2030-01-01", LATEST, "2025-11-25"], "requested": LATEST});
@@ -152,11 +152,11 @@ async fn a_server_that_lists_only_legacy_versions_is_initialized() {
         },
     ];
     for answer in answers {
-        let (here, mut script) = apart();
+        let (here, mut script) = unconnected();
         let server = async {
             let probe = script.expect("server/discover").await;
-            script.say(answer(&probe["id"])).await;
-            script.shake_hands("2025-06-18", json!({})).await;
+            script.send(answer(&probe["id"])).await;
+            script.handshake("2025-06-18", json!({})).await;
         };
         let (client, ()) = tokio::join!(tester().over(here), server);
         assert_eq!(client.expect("connected").revision(), Revision::V2025_06_18);
@@ -164,9 +164,9 @@ async fn a_server_that_lists_only_legacy_versions_is_initialized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_version_in_common_there_is_no_connection_and_no_initialize() {
+async fn without_a_common_version_there_is_no_initialize() {
     for supported in [json!(["2030-01-01"]), json!([])] {
-        let (here, mut script) = apart();
+        let (here, mut script) = unconnected();
         let server = async {
             let probe = script.expect("server/discover").await;
             script.refuse(&probe, -32022, json!({"supported": supported})).await;
@@ -175,14 +175,14 @@ async fn without_a_version_in_common_there_is_no_connection_and_no_initialize() 
         let (client, ()) = tokio::join!(tester().over(here), server);
         let error = client.expect_err("nothing in common");
         assert!(matches!(&error, ClientError::Version { .. }), "{error}");
-        assert!(error.to_string().contains("this client 2024-11-05, 2025-03-26"), "{error}");
+        assert!(error.to_string().contains("this client supports 2024-11-05, 2025-03-26"), "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_refuses_is_not_initialized() {
+async fn a_modern_refusal_is_not_followed_by_initialize() {
     for (code, times) in [(-32020, 1), (-32021, 1), (-32022, 3)] {
-        let (here, mut script) = apart();
+        let (here, mut script) = unconnected();
         let server = async {
             for _ in 0..times {
                 let probe = script.expect("server/discover").await;
@@ -196,14 +196,14 @@ async fn a_modern_server_that_refuses_is_not_initialized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_answer_that_is_not_known_ends_it() {
+async fn an_unknown_version_in_the_initialize_result_is_an_error() {
     for version in ["2030-01-01", "2026-07-28", ""] {
-        let (here, mut script) = apart();
+        let (here, mut script) = unconnected();
         let server = async {
             let probe = script.expect("server/discover").await;
             script.refuse(&probe, -32601, Value::Null).await;
-            let asked = script.expect("initialize").await;
-            script.answer(&asked, initialized(version, json!({}))).await;
+            let request = script.expect("initialize").await;
+            script.respond(&request, initialized(version, json!({}))).await;
             assert_eq!(script.0.recv_line().await.expect("memory"), None, "no notifications/initialized");
         };
         let (client, ()) = tokio::join!(tester().over(here), server);
@@ -213,8 +213,8 @@ async fn a_legacy_answer_that_is_not_known_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_initialize_without_an_answer_is_not_cancelled() {
-    let (here, mut script) = apart();
+async fn an_initialize_that_times_out_is_not_cancelled() {
+    let (here, mut script) = unconnected();
     let server = async {
         script.0.send_line("Listening on stdio").await.expect("memory");
         let probe = script.expect("server/discover").await;
@@ -225,14 +225,14 @@ async fn an_initialize_without_an_answer_is_not_cancelled() {
     let log = Log::default();
     let (client, ()) = tokio::join!(tester().timeout(seconds(5)).over(here), server);
     let error = client.expect_err("no answer");
-    assert!(error.to_string().contains("no answer to initialize within 5s"), "{error}");
-    // The banner was reported, and not answered.
+    assert!(error.to_string().contains("no response to initialize within 5s"), "{error}");
+    // The banner was logged and not answered.
     assert!(log.text().contains("Listening on stdio"), "{}", log.text());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_prints_instead_of_messages_is_in_the_error() {
-    let (here, mut script) = apart();
+async fn output_that_is_not_a_message_is_in_the_error() {
+    let (here, mut script) = unconnected();
     let server = async {
         script.0.send_line("Usage: server [--stdio]").await.expect("memory");
         script.expect("server/discover").await;
@@ -241,13 +241,13 @@ async fn what_a_server_prints_instead_of_messages_is_in_the_error() {
     };
     let (client, ()) = tokio::join!(tester().timeout(seconds(5)).over(here), server);
     let error = refused(client);
-    assert!(error.contains("no message, at byte 0: Usage: server [--stdio]"), "{error}");
-    assert!(error.contains("belongs on stderr"), "{error}");
+    assert!(error.contains("not a message at byte 0: Usage: server [--stdio]"), "{error}");
+    assert!(error.contains("other output to stderr"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_says_so() {
-    let (here, mut script) = apart();
+async fn the_end_of_the_stream_is_an_error() {
+    let (here, mut script) = unconnected();
     let server = async {
         script.expect("server/discover").await;
         script.0.close_write();
@@ -257,53 +257,53 @@ async fn a_stream_that_ends_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_era_that_is_known_saves_the_probe() {
-    let (here, mut script) = apart();
-    let server = script.shake_hands("2025-11-25", json!({}));
+async fn a_known_legacy_era_skips_the_probe() {
+    let (here, mut script) = unconnected();
+    let server = script.handshake("2025-11-25", json!({}));
     let (client, _) = tokio::join!(tester().era(Era::Legacy).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
 
-    // A modern one is asked what it can do, and has the usual time for it.
-    let (here, mut script) = apart();
+    // A known modern server still gets `server/discover`, with the full call timeout.
+    let (here, mut script) = unconnected();
     let server = async {
         let probe = script.expect("server/discover").await;
         tokio::time::sleep(seconds(30)).await;
-        script.answer(&probe, discovered(json!({}))).await;
+        script.respond(&probe, discovered(json!({}))).await;
     };
     let (client, ()) = tokio::join!(tester().era(Era::Modern).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Modern);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_era_that_is_no_longer_true_is_found_out() {
-    let (here, mut script) = apart();
+async fn an_outdated_era_is_corrected() {
+    let (here, mut script) = unconnected();
     let server = async {
-        let asked = script.expect("initialize").await;
-        script.refuse(&asked, -32601, json!({"supported": [LATEST]})).await;
+        let request = script.expect("initialize").await;
+        script.refuse(&request, -32601, json!({"supported": [LATEST]})).await;
         script.modern(json!({})).await;
     };
     let (client, ()) = tokio::join!(tester().era(Era::Legacy).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Modern);
 
-    let (here, mut script) = apart();
+    let (here, mut script) = unconnected();
     let server = script.legacy(Revision::V2025_11_25, json!({}));
     let (client, _) = tokio::join!(tester().era(Era::Modern).over(here), server);
     assert_eq!(client.expect("connected").era(), Era::Legacy);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_was_asked_for_is_the_only_one() {
-    let (here, mut script) = apart();
+async fn only_the_requested_revision_is_accepted() {
+    let (here, mut script) = unconnected();
     let server = async {
-        let asked = script.expect("initialize").await;
-        assert_eq!(asked["params"]["protocolVersion"], "2025-03-26");
-        script.answer(&asked, initialized("2025-11-25", json!({}))).await;
+        let request = script.expect("initialize").await;
+        assert_eq!(request["params"]["protocolVersion"], "2025-03-26");
+        script.respond(&request, initialized("2025-11-25", json!({}))).await;
     };
     let (client, ()) = tokio::join!(tester().revision(Revision::V2025_03_26).over(here), server);
     let error = refused(client);
-    assert!(error.contains("the server speaks 2025-11-25, this client 2025-03-26"), "{error}");
+    assert!(error.contains("the server supports 2025-11-25; this client supports 2025-03-26"), "{error}");
 
-    let (here, mut script) = apart();
+    let (here, mut script) = unconnected();
     let server = async {
         let probe = script.expect("server/discover").await;
         script.refuse(&probe, -32601, Value::Null).await;
@@ -311,11 +311,11 @@ async fn a_revision_that_was_asked_for_is_the_only_one() {
     };
     let (client, ()) = tokio::join!(tester().revision(Revision::V2026_07_28).over(here), server);
     let error = refused(client);
-    assert!(error.contains("does not answer as a server of 2026-07-28 does"), "{error}");
+    assert!(error.contains("not one of a 2026-07-28 server"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_declared_is_not_asked_unless_told_to() {
+async fn undeclared_methods_are_sent_only_if_lenient() {
     let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let error = client.list_prompts().await.expect_err("not declared").to_string();
     assert!(error.contains("prompts/list was not sent: the server does not declare prompts"), "{error}");
@@ -333,8 +333,8 @@ async fn what_is_not_declared_is_not_asked_unless_told_to() {
     script.expect_silence().await;
 
     let (client, mut script) = modern(tester().lenient(), json!({})).await;
-    let asked = tokio::spawn(client.call_tool("a", ()).into_future());
+    let call = tokio::spawn(client.call_tool("a", ()).into_future());
     let request = script.expect("tools/call").await;
     script.refuse(&request, -32601, Value::Null).await;
-    assert!(matches!(asked.await.expect("no panic"), Err(ClientError::Refused { .. })));
+    assert!(matches!(call.await.expect("no panic"), Err(ClientError::Refused { .. })));
 }

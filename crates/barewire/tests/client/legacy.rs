@@ -1,4 +1,4 @@
-//! Legacy servers that ask their client, and what they are told.
+//! Requests of legacy servers, and the state that legacy servers keep.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,49 +29,49 @@ fn form() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_is_answered_by_the_closures() {
+async fn the_closures_answer_the_servers_requests() {
     let (_client, mut script) = legacy(everything(), Revision::V2025_11_25, json!({})).await;
-    assert_eq!(script.ask(1, "ping", json!({})).await["result"], json!({}));
-    let elicited = script.ask(2, "elicitation/create", form()).await;
+    assert_eq!(script.request(1, "ping", json!({})).await["result"], json!({}));
+    let elicited = script.request(2, "elicitation/create", form()).await;
     assert_eq!(elicited["result"], json!({"action": "accept", "content": {"age": 30, "name": "Ada"}}));
     let page = json!({"mode": "url", "message": "Log in", "url": "https://example.com/", "elicitationId": "e"});
-    let visited = script.ask(3, "elicitation/create", page).await;
+    let visited = script.request(3, "elicitation/create", page).await;
     assert_eq!(visited["result"], json!({"action": "decline"}));
-    let sampled = script.ask(4, "sampling/createMessage", json!({"messages": [], "maxTokens": 5})).await;
+    let sampled = script.request(4, "sampling/createMessage", json!({"messages": [], "maxTokens": 5})).await;
     assert_eq!(sampled["result"]["content"], json!({"type": "text", "text": "hi"}));
-    let roots = script.ask(5, "roots/list", json!({})).await;
+    let roots = script.request(5, "roots/list", json!({})).await;
     assert_eq!(roots["result"], json!({"roots": [{"uri": "file:///work"}]}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_declared_is_refused() {
+async fn undeclared_requests_are_refused() {
     let (_client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     for (id, method) in [(1, "roots/list"), (2, "sampling/createMessage"), (3, "elicitation/create"), (4, "x/y")] {
-        assert_eq!(script.ask(id, method, form()).await["error"]["code"], -32601, "{method}");
+        assert_eq!(script.request(id, method, form()).await["error"]["code"], -32601, "{method}");
     }
     let builder = tester()
         .on_elicit(|_| async { Ok(ElicitResult::cancel()) })
         .on_sample(|_| async { Ok(CreateMessageResult::new("m", "hi")) });
     let (_client, mut script) = legacy(builder, Revision::V2025_11_25, json!({})).await;
     let page = json!({"mode": "url", "message": "m", "url": "https://example.com/", "elicitationId": "e"});
-    assert_eq!(script.ask(1, "elicitation/create", page).await["error"]["code"], -32602);
+    assert_eq!(script.request(1, "elicitation/create", page).await["error"]["code"], -32602);
     let tools = json!({"messages": [], "maxTokens": 5, "tools": []});
-    assert_eq!(script.ask(2, "sampling/createMessage", tools).await["error"]["code"], -32602);
-    assert_eq!(script.ask(3, "sampling/createMessage", json!({})).await["error"]["code"], -32602);
+    assert_eq!(script.request(2, "sampling/createMessage", tools).await["error"]["code"], -32602);
+    assert_eq!(script.request(3, "sampling/createMessage", json!({})).await["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_without_elicitation_has_none() {
+async fn elicitation_is_refused_in_revisions_without_it() {
     let (_client, mut script) = legacy(everything(), Revision::V2025_03_26, json!({})).await;
-    assert_eq!(script.ask(1, "elicitation/create", form()).await["error"]["code"], -32601);
+    assert_eq!(script.request(1, "elicitation/create", form()).await["error"]["code"], -32601);
 }
 
 #[tokio::test(start_paused = true)]
-async fn arrays_are_taken_only_where_the_revision_has_them() {
+async fn batches_are_accepted_only_in_revisions_that_have_them() {
     for revision in Revision::ALL.into_iter().filter(|revision| !revision.is_modern()) {
         let (_client, mut script) = legacy(everything(), revision, json!({})).await;
         let ping = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
-        script.say(json!([ping(1), ping(2)])).await;
+        script.send(json!([ping(1), ping(2)])).await;
         let answer = script.line().await;
         match revision.has_batches() {
             true => assert_eq!(answer.as_array().map(Vec::len), Some(2), "{answer}"),
@@ -84,36 +84,36 @@ async fn arrays_are_taken_only_where_the_revision_has_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_cancelled_is_dropped() {
+async fn a_cancelled_request_of_the_server_is_dropped() {
     let builder = tester().on_elicit(|_| std::future::pending());
     let (_client, mut script) = legacy(builder, Revision::V2025_11_25, json!({})).await;
-    script.say(json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": form()})).await;
-    script.tell("notifications/cancelled", json!({"requestId": 7})).await;
+    script.send(json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": form()})).await;
+    script.notify("notifications/cancelled", json!({"requestId": 7})).await;
     script.expect_silence().await;
-    assert_eq!(script.ask(8, "ping", json!({})).await["result"], json!({}));
+    assert_eq!(script.request(8, "ping", json!({})).await["result"], json!({}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_question_waits_for_its_answer_other_things_go_on() {
+async fn a_slow_handler_does_not_block_other_messages() {
     let builder = tester().on_elicit(|_| async {
         tokio::time::sleep(seconds(600)).await;
         Ok(ElicitResult::cancel())
     });
     let (client, mut script) = legacy(builder, Revision::V2025_11_25, json!({"tools": {}})).await;
     let call = tokio::spawn(client.call_tool("ask", ()).no_timeout().into_future());
-    let asked = script.expect("tools/call").await;
-    script.say(json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()})).await;
-    assert_eq!(script.ask(2, "ping", json!({})).await["result"], json!({}));
+    let request = script.expect("tools/call").await;
+    script.send(json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()})).await;
+    assert_eq!(script.request(2, "ping", json!({})).await["result"], json!({}));
     let answer = script.line().await;
     assert_eq!(answer["result"], json!({"action": "cancel"}));
-    script.answer(&asked, json!({"content": []})).await;
+    script.respond(&request, json!({"content": []})).await;
     call.await.expect("no panic").expect("a result");
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_may_change_and_a_legacy_server_is_told() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+async fn a_legacy_server_is_notified_of_changed_roots() {
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
     let builder = tester().on_roots(move || {
         let n = count.fetch_add(1, Ordering::Relaxed);
         async move { Ok(vec![Root::new(format!("file:///{n}"))]) }
@@ -121,8 +121,8 @@ async fn roots_may_change_and_a_legacy_server_is_told() {
     let (client, mut script) = legacy(builder, Revision::V2025_06_18, json!({})).await;
     client.roots_changed().await.expect("told");
     script.expect("notifications/roots/list_changed").await;
-    assert_eq!(script.ask(1, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///0");
-    assert_eq!(script.ask(2, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///1");
+    assert_eq!(script.request(1, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///0");
+    assert_eq!(script.request(2, "roots/list", json!({})).await["result"]["roots"][0]["uri"], "file:///1");
 
     let (client, mut script) = modern(tester().roots([]), json!({})).await;
     client.roots_changed().await.expect("nothing to do");
@@ -135,18 +135,18 @@ async fn roots_may_change_and_a_legacy_server_is_told() {
 async fn the_log_level_is_set_once_or_with_each_request() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({"logging": {}})).await;
     let set = tokio::spawn(async move { client.set_log_level(LoggingLevel::Warning).await });
-    let asked = script.expect("logging/setLevel").await;
-    assert_eq!(asked["params"], json!({"level": "warning"}));
-    script.answer(&asked, json!({})).await;
+    let request = script.expect("logging/setLevel").await;
+    assert_eq!(request["params"], json!({"level": "warning"}));
+    script.respond(&request, json!({})).await;
     set.await.expect("no panic").expect("set");
 
     let (client, mut script) = modern(tester(), json!({"logging": {}, "tools": {}})).await;
     client.set_log_level(LoggingLevel::Debug).await.expect("kept");
     script.expect_silence().await;
     let list = tokio::spawn(client.list_tools().into_future());
-    let asked = script.expect("tools/list").await;
-    assert_eq!(asked["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "debug");
-    script.answer(&asked, json!({"resultType": "complete", "tools": []})).await;
+    let request = script.expect("tools/list").await;
+    assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "debug");
+    script.respond(&request, json!({"resultType": "complete", "tools": []})).await;
     list.await.expect("no panic").expect("listed");
 
     let (client, _script) = modern(tester(), json!({})).await;
@@ -154,13 +154,13 @@ async fn the_log_level_is_set_once_or_with_each_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resources_are_subscribed_to_by_request() {
+async fn subscribing_sends_a_request() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({"resources": {"subscribe": true}})).await;
     let server = async {
         for method in ["resources/subscribe", "resources/unsubscribe"] {
-            let asked = script.expect(method).await;
-            assert_eq!(asked["params"], json!({"uri": "x:1"}));
-            script.answer(&asked, json!({})).await;
+            let request = script.expect(method).await;
+            assert_eq!(request["params"], json!({"uri": "x:1"}));
+            script.respond(&request, json!({})).await;
         }
     };
     let calls = async {
@@ -173,42 +173,42 @@ async fn resources_are_subscribed_to_by_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_ping_is_answered_before_the_handshake() {
-    let (here, mut script) = super::script::apart();
+async fn only_ping_is_answered_before_the_handshake() {
+    let (here, mut script) = super::script::unconnected();
     let server = async {
         script.expect("server/discover").await;
-        assert_eq!(script.ask(1, "ping", json!({})).await["result"], json!({}));
-        assert_eq!(script.ask(2, "roots/list", json!({})).await["error"]["code"], -32600);
-        script.shake_hands("2025-11-25", json!({})).await;
-        assert!(script.ask(3, "roots/list", json!({})).await.get("result").is_some());
+        assert_eq!(script.request(1, "ping", json!({})).await["result"], json!({}));
+        assert_eq!(script.request(2, "roots/list", json!({})).await["error"]["code"], -32600);
+        script.handshake("2025-11-25", json!({})).await;
+        assert!(script.request(3, "roots/list", json!({})).await.get("result").is_some());
     };
     let (client, ()) = tokio::join!(everything().over(here), server);
     client.expect("connected");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_that_the_user_takes_is_not_the_servers() {
+async fn the_users_time_does_not_count_towards_the_timeout() {
     let builder = tester().on_elicit(|_| async {
         sleep(seconds(70)).await;
         Ok(accept(json!({"name": "Ada"}))?)
     });
     let (client, mut script) = legacy(builder, Revision::V2025_11_25, json!({"tools": {}})).await;
     let call = tokio::spawn(client.call_tool("ask", ()).timeout(seconds(60)).into_future());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     sleep(seconds(50)).await;
-    let elicited = script.ask(1, "elicitation/create", form()).await;
+    let elicited = script.request(1, "elicitation/create", form()).await;
     assert_eq!(elicited["result"]["action"], "accept");
     sleep(seconds(9)).await;
-    script.answer(&asked, json!({"content": []})).await;
+    script.respond(&request, json!({"content": []})).await;
     call.await.expect("no panic").expect("a result in time");
 
-    // What the server takes before and after counts.
+    // The server's time before and after the elicitation counts.
     let began = Instant::now();
     let call = tokio::spawn(client.call_tool("ask", ()).timeout(seconds(60)).into_future());
-    let asked = script.expect("tools/call").await;
+    let request = script.expect("tools/call").await;
     sleep(seconds(50)).await;
-    script.ask(2, "elicitation/create", form()).await;
-    assert_eq!(script.expect("notifications/cancelled").await["params"]["requestId"], asked["id"]);
+    script.request(2, "elicitation/create", form()).await;
+    assert_eq!(script.expect("notifications/cancelled").await["params"]["requestId"], request["id"]);
     assert_eq!(began.elapsed().as_secs(), 50 + 70 + 10);
     let error = call.await.expect("no panic").expect_err("late");
     assert!(matches!(error, ClientError::TimedOut { .. }), "{error}");

@@ -1,28 +1,28 @@
-//! Lists in pages.
+//! Paginated lists.
 
 use barewire::mcp::Revision;
 use barewire::{Client, ClientError};
 use serde_json::{Value, json};
 
-use super::script::{Script, legacy, modern, tester};
+use super::script::{ScriptedServer, legacy, modern, tester};
 
 fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
-/// Answers each page with the next of these cursors. Gives the cursors that were asked for.
-async fn serve(script: &mut Script, pages: &[Option<&str>]) -> Vec<Value> {
-    let mut asked = Vec::new();
+/// Answers each request with the next of these cursors. Returns the requested cursors.
+async fn serve(script: &mut ScriptedServer, pages: &[Option<&str>]) -> Vec<Value> {
+    let mut cursors = Vec::new();
     for (number, next) in pages.iter().enumerate() {
         let request = script.expect("tools/list").await;
-        asked.push(request["params"]["cursor"].clone());
+        cursors.push(request["params"]["cursor"].clone());
         let mut page = json!({"tools": [tool(&format!("t{number}"))]});
         if let Some(next) = next {
             page["nextCursor"] = json!(next);
         }
-        script.answer(&request, page).await;
+        script.respond(&request, page).await;
     }
-    asked
+    cursors
 }
 
 async fn names(client: &Client) -> Result<Vec<String>, ClientError> {
@@ -30,53 +30,53 @@ async fn names(client: &Client) -> Result<Vec<String>, ClientError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_pages_are_read_and_an_empty_cursor_is_one() {
+async fn all_pages_are_read_and_an_empty_cursor_is_valid() {
     let (client, mut script) = legacy(tester(), Revision::V2024_11_05, json!({"tools": {}})).await;
-    let (names, asked) = tokio::join!(names(&client), serve(&mut script, &[Some("b"), Some(""), None]));
+    let (names, cursors) = tokio::join!(names(&client), serve(&mut script, &[Some("b"), Some(""), None]));
     assert_eq!(names.expect("listed"), ["t0", "t1", "t2"]);
-    assert_eq!(asked, [Value::Null, json!("b"), json!("")]);
+    assert_eq!(cursors, [Value::Null, json!("b"), json!("")]);
     // The first page has no params at all.
     let page = tokio::spawn(client.list_tools_page(None).into_future());
     let request = script.expect("tools/list").await;
     assert!(request.get("params").is_none(), "{request}");
-    script.answer(&request, json!({"tools": [], "nextCursor": ""})).await;
+    script.respond(&request, json!({"tools": [], "nextCursor": ""})).await;
     assert_eq!(page.await.expect("no panic").expect("a page").next_cursor.as_deref(), Some(""));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_that_comes_again_is_an_error() {
+async fn a_repeated_cursor_is_an_error() {
     let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let (names, _) = tokio::join!(names(&client), serve(&mut script, &[Some("a"), Some("b"), Some("a")]));
-    let error = names.expect_err("a circle").to_string();
-    assert!(error.contains(r#"its pages go in a circle, at cursor "a""#), "{error}");
+    let error = names.expect_err("a repeated cursor").to_string();
+    assert!(error.contains(r#"it repeats the list cursor "a""#), "{error}");
     script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_without_an_end_is_given_up() {
+async fn an_endless_list_is_an_error() {
     let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let cursors: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
     let pages: Vec<Option<&str>> = cursors.iter().map(|cursor| Some(cursor.as_str())).collect();
     let (names, _) = tokio::join!(names(&client), serve(&mut script, &pages));
-    assert!(names.expect_err("no end").to_string().contains("does not end after 1000 pages"));
+    assert!(names.expect_err("no end").to_string().contains("does not end within 1000 pages"));
     script.expect_silence().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_would_fill_the_memory_is_given_up() {
+async fn a_list_with_too_many_bytes_is_an_error() {
     let (client, mut script) = modern(tester(), json!({"tools": {}})).await;
     let padding = "x".repeat(8 << 20);
     let server = async {
-        // With what is around the padding, the last is too much, and no other is asked for.
+        // With the text around the padding, the last page exceeds the limit, and no other is requested.
         for number in 0..16 {
             let request = script.expect("tools/list").await;
             let page = json!({"_meta": {"x/padding": padding}, "tools": [], "nextCursor": number.to_string()});
-            script.answer(&request, page).await;
+            script.respond(&request, page).await;
         }
     };
     let (names, ()) = tokio::join!(names(&client), server);
     let error = names.expect_err("too much").to_string();
-    assert!(error.contains("its list does not end after 128 MiB"), "{error}");
+    assert!(error.contains("its list does not end within 128 MiB"), "{error}");
     script.expect_silence().await;
 }
 
@@ -90,7 +90,7 @@ async fn the_other_lists_are_read_too() {
             ("prompts/list", json!({"prompts": [{"name": "p"}]})),
         ] {
             let request = script.expect(method).await;
-            script.answer(&request, items).await;
+            script.respond(&request, items).await;
         }
     };
     let lists = async {

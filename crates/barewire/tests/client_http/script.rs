@@ -1,4 +1,4 @@
-//! A server that is written by hand: it takes requests of HTTP one by one, and says what the test says.
+//! A scripted server: the test reads HTTP requests one by one and writes the responses.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::soon;
+use super::in_time;
 
-/// Where requests come in.
-pub(super) struct Script {
+/// A listening server.
+pub(super) struct ScriptedServer {
     pub(super) origin: String,
-    requests: mpsc::UnboundedReceiver<Asked>,
+    requests: mpsc::UnboundedReceiver<HttpRequest>,
 }
 
-/// A request that waits for its answer.
-pub(super) struct Asked {
+/// A request that waits for its response.
+pub(super) struct HttpRequest {
     pub(super) method: String,
     pub(super) path: String,
     headers: Vec<(String, String)>,
@@ -28,9 +28,9 @@ pub(super) struct Asked {
 }
 
 /// A stream of events that is being written.
-pub(super) struct Events(TcpStream);
+pub(super) struct EventWriter(TcpStream);
 
-impl Script {
+impl ScriptedServer {
     pub(super) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let origin = format!("http://{}", listener.local_addr().expect("bound"));
@@ -39,8 +39,8 @@ impl Script {
             while let Ok((stream, _)) = listener.accept().await {
                 let to = to.clone();
                 tokio::spawn(async move {
-                    if let Some(asked) = Asked::read(stream).await {
-                        let _ = to.send(asked);
+                    if let Some(request) = HttpRequest::read(stream).await {
+                        let _ = to.send(request);
                     }
                 });
             }
@@ -52,67 +52,67 @@ impl Script {
         format!("{}/mcp", self.origin)
     }
 
-    /// The next request.
-    pub(super) async fn next(&mut self) -> Asked {
-        soon(self.requests.recv()).await.expect("the listener runs")
+    /// Reads the next request.
+    pub(super) async fn next(&mut self) -> HttpRequest {
+        in_time(self.requests.recv()).await.expect("the listener runs")
     }
 
-    /// The next request, if one ever comes.
-    pub(super) async fn any(&mut self) -> Option<Asked> {
+    /// Reads the next request without a timeout.
+    pub(super) async fn any(&mut self) -> Option<HttpRequest> {
         self.requests.recv().await
     }
 
-    /// The next request, which must be a POST of this method.
-    pub(super) async fn post(&mut self, method: &str) -> Asked {
-        let asked = self.next().await;
-        assert_eq!((&*asked.method, &*asked.name()), ("POST", method), "{}", asked.body);
-        asked
+    /// Reads the next request, which must be a POST of this JSON-RPC method.
+    pub(super) async fn post(&mut self, method: &str) -> HttpRequest {
+        let request = self.next().await;
+        assert_eq!((&*request.method, &*request.name()), ("POST", method), "{}", request.body);
+        request
     }
 
-    /// The next request, which must be of this HTTP method and have no body.
-    pub(super) async fn bare(&mut self, method: &str) -> Asked {
-        let asked = self.next().await;
-        assert_eq!((&*asked.method, &*asked.body), (method, ""));
-        asked
+    /// Reads the next request, which must have this HTTP method and no body.
+    pub(super) async fn bare(&mut self, method: &str) -> HttpRequest {
+        let request = self.next().await;
+        assert_eq!((&*request.method, &*request.body), (method, ""));
+        request
     }
 
-    /// Nothing comes for a while.
+    /// Checks that no request arrives for 300 ms.
     pub(super) async fn silence(&mut self) {
-        if let Ok(Some(asked)) = timeout(Duration::from_millis(300), self.requests.recv()).await {
-            panic!("{} {}", asked.method, asked.body);
+        if let Ok(Some(request)) = timeout(Duration::from_millis(300), self.requests.recv()).await {
+            panic!("{} {}", request.method, request.body);
         }
     }
 
-    /// Answers what a modern server is asked first.
+    /// Answers the first request as a modern server.
     pub(super) async fn modern(&mut self) {
         self.post("server/discover").await.result(discovered()).await;
     }
 
-    /// Answers what a legacy server is asked first, with this session, and offers no stream.
+    /// Answers the first requests as a legacy server, with this session and without a GET stream.
     pub(super) async fn legacy(&mut self, session: Option<&str>) {
         self.post("server/discover").await.status("400 Bad Request", "").await;
         self.handshake(session).await;
         self.bare("GET").await.status("405 Method Not Allowed", "").await;
     }
 
-    /// The handshake of the legacy era.
+    /// Answers `initialize` and `notifications/initialized`.
     pub(super) async fn handshake(&mut self, session: Option<&str>) {
-        let asked = self.post("initialize").await;
-        assert_eq!(asked.header("mcp-session-id"), None);
-        asked.initialized(session).await;
-        let told = self.post("notifications/initialized").await;
-        assert_eq!(told.header("mcp-session-id"), session);
-        told.status("202 Accepted", "").await;
+        let request = self.post("initialize").await;
+        assert_eq!(request.header("mcp-session-id"), None);
+        request.initialized(session).await;
+        let notification = self.post("notifications/initialized").await;
+        assert_eq!(notification.header("mcp-session-id"), session);
+        notification.status("202 Accepted", "").await;
     }
 
-    /// A client that is connected to a modern server.
+    /// Connects a client to a modern server.
     pub(super) async fn modern_client(&mut self, builder: Builder) -> Client {
         let url = self.url();
         let (client, ()) = tokio::join!(builder.http(url), self.modern());
         client.expect("connected")
     }
 
-    /// A client that is connected to a legacy server, in this session.
+    /// Connects a client to a legacy server, in this session.
     pub(super) async fn legacy_client(&mut self, builder: Builder, session: Option<&str>) -> Client {
         let url = self.url();
         let (client, ()) = tokio::join!(builder.http(url), self.legacy(session));
@@ -120,7 +120,7 @@ impl Script {
     }
 }
 
-impl Asked {
+impl HttpRequest {
     async fn read(mut stream: TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
         let head = loop {
@@ -153,7 +153,7 @@ impl Asked {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(found, _)| found == name);
         let value = values.next().map(|(_, value)| &**value);
-        assert!(values.next().is_none(), "{name} stands twice");
+        assert!(values.next().is_none(), "{name} is repeated");
         value
     }
 
@@ -161,21 +161,21 @@ impl Asked {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    /// The method of the message.
+    /// The JSON-RPC method of the message.
     fn name(&self) -> String {
         let message: Value = serde_json::from_str(&self.body).unwrap_or_default();
         message["method"].as_str().unwrap_or("(no method)").to_owned()
     }
 
-    /// Answers with exactly this.
+    /// Sends exactly these bytes as the response.
     pub(super) async fn raw(mut self, answer: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(answer.as_ref()).await;
         let _ = self.stream.shutdown().await;
-        // Until the other side has closed it, so that nothing is lost by a reset.
+        // Wait until the client has closed it, so that a reset does not lose data.
         let _ = timeout(Duration::from_secs(5), self.stream.read_to_end(&mut Vec::new())).await;
     }
 
-    /// Answers with this status, these headers and this body.
+    /// Responds with this status, these headers and this body.
     pub(super) async fn answer(self, status: &str, headers: &[&str], body: &str) {
         let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         for header in headers {
@@ -189,7 +189,7 @@ impl Asked {
         self.answer(status, &[], body).await;
     }
 
-    /// Answers with a message.
+    /// Responds with a message.
     pub(super) async fn message(self, status: &str, message: Value) {
         self.answer(status, &[JSON], &message.to_string()).await;
     }
@@ -207,35 +207,35 @@ impl Asked {
 
     /// Answers `initialize`.
     pub(super) async fn initialized(self, session: Option<&str>) {
-        let asked = self.json();
+        let request = self.json();
         let result = json!({
-            "protocolVersion": asked["params"]["protocolVersion"],
+            "protocolVersion": request["params"]["protocolVersion"],
             "capabilities": {"tools": {}, "resources": {"subscribe": true}},
             "serverInfo": {"name": "script", "version": "1"},
         });
-        let message = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string();
+        let message = json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string();
         let session = session.map(|session| format!("Mcp-Session-Id: {session}"));
         let mut headers = vec![JSON];
         headers.extend(session.as_deref());
         self.answer("200 OK", &headers, &message).await;
     }
 
-    /// Answers with a stream, which begins with this.
-    pub(super) async fn events(mut self, begins: &str) -> Events {
+    /// Responds with a stream that begins with this text.
+    pub(super) async fn events(mut self, begins: &str) -> EventWriter {
         let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n";
         self.stream.write_all(format!("{head}{begins}").as_bytes()).await.expect("written");
-        Events(self.stream)
+        EventWriter(self.stream)
     }
 
-    /// Waits until the client has closed the connection, without an answer.
+    /// Waits until the client has closed the connection, without a response.
     pub(super) async fn closed(mut self) {
-        let read = soon(self.stream.read_to_end(&mut Vec::new())).await;
+        let read = in_time(self.stream.read_to_end(&mut Vec::new())).await;
         assert!(!matches!(read, Ok(1..)), "{read:?}");
     }
 }
 
-impl Events {
-    pub(super) async fn say(&mut self, message: &Value) {
+impl EventWriter {
+    pub(super) async fn send(&mut self, message: &Value) {
         self.text(&format!("data: {message}\n\n")).await;
     }
 
@@ -243,15 +243,15 @@ impl Events {
         self.0.write_all(text.as_bytes()).await.expect("written");
     }
 
-    /// Ends it.
+    /// Ends the stream.
     pub(super) async fn end(mut self) {
         let _ = self.0.shutdown().await;
         let _ = timeout(Duration::from_secs(5), self.0.read_to_end(&mut Vec::new())).await;
     }
 
-    /// Waits until the client has closed it.
+    /// Waits until the client has closed the stream.
     pub(super) async fn closed(mut self) {
-        let read = soon(self.0.read_to_end(&mut Vec::new())).await;
+        let read = in_time(self.0.read_to_end(&mut Vec::new())).await;
         assert!(!matches!(read, Ok(1..)), "{read:?}");
     }
 }
@@ -266,17 +266,17 @@ pub(super) fn discovered() -> Value {
     })
 }
 
-pub(super) fn answer(asked: &Value, result: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+pub(super) fn answer(request: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result})
 }
 
-/// What came of connecting, while the server does this.
+/// Connects a client while the server runs this.
 pub(super) async fn connecting<T>(
     builder: Builder,
     url: String,
     server: impl Future<Output = T>,
 ) -> Result<Client, ClientError> {
-    let (client, _) = tokio::join!(soon(builder.http(url)), server);
+    let (client, _) = tokio::join!(in_time(builder.http(url)), server);
     client
 }
 

@@ -1,10 +1,10 @@
-//! Arguments of tools that are repeated in headers, and tools that cannot be called.
+//! Tool arguments that are repeated in headers, and invalid tools.
 
 use barewire::ClientError;
 use serde_json::{Value, json};
 
-use super::script::{Asked, Script, answer};
-use super::{Log, soon, tester};
+use super::script::{HttpRequest, ScriptedServer, answer};
+use super::{Log, in_time, tester};
 
 fn tool(name: &str, header: Value) -> Value {
     json!({
@@ -31,55 +31,55 @@ fn done() -> Value {
     json!({"resultType": "complete", "content": []})
 }
 
-async fn called(script: &mut Script, region: Option<&str>) -> Asked {
-    let asked = script.post("tools/call").await;
-    assert_eq!(asked.header("mcp-method"), Some("tools/call"));
-    assert_eq!(asked.header("mcp-name"), Some("query"));
-    assert_eq!(asked.header("mcp-param-region"), region);
-    asked
+async fn called(script: &mut ScriptedServer, region: Option<&str>) -> HttpRequest {
+    let request = script.post("tools/call").await;
+    assert_eq!(request.header("mcp-method"), Some("tools/call"));
+    assert_eq!(request.header("mcp-name"), Some("query"));
+    assert_eq!(request.header("mcp-param-region"), region);
+    request
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_known_is_looked_up_first() {
-    let mut script = Script::new().await;
+async fn an_unknown_tool_is_looked_up_first() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
-        let asked = script.post("tools/list").await;
-        let (message, list) = (asked.json(), listed(&[tool("other", json!("Region"))], Some("p2")));
-        // The engine's own ids are numbers, and must not be met.
+        let request = script.post("tools/list").await;
+        let (message, list) = (request.json(), listed(&[tool("other", json!("Region"))], Some("p2")));
+        // A string id, which cannot equal the engine's ids: those are numbers.
         assert!(message["id"].is_string(), "{message}");
         let meta = &message["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
         assert!(meta.get("progressToken").is_none(), "{message}");
-        assert_eq!(asked.header("mcp-method"), Some("tools/list"));
-        asked.result(list).await;
-        let asked = script.post("tools/list").await;
-        let message = asked.json();
+        assert_eq!(request.header("mcp-method"), Some("tools/list"));
+        request.result(list).await;
+        let request = script.post("tools/list").await;
+        let message = request.json();
         assert_eq!(message["params"]["cursor"], "p2");
-        let mut events = asked.events("").await;
-        events.say(&answer(&message, listed(&[tool("query", json!("Region"))], None))).await;
+        let mut events = request.events("").await;
+        events.send(&answer(&message, listed(&[tool("query", json!("Region"))], None))).await;
         events.end().await;
-        let asked = called(&mut script, Some("=?base64?w6k=?=")).await;
-        assert_eq!(asked.header("mcp-param-count"), Some("42"));
-        assert_eq!(asked.json()["params"]["arguments"], json!({"region": "é", "count": 42}));
-        asked.result(done()).await;
-        // From now on it is known.
-        let asked = called(&mut script, None).await;
-        assert_eq!(asked.header("mcp-param-count"), None);
-        asked.result(done()).await;
+        let request = called(&mut script, Some("=?base64?w6k=?=")).await;
+        assert_eq!(request.header("mcp-param-count"), Some("42"));
+        assert_eq!(request.json()["params"]["arguments"], json!({"region": "é", "count": 42}));
+        request.result(done()).await;
+        // The tool is known from now on.
+        let request = called(&mut script, None).await;
+        assert_eq!(request.header("mcp-param-count"), None);
+        request.result(done()).await;
     };
     let calls = async {
         let call = client.call_tool("query", json!({"region": "é", "count": 42}));
         call.on_progress(drop).await.expect("called");
         client.call_tool("query", json!({"region": null})).await.expect("called");
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn a_list_that_passes_by_is_learned_from_and_bad_tools_are_taken_out_of_it() {
+async fn a_listed_tool_is_remembered_and_invalid_tools_are_removed() {
     let log = Log::default();
-    let mut script = Script::new().await;
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let bad = [
         tool("empty", json!("")),
@@ -98,16 +98,16 @@ async fn a_list_that_passes_by_is_learned_from_and_bad_tools_are_taken_out_of_it
         assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["query"]);
         client.call_tool("query", json!({"region": "eu"})).await.expect("called");
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
     let log = log.text();
     for name in ["empty", "number", "space", "twice"] {
-        assert!(log.contains(&format!("tool {name} is left out: ")), "{log}");
+        assert!(log.contains(&format!("left out tool {name}: ")), "{log}");
     }
 }
 
 #[tokio::test]
-async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
-    let mut script = Script::new().await;
+async fn a_changed_tool_is_looked_up_and_called_again() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
         script
@@ -118,7 +118,7 @@ async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
         called(&mut script, None).await.error("400 Bad Request", -32020, Value::Null).await;
         script.post("tools/list").await.result(listed(&[tool("query", json!("Region"))], None)).await;
         called(&mut script, Some("eu")).await.result(done()).await;
-        // Refused although nothing has changed: that is the answer.
+        // Refused although nothing has changed: the refusal is final.
         called(&mut script, Some("eu")).await.error("400 Bad Request", -32020, Value::Null).await;
         script.post("tools/list").await.result(listed(&[tool("query", json!("Region"))], None)).await;
     };
@@ -127,14 +127,14 @@ async fn a_tool_that_has_changed_is_looked_up_again_and_called_once_more() {
         let error = client.call_tool("query", json!({"region": "eu"})).await.expect_err("refused");
         assert_eq!(error.code().map(|code| code.get()), Some(-32020));
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
     script.silence().await;
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_listed_is_called_all_the_same_and_not_looked_for_twice() {
+async fn an_unlisted_tool_is_called_anyway_and_looked_up_once() {
     let log = Log::default();
-    let mut script = Script::new().await;
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
         script.post("tools/list").await.error("400 Bad Request", -32603, Value::Null).await;
@@ -147,19 +147,19 @@ async fn a_tool_that_is_not_listed_is_called_all_the_same_and_not_looked_for_twi
             client.call_tool("query", json!({"region": "eu"})).await.expect("called");
         }
     };
-    soon(async { tokio::join!(server, calls) }).await;
-    assert!(log.text().contains("which headers tool query wants is not known"), "{}", log.text());
+    in_time(async { tokio::join!(server, calls) }).await;
+    assert!(log.text().contains("could not look up the headers of tool query"), "{}", log.text());
 }
 
 #[tokio::test]
-async fn an_argument_that_no_header_can_repeat_is_not_sent() {
-    let mut script = Script::new().await;
+async fn an_argument_that_cannot_be_a_header_is_an_error() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
         script.post("tools/list").await.result(listed(&[tool("query", json!("Region"))], None)).await;
     };
     let call = client.call_tool("query", json!({"region": ["eu"]})).into_future();
-    let (error, ()) = soon(async { tokio::join!(call, server) }).await;
+    let (error, ()) = in_time(async { tokio::join!(call, server) }).await;
     assert!(matches!(&error, Err(ClientError::Params(what)) if what.contains("region")), "{error:?}");
     script.silence().await;
 }

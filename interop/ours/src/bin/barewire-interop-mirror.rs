@@ -1,4 +1,4 @@
-//! Our server with the tool whose arguments go into headers too, over HTTP: barewire-interop-mirror ADDR
+//! A barewire server with a tool whose arguments are repeated in headers, over HTTP: barewire-interop-mirror ADDR
 
 use std::error::Error;
 

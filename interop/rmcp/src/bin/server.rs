@@ -33,11 +33,11 @@ const TICK: Duration = Duration::from_millis(300);
 #[derive(Clone)]
 struct Demo {
     tools: Arc<Mutex<ToolRouter<Demo>>>,
-    /// How often a tool was added, for those that listen.
+    /// The number of added tools, for open listens.
     grown: watch::Sender<usize>,
-    /// Made before a subscription is acknowledged, so that what happens before its handler runs is not missed.
+    /// Receivers made before a subscription is acknowledged, so that its handler misses no change.
     listeners: Arc<std::sync::Mutex<Vec<watch::Receiver<usize>>>>,
-    /// What tells a legacy client of the clock, while it is subscribed.
+    /// The task that notifies a subscribed legacy client of the clock.
     ticking: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -199,7 +199,7 @@ impl ServerHandler for Demo {
         tools.call(ToolCallContext::new(self, request, context)).await
     }
 
-    /// What the SDK asks to see which arguments must be in headers too. No tool that was added has any.
+    /// The SDK calls this to see which arguments must be repeated in headers. Added tools have none.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         Demo::tool_router().get(name).cloned()
     }
@@ -269,12 +269,12 @@ impl ServerHandler for Demo {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.listeners.lock().expect("nobody panics while holding it").push(self.grown.subscribe());
+        self.listeners.lock().expect("no thread panics while holding the lock").push(self.grown.subscribe());
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let listener = self.listeners.lock().expect("nobody panics while holding it").pop();
+        let listener = self.listeners.lock().expect("no thread panics while holding the lock").pop();
         let mut grown = listener.expect("one was made for this subscription");
         loop {
             tokio::select! {
@@ -343,7 +343,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         demo.serve(rmcp::transport::stdio()).await?.waiting().await?;
         return Ok(());
     };
-    // Made for each session, and for each request of the modern era: only the subscription is a session's own.
+    // Called for each session, and for each request of the modern era: only the subscription belongs to a session.
     let one = move || Ok(Demo { ticking: Arc::default(), ..demo.clone() });
     let service = StreamableHttpService::new(one, Arc::new(LocalSessionManager::default()), Default::default());
     let listener = tokio::net::TcpListener::bind(addr).await?.tap_io(|stream| {

@@ -1,4 +1,4 @@
-//! Who the client says it is: tokens for requests, and what to do when a server wants another one.
+//! Bearer tokens, and the handling of 401 and 403 responses.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,17 +7,17 @@ use http::StatusCode;
 
 use crate::Failure;
 
-/// Text that is sent to a server and shown to nobody else. `Debug` prints `***`.
+/// Text that is sent to a server and never shown. `Debug` prints `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<str>);
 
 impl Secret {
-    /// Keeps this text.
+    /// Wraps this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into().into_boxed_str())
     }
 
-    /// The text itself, to be sent and not to be shown.
+    /// The text itself. Send it, do not show it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -41,15 +41,15 @@ impl From<&str> for Secret {
     }
 }
 
-/// What [`TokenProvider::token`] gives: `None` is a request without a token.
+/// The future of [`TokenProvider::token`]. `None` means a request without a token.
 pub type TokenFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Secret>, Failure>> + Send + 'a>>;
 
-/// Gives the bearer token that a request is sent with. Asked before each one, so one that has expired can be replaced.
+/// A source of bearer tokens. Called before each request, so an expired token can be replaced.
 ///
-/// A [`Secret`] gives itself, and a closure what its future does. The token goes to the origin of the endpoint and nowhere
-/// else, whatever redirects say.
+/// A [`Secret`] provides itself; a closure provides the output of its future. The token is sent to the origin of the
+/// endpoint and nowhere else, whatever redirects say.
 pub trait TokenProvider: Send + Sync {
-    /// The token for the next request.
+    /// Returns the token for the next request.
     fn token(&self) -> TokenFuture<'_>;
 }
 
@@ -69,37 +69,37 @@ where
     }
 }
 
-/// What a server said instead of serving a request.
+/// A 401 or 403 response of the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// 401: who are you; 403: not with this token.
+    /// 401: the request needs a token. 403: the token does not allow the request.
     pub status: StatusCode,
-    /// The values of `WWW-Authenticate`, as they came; there may be none. What is no text is left out.
+    /// The values of `WWW-Authenticate`; may be empty. Values that are not text are left out.
     pub www_authenticate: Vec<String>,
-    /// What was asked for: the URL of the endpoint or, if that was redirected within its origin, where to.
+    /// The requested URL: that of the endpoint, or the target of a redirect within its origin.
     pub url: String,
-    /// The token that was not enough, if there was one: another request may have got a newer one in the meantime.
+    /// The token that was sent, if any. Another request may have received a newer one since.
     pub token: Option<Secret>,
 }
 
-/// What follows from a [`Challenge`].
+/// The reaction to a [`Challenge`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChallengeResponse {
-    /// The request is sent once more, with this token. What the server says then stands.
+    /// Send the request once more with this token. The next response is final.
     Retry(Secret),
-    /// What the server said stands.
+    /// Return the server's response as the error.
     GiveUp,
 }
 
-/// Gets another token when a server wants one: this is where OAuth comes in.
+/// A handler that gets a new token when the server wants one. Implement OAuth here.
 ///
-/// Asked at most once for a request, and only about what the origin of the endpoint says. The request waits meanwhile, and the
-/// time counts as part of its timeout; several requests may be waiting at once. A token that is good for more than one request is
-/// the [`TokenProvider`]'s to remember.
+/// Called at most once for a request, and only for responses of the endpoint's origin. The request waits meanwhile, and
+/// the time counts towards its timeout. Several requests may wait at once. Storing a token for later requests is up to
+/// the [`TokenProvider`].
 pub trait OnChallenge: Send + Sync {
-    /// Decides.
+    /// Decides how to react to the challenge.
     fn challenged(
         &self,
         challenge: Challenge,

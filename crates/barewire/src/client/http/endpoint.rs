@@ -1,20 +1,20 @@
-//! Where a server is, and how to get there.
+//! The URL of a server, and the settings for the connection to it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials::{OnChallenge, Secret, TokenProvider};
-use super::fetch::Url;
+use super::fetch::HttpUrl;
 
 /// A server at an `http` or `https` URL.
 ///
-/// Nothing here is checked before the client connects; then what is wrong is an error that names it.
+/// The settings are checked when the client connects; an error names the setting that is wrong.
 ///
-/// TLS trusts what the platform trusts, and `SSL_CERT_FILE` and `SSL_CERT_DIR` replace that. Proxies come from the
-/// environment: `HTTPS_PROXY`, `HTTP_PROXY` (not in a CGI program), `ALL_PROXY` and `NO_PROXY`, or the same in lower case, as
-/// `http://`, `https://`, `socks5://` or `socks5h://` URLs. This machine itself is never reached through a proxy of the
-/// environment.
+/// TLS trusts the platform's certificates; `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them. Proxies come from the
+/// environment variables `HTTPS_PROXY`, `HTTP_PROXY` (not in a CGI program), `ALL_PROXY` and `NO_PROXY`, or the same in
+/// lower case, as `http://`, `https://`, `socks5://` or `socks5h://` URLs. Connections to this machine never use a
+/// proxy from the environment.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(super) url: String,
@@ -22,20 +22,20 @@ pub struct Endpoint {
     pub(super) tokens: Option<Arc<dyn TokenProvider>>,
     pub(super) challenges: Option<Arc<dyn OnChallenge>>,
     pub(super) roots: Vec<Vec<u8>>,
-    pub(super) proxy: Proxy,
+    pub(super) proxy: ProxySetting,
     pub(super) connect_timeout: Duration,
 }
 
-/// Which proxy is used.
+/// The proxy setting of an endpoint.
 #[derive(Clone)]
-pub(super) enum Proxy {
+pub(super) enum ProxySetting {
     Environment,
     None,
     Url(Secret),
 }
 
 impl Endpoint {
-    /// The server at this URL.
+    /// Returns an endpoint for the server at this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -43,49 +43,49 @@ impl Endpoint {
             tokens: None,
             challenges: None,
             roots: Vec::new(),
-            proxy: Proxy::Environment,
+            proxy: ProxySetting::Environment,
             connect_timeout: CONNECT_TIMEOUT,
         }
     }
 
-    /// Sends this header with every request to the URL's origin. It is not sent elsewhere, whatever redirects say, and its
-    /// value is not shown. What the protocol itself sends cannot be set.
+    /// Sends this header with every request to the URL's origin. It is not sent elsewhere, whatever redirects say, and
+    /// its value is never shown. Headers of the protocol itself cannot be set.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sends `Authorization: Bearer` with the token that this gives: a [`Secret`], or a closure that gets one.
+    /// Sends `Authorization: Bearer` with a token: a [`Secret`], or a closure that gets one.
     pub fn bearer(mut self, tokens: impl TokenProvider + 'static) -> Self {
         self.tokens = Some(Arc::new(tokens));
         self
     }
 
-    /// Asks this when the server answers 401 or 403.
+    /// Calls this handler when the server responds with 401 or 403.
     pub fn on_challenge(mut self, challenges: impl OnChallenge + 'static) -> Self {
         self.challenges = Some(Arc::new(challenges));
         self
     }
 
-    /// Trusts these certificate authorities too: one or more certificates in PEM.
+    /// Also trusts these certificate authorities: one or more certificates in PEM format.
     pub fn trust_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());
         self
     }
 
-    /// Goes through this proxy, for every host, whatever the environment says. User and password can be part of the URL.
+    /// Uses this proxy for every host, whatever the environment says. The URL may contain a user and a password.
     pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
-        self.proxy = Proxy::Url(url.into());
+        self.proxy = ProxySetting::Url(url.into());
         self
     }
 
-    /// Goes through no proxy, whatever the environment says.
+    /// Uses no proxy, whatever the environment says.
     pub fn no_proxy(mut self) -> Self {
-        self.proxy = Proxy::None;
+        self.proxy = ProxySetting::None;
         self
     }
 
-    /// How long a connection may take to come about, with its name, proxy and TLS; 10 seconds unless told otherwise.
+    /// Sets how long name lookup, TCP, proxy and TLS may take together, instead of 10 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -107,7 +107,7 @@ impl From<String> for Endpoint {
 /// Shows the origin and the names of headers: paths, values and proxies can hold secrets.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let origin = Url::parse(&self.url).map(|url| url.origin().to_string());
+        let origin = HttpUrl::parse(&self.url).map(|url| url.origin().to_string());
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("Endpoint")
             .field("origin", &origin.as_deref().unwrap_or("(no URL)"))
@@ -116,5 +116,5 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// As long as Node's fetch waits. Three tries of TCP, after 0, 1 and 3 seconds, fit in.
+/// The default of Node's fetch. Three TCP attempts, after 0, 1 and 3 seconds, fit into it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,57 +1,58 @@
-//! The body of an answer -> the messages in its events, and where to go on when it breaks off.
+//! The body of a response -> its events, and the position to resume from when it breaks off.
 
 use std::time::Duration;
 
 use barewire_proto::frame::{Codec, FrameError, Sse};
 use bytes::{Buf, Bytes};
 
-use super::fetch::{FetchError, Response};
+use super::fetch::{FetchError, FetchResponse};
 
 /// A stream of events that is being read.
-pub(super) struct Events {
-    pub(super) response: Response,
+pub(super) struct EventStream {
+    pub(super) response: FetchResponse,
     sse: Sse,
     chunk: Bytes,
-    /// Something has come.
-    heard: bool,
+    /// Whether an event has been received.
+    received: bool,
 }
 
 /// One event.
-pub(super) struct Event {
+pub(super) struct SseEvent {
     pub(super) name: String,
     pub(super) data: Bytes,
 }
 
-/// Where a stream broke off, and when to take it up again.
+/// The position at which a stream broke off, and the pause before it is resumed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct ResumePoint {
     /// The id of the last event; empty if there was none.
     pub(super) id: String,
     retry: Option<Duration>,
-    /// How many times in a row nothing came.
-    idle: u32,
+    /// The number of attempts in a row that brought nothing.
+    failures: u32,
 }
 
-impl Events {
-    pub(super) fn new(response: Response, limit: usize) -> Self {
-        Self { response, sse: Sse::new(limit), chunk: Bytes::new(), heard: false }
+impl EventStream {
+    pub(super) fn new(response: FetchResponse, limit: usize) -> Self {
+        Self { response, sse: Sse::new(limit), chunk: Bytes::new(), received: false }
     }
 
-    /// The next event with data; `None` at the end. One that is too long is lost, and the next one follows it.
-    pub(super) async fn next(&mut self) -> Result<Option<Result<Event, FrameError>>, FetchError> {
+    /// Waits for the next event with data; `None` at the end. An event that is too long is an error, and the next one
+    /// follows it.
+    pub(super) async fn next(&mut self) -> Result<Option<Result<SseEvent, FrameError>>, FetchError> {
         loop {
             let mut input = &self.chunk[..];
             let before = input.len();
             let event = self.sse.next_frame(&mut input).map(|frame| {
-                frame.map(|frame| Event {
-                    name: frame.event.map_or(MESSAGE, |event| event.name).to_owned(),
+                frame.map(|frame| SseEvent {
+                    name: frame.event.map_or(MESSAGE_EVENT, |event| event.name).to_owned(),
                     data: Bytes::copy_from_slice(frame.bytes),
                 })
             });
             let taken = before - input.len();
             self.chunk.advance(taken);
             if let Some(event) = event {
-                self.heard = true;
+                self.received = true;
                 return Ok(Some(event));
             }
             match self.response.chunk().await? {
@@ -61,80 +62,80 @@ impl Events {
         }
     }
 
-    /// It has ended: this is where it is to be taken up again.
-    pub(super) fn leave(&self, place: &mut Place) {
-        let heard = self.heard || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
+    /// Saves the position at the end of the stream.
+    pub(super) fn save_position(&self, point: &mut ResumePoint) {
+        let received = self.received || !self.sse.last_event_id().is_empty() || self.sse.retry().is_some();
         if !self.sse.last_event_id().is_empty() {
-            self.sse.last_event_id().clone_into(&mut place.id);
+            self.sse.last_event_id().clone_into(&mut point.id);
         }
-        place.retry = self.sse.retry().or(place.retry);
-        place.idle = if heard { 0 } else { place.idle.saturating_add(1) };
+        point.retry = self.sse.retry().or(point.retry);
+        point.failures = if received { 0 } else { point.failures.saturating_add(1) };
     }
 }
 
-impl Event {
-    /// Whether it holds a message. An event without data is there for its id.
+impl SseEvent {
+    /// Whether the event holds a message. An event without data only sets the last event id.
     pub(super) fn is_message(&self) -> bool {
-        self.name == MESSAGE && !self.data.is_empty()
+        self.name == MESSAGE_EVENT && !self.data.is_empty()
     }
 }
 
-impl Place {
-    /// Nothing came of it.
-    pub(super) fn failed(&mut self) {
-        self.idle = self.idle.saturating_add(1);
+impl ResumePoint {
+    /// Counts an attempt that brought nothing.
+    pub(super) fn record_failure(&mut self) {
+        self.failures = self.failures.saturating_add(1);
     }
 
-    /// How many times in a row nothing came of it.
+    /// The number of attempts in a row that brought nothing.
     pub(super) fn failures(&self) -> u32 {
-        self.idle
+        self.failures
     }
 
-    /// How long to wait before the stream is taken up again: as long as the server said. If nothing came of it the last time,
+    /// The pause before the stream is resumed: the server's `retry` value. After attempts that brought nothing it is
     /// longer each time.
     pub(super) fn pause(&self) -> Duration {
-        let asked = self.retry.unwrap_or(RETRY).max(SHORTEST);
-        match self.idle {
-            0 => asked,
-            idle => asked.max(RETRY.saturating_mul(1 << (idle - 1).min(8)).min(LONGEST)),
+        let requested = self.retry.unwrap_or(DEFAULT_RETRY).max(MIN_RETRY);
+        match self.failures {
+            0 => requested,
+            failures => requested.max(DEFAULT_RETRY.saturating_mul(1 << (failures - 1).min(8)).min(MAX_RETRY)),
         }
     }
 }
 
 /// The name of an event that holds a message.
-const MESSAGE: &str = "message";
+const MESSAGE_EVENT: &str = "message";
 
-/// If the server does not say how long to wait.
-const RETRY: Duration = Duration::from_secs(1);
+/// The pause if the server sends no `retry`.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// A server that says 0 does not want to be asked as fast as we can.
-const SHORTEST: Duration = Duration::from_millis(10);
+/// The shortest pause: also for `retry: 0`, the client must not reconnect in a tight loop.
+const MIN_RETRY: Duration = Duration::from_millis(10);
 
-/// Somebody may be waiting.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The longest pause that failures lead to: a user may be waiting.
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pauses_are_as_asked_and_grow_when_nothing_comes() {
-        let mut place = Place::default();
-        assert_eq!(place.pause(), RETRY);
-        place.retry = Some(Duration::from_millis(500));
-        assert_eq!(place.pause(), Duration::from_millis(500));
+    fn pauses_follow_retry_and_grow_with_failures() {
+        let mut point = ResumePoint::default();
+        assert_eq!(point.pause(), DEFAULT_RETRY);
+        point.retry = Some(Duration::from_millis(500));
+        assert_eq!(point.pause(), Duration::from_millis(500));
         let pauses: Vec<u64> = (0..7)
             .map(|_| {
-                place.failed();
-                place.pause().as_secs()
+                point.record_failure();
+                point.pause().as_secs()
             })
             .collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        place.retry = Some(Duration::ZERO);
-        place.idle = 0;
-        assert_eq!(place.pause(), SHORTEST);
-        place.retry = Some(Duration::from_secs(120));
-        place.idle = 40;
-        assert_eq!(place.pause(), Duration::from_secs(120));
+        point.retry = Some(Duration::ZERO);
+        point.failures = 0;
+        assert_eq!(point.pause(), MIN_RETRY);
+        point.retry = Some(Duration::from_secs(120));
+        point.failures = 40;
+        assert_eq!(point.pause(), Duration::from_secs(120));
     }
 }

@@ -1,4 +1,4 @@
-//! Why an exchange over HTTP did not bring what it should, and what can be done about it.
+//! Failures of an HTTP exchange, with hints for the user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,84 +8,84 @@ use barewire_proto::http::challenge::{self, Challenge};
 use http::{HeaderMap, StatusCode};
 
 use super::FetchError;
-use super::fetch::Response;
+use super::fetch::FetchResponse;
 use crate::headers::Of;
 use crate::peer::{CallError, shown};
 
-/// Why something that was sent over HTTP has no result.
+/// The reason why a message sent over HTTP has no result.
 ///
-/// Servers are named by their origin: paths and queries may hold secrets, and tokens are nowhere in here.
+/// Servers are named by their origin, because paths and queries may contain secrets. Tokens never appear here.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HttpFailure {
-    /// There is no answer, or not all of it.
+    /// No response arrived, or only a part of it.
     Fetch(FetchError),
-    /// 401: the server wants to know who asks.
+    /// 401: the server wants a token.
     Unauthorized {
-        /// Who said so.
+        /// The origin of the server.
         origin: String,
-        /// What it wants, as far as it says: schemes, scopes, where to get a token.
+        /// The requirements in the response: schemes, scopes, where to get a token.
         challenge: String,
     },
-    /// 403: the server says no, whoever asks.
+    /// 403: the server does not allow the request.
     Forbidden {
-        /// Who said so.
+        /// The origin of the server.
         origin: String,
-        /// Why, as far as it says.
+        /// The reason in the response; may be empty.
         why: String,
     },
-    /// An answer that MCP does not have.
+    /// A response that is not part of MCP.
     Status {
-        /// Whose.
+        /// The origin of the server.
         origin: String,
-        /// Its status.
+        /// The HTTP status.
         status: u16,
-        /// How it begins, on one line.
+        /// The beginning of the body, on one line.
         text: String,
     },
-    /// The session is over, and the server has not looked at what was sent in it.
+    /// The session has ended, and the server has not handled the message.
     SessionGone {
-        /// Whose.
+        /// The origin of the server.
         origin: String,
     },
-    /// The server took the request, and nobody will know what came of it.
+    /// The server accepted the request but did not respond; the outcome is unknown.
     NotAnswered {
-        /// Who did.
+        /// The origin of the server.
         origin: String,
-        /// How that is known.
+        /// A description.
         why: String,
     },
-    /// The stream that HTTP+SSE begins with does not lead to where messages can be sent.
+    /// The HTTP+SSE stream does not name a usable URL for messages.
     Endpoint {
-        /// Whose.
+        /// The origin of the server.
         origin: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
 impl HttpFailure {
-    /// Why an answer is none.
-    pub(super) fn in_answer(response: &Response, reading: Reading) -> Self {
+    /// The failure for a response that does not hold a message.
+    pub(super) fn from_response(response: &FetchResponse, reading: Reading) -> Self {
         match reading {
             Reading::SessionGone => Self::SessionGone { origin: origin(response) },
             Reading::Unauthorized => Self::unauthorized(response),
             Reading::Forbidden { error } => Self::forbidden(response, error.as_ref().map(|error| &*error.message)),
-            Reading::Error { error, .. } => Self::status(response, CallError::Refused(error).to_string()),
-            Reading::NotMcp { text, .. } => Self::status(response, text),
-            Reading::Json | Reading::Events | Reading::Accepted => Self::status(response, String::new()),
+            Reading::Error { error, .. } => Self::bad_status(response, CallError::Refused(error).to_string()),
+            Reading::NotMcp { text, .. } => Self::bad_status(response, text),
+            Reading::Json | Reading::Events | Reading::Accepted => Self::bad_status(response, String::new()),
         }
     }
 
-    /// What a 401 says.
-    fn unauthorized(response: &Response) -> Self {
-        Self::Unauthorized { origin: origin(response), challenge: wanted(&response.headers) }
+    /// The failure for a 401 response.
+    fn unauthorized(response: &FetchResponse) -> Self {
+        Self::Unauthorized { origin: origin(response), challenge: challenges_text(&response.headers) }
     }
 
-    /// What a 403 says, with `why` if its body says more.
-    fn forbidden(response: &Response, why: Option<&str>) -> Self {
+    /// The failure for a 403 response; `why` is the message in its body.
+    fn forbidden(response: &FetchResponse, why: Option<&str>) -> Self {
         let mut said = why.map(shown).unwrap_or_default();
-        let wanted = wanted(&response.headers);
+        let wanted = challenges_text(&response.headers);
         if !said.is_empty() && !wanted.is_empty() {
             said.push_str("; ");
         }
@@ -93,24 +93,24 @@ impl HttpFailure {
         Self::Forbidden { origin: origin(response), why: said }
     }
 
-    fn status(response: &Response, text: String) -> Self {
+    fn bad_status(response: &FetchResponse, text: String) -> Self {
         Self::Status { origin: origin(response), status: response.status.as_u16(), text }
     }
 
-    pub(super) fn not_answered(response: &Response, why: impl Into<String>) -> Self {
+    pub(super) fn not_answered(response: &FetchResponse, why: impl Into<String>) -> Self {
         Self::NotAnswered { origin: origin(response), why: why.into() }
     }
 
-    /// Why a call failed, if this is why.
-    pub(in crate::client) fn of(error: &CallError) -> Option<&Self> {
+    /// The HTTP failure in a call error, if that is the cause.
+    pub(in crate::client) fn from_call_error(error: &CallError) -> Option<&Self> {
         match error {
             CallError::Carrier(why) => why.downcast_ref(),
             _ => None,
         }
     }
 
-    /// Whether the same may go well a moment later.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed a moment later.
+    pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Fetch(error) => !matches!(
                 error,
@@ -121,13 +121,13 @@ impl HttpFailure {
         }
     }
 
-    /// Whether a stream that worked has broken off, or cannot be had for the moment.
-    pub(in crate::client) fn is_broken(&self) -> bool {
-        self.is_passing() || matches!(self, Self::NotAnswered { .. })
+    /// Whether a working stream has broken off, or cannot be opened for the moment.
+    pub(in crate::client) fn is_stream_loss(&self) -> bool {
+        self.is_temporary() || matches!(self, Self::NotAnswered { .. })
     }
 
-    /// The status that the server answered with, if that is what is wrong.
-    pub fn code(&self) -> Option<u16> {
+    /// The HTTP status of the server's response, if that is the cause.
+    pub fn status(&self) -> Option<u16> {
         match self {
             Self::Unauthorized { .. } => Some(401),
             Self::Forbidden { .. } => Some(403),
@@ -138,17 +138,17 @@ impl HttpFailure {
     }
 }
 
-pub(super) fn origin(response: &Response) -> String {
+pub(super) fn origin(response: &FetchResponse) -> String {
     response.url.origin().to_string()
 }
 
-/// What the challenges of an answer ask for, in a sentence. What a server says is shown escaped.
-fn wanted(headers: &HeaderMap) -> String {
-    let said = challenge::parse(&Of(headers)).iter().take(SHOWN).map(sentence).collect::<Vec<_>>();
+/// The challenges of a response in one line. Text of the server is escaped.
+fn challenges_text(headers: &HeaderMap) -> String {
+    let said = challenge::parse(&Of(headers)).iter().take(MAX_CHALLENGES_SHOWN).map(challenge_text).collect::<Vec<_>>();
     said.join(" or ")
 }
 
-fn sentence(challenge: &Challenge) -> String {
+fn challenge_text(challenge: &Challenge) -> String {
     let mut said = shown(&challenge.scheme);
     for name in ["error", "error_description", "scope", "resource_metadata"] {
         if let Some(value) = challenge.param(name) {
@@ -163,26 +163,30 @@ impl fmt::Display for HttpFailure {
         match self {
             Self::Fetch(error) => fmt::Display::fmt(error, f),
             Self::Unauthorized { origin, challenge } => {
-                write!(f, "{} wants to know who asks (401 Unauthorized)", shown(origin))?;
+                write!(f, "{} requires authentication (401 Unauthorized)", shown(origin))?;
                 if !challenge.is_empty() {
                     write!(f, ": {challenge}")?;
                 }
-                f.write_str("; Endpoint::bearer(..) sends a token, and Endpoint::on_challenge(..) can get one")
+                f.write_str("; send a token with Endpoint::bearer(..), or get one with Endpoint::on_challenge(..)")
             }
             Self::Forbidden { origin, why } => {
-                write!(f, "{} does not allow it (403 Forbidden)", shown(origin))?;
+                write!(f, "{} does not allow the request (403 Forbidden)", shown(origin))?;
                 match why.is_empty() {
-                    true => f.write_str("; a token with more rights might be what it wants"),
+                    true => f.write_str("; it may require a token with more rights"),
                     false => write!(f, ": {why}"),
                 }
             }
             Self::Status { origin, status, text } => status_line(f, origin, *status, text),
-            Self::SessionGone { origin } => write!(f, "the session with {} is over", shown(origin)),
+            Self::SessionGone { origin } => write!(f, "the session with {} has ended", shown(origin)),
             Self::NotAnswered { origin, why } => {
-                write!(f, "{} took it and did not answer: {why}; it may have been done", shown(origin))
+                write!(
+                    f,
+                    "{} accepted the request but did not respond: {why}; the request may have been carried out",
+                    shown(origin)
+                )
             }
             Self::Endpoint { origin, why } => {
-                write!(f, "the stream of {} does not say where to send messages: {why}", shown(origin))
+                write!(f, "the HTTP+SSE stream of {} does not name a usable URL for messages: {why}", shown(origin))
             }
         }
     }
@@ -196,10 +200,10 @@ fn status_line(f: &mut fmt::Formatter<'_>, origin: &str, status: u16, text: &str
         write!(f, ": {text}")?;
     }
     f.write_str(match status {
-        200..=299 => ", and that is not MCP; is this the path of the MCP endpoint?",
+        200..=299 => ", but not with MCP; is this the path of the MCP endpoint?",
         404 | 405 => "; is this the path of the MCP endpoint?",
-        429 => "; later it may take it",
-        500..=599 => "; it failed, and its own log should say why",
+        429 => "; try again later",
+        500..=599 => "; the server failed, and its log should say why",
         _ => "",
     })
 }
@@ -224,5 +228,5 @@ impl From<FetchError> for CallError {
     }
 }
 
-/// So many challenges are shown: a server has one, or two while it moves from one scheme to another.
-const SHOWN: usize = 3;
+/// The most challenges to show: a server has one, or two while it moves from one scheme to another.
+const MAX_CHALLENGES_SHOWN: usize = 3;

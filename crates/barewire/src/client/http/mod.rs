@@ -1,21 +1,21 @@
-//! A server at a URL: where it is, what is shown to it, and how messages go there and back.
+//! Servers at a URL: the endpoint and its credentials, and the HTTP requests that carry the messages.
 
-mod carrier;
+mod connection;
 mod credentials;
 mod endpoint;
 mod events;
 mod failure;
 pub(crate) mod fetch;
-mod listing;
-mod old;
-mod opening;
+mod get_stream;
+mod http_sse;
+mod mirrored;
+mod negotiation;
 mod outbox;
-mod outgoing;
 mod post;
-mod tools;
-mod unasked;
+mod tool_headers;
+mod tool_lookup;
 
-pub(super) use carrier::{Carrier, FAREWELL};
+pub(super) use connection::{FAREWELL_TIMEOUT, HttpConnection};
 pub use credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenFuture, TokenProvider};
 pub use endpoint::Endpoint;
 pub use failure::HttpFailure;

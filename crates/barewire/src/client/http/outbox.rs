@@ -1,4 +1,4 @@
-//! What the engine sends -> letters, each of which becomes a request of its own.
+//! Messages of the engine -> a queue of commands, each of which becomes an HTTP request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,55 +10,56 @@ use tokio::sync::{Notify, mpsc};
 use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
 
 /// A message on its way to the server.
-pub(super) struct Letter {
+pub(super) struct OutgoingMessage {
     pub(super) message: Bytes,
     pub(super) sent: Sent,
-    hold: Arc<Hold>,
+    reservation: Arc<Reservation>,
 }
 
-/// What the engine wants done.
-pub(super) enum Job {
-    Send(Letter),
-    /// Nobody waits for this call any more, and the server is not told.
+/// A command of the engine.
+pub(super) enum OutboxCommand {
+    Send(OutgoingMessage),
+    /// Abort the request of this call without a cancellation message.
     Forget(CallId),
 }
 
-/// Takes the messages of a connection.
+/// The outlet of a connection: queues its messages.
 pub(super) struct Outbox {
     room: Room,
-    jobs: mpsc::UnboundedSender<Job>,
+    commands: mpsc::UnboundedSender<OutboxCommand>,
     backlog: Arc<Backlog>,
-    /// What the last letter holds, if it has not been sent in the meantime.
-    last: Weak<Hold>,
+    /// The reservation of the last message, if that has not been sent yet.
+    last_reservation: Weak<Reservation>,
 }
 
-/// What waits to be taken by the server.
+/// The messages that the server has not yet taken.
 #[derive(Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
-    /// Of these, how many nobody of ours waits for: a server that asks more than it takes answers would pile them up.
+    /// The number of messages without a response. A server that sends more requests than it takes responses would pile
+    /// them up.
     unawaited: AtomicUsize,
-    fewer: Notify,
+    shrunk: Notify,
 }
 
-/// What a letter takes of the room there is, until the server has it.
-pub(super) struct Hold {
+/// The space that a message occupies until the server has taken it.
+pub(super) struct Reservation {
     permits: OnceLock<Permits>,
     backlog: Arc<Backlog>,
     bytes: usize,
     is_awaited: bool,
 }
 
-impl Letter {
-    /// What it holds, to be let go when the server has it.
-    pub(super) fn into_parts(self) -> (Bytes, Arc<Hold>) {
-        (self.message, self.hold)
+impl OutgoingMessage {
+    /// Returns the message and its reservation, which is dropped when the server has taken the message.
+    pub(super) fn into_parts(self) -> (Bytes, Arc<Reservation>) {
+        (self.message, self.reservation)
     }
 }
 
 impl Outbox {
-    pub(super) fn new(room: Room, jobs: mpsc::UnboundedSender<Job>, backlog: Arc<Backlog>) -> Self {
-        Self { room, jobs, backlog, last: Weak::new() }
+    pub(super) fn new(room: Room, commands: mpsc::UnboundedSender<OutboxCommand>, backlog: Arc<Backlog>) -> Self {
+        Self { room, commands, backlog, last_reservation: Weak::new() }
     }
 }
 
@@ -74,15 +75,15 @@ impl Outlet for Outbox {
             self.backlog.unawaited.fetch_add(1, Ordering::Relaxed);
         }
         let backlog = Arc::clone(&self.backlog);
-        let hold = Arc::new(Hold { permits: OnceLock::new(), backlog, bytes, is_awaited });
-        self.last = Arc::downgrade(&hold);
-        // If nobody takes it, the connection is over.
-        let _ = self.jobs.send(Job::Send(Letter { message: message.into(), sent, hold }));
+        let reservation = Arc::new(Reservation { permits: OnceLock::new(), backlog, bytes, is_awaited });
+        self.last_reservation = Arc::downgrade(&reservation);
+        // Without a receiver the connection has ended.
+        let _ = self.commands.send(OutboxCommand::Send(OutgoingMessage { message: message.into(), sent, reservation }));
     }
 
     fn holds(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
-        if let Some(last) = self.last.upgrade() {
+        if let Some(last) = self.last_reservation.upgrade() {
             let _ = last.permits.set(permits);
         }
     }
@@ -92,32 +93,32 @@ impl Outlet for Outbox {
     }
 
     fn forget(&mut self, call: CallId) {
-        let _ = self.jobs.send(Job::Forget(call));
+        let _ = self.commands.send(OutboxCommand::Forget(call));
     }
 }
 
 impl Backlog {
-    /// Waits until the server has taken most of what it was told and answered.
-    pub(super) async fn settle(&self) {
+    /// Waits until the server has taken most of the notifications and responses sent to it.
+    pub(super) async fn wait_until_low(&self) {
         loop {
-            let fewer = self.fewer.notified();
-            if self.unawaited.load(Ordering::Acquire) < MOST_UNAWAITED {
+            let shrunk = self.shrunk.notified();
+            if self.unawaited.load(Ordering::Acquire) < MAX_UNAWAITED {
                 return;
             }
-            fewer.await;
+            shrunk.await;
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.backlog.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         if !self.is_awaited {
             self.backlog.unawaited.fetch_sub(1, Ordering::Release);
-            self.backlog.fewer.notify_waiters();
+            self.backlog.shrunk.notify_waiters();
         }
     }
 }
 
-/// So many answers and notifications may be under way before nothing more is read: each is a connection of its own.
-const MOST_UNAWAITED: usize = 64;
+/// The most responses and notifications in flight before reading pauses: each needs a connection of its own.
+const MAX_UNAWAITED: usize = 64;

@@ -1,44 +1,44 @@
-//! One message of ours -> a POST, and what comes back.
+//! One outgoing message -> a POST and its response.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use barewire_proto::http::{HeaderParams, Reading, Tried, fall_back};
 use barewire_proto::mcp::code;
-use barewire_proto::rpc::{Id, Message, Parsed, Response as Answer, parse};
+use barewire_proto::rpc::{Id, Message, Parsed, Response as RpcResponse, parse};
 use barewire_proto::session::CallId;
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap};
 use tokio::time::timeout;
 
-use super::carrier::Carrier;
-use super::events::{Events, Place};
+use super::connection::HttpConnection;
+use super::events::{EventStream, ResumePoint};
 use super::failure::HttpFailure;
-use super::fetch::Response;
-use super::outbox::{Hold, Letter};
-use super::outgoing::{Outgoing, posted, put};
-use super::unasked;
+use super::fetch::FetchResponse;
+use super::get_stream;
+use super::mirrored::{MirroredFields, insert_header, post_headers};
+use super::outbox::{OutgoingMessage, Reservation};
 use crate::log::quoted;
 use crate::peer::CallError;
 
-/// Asks, once so many notifications are there, and sees to it that the call does not stay open.
-pub(super) async fn call(carrier: Arc<Carrier>, call: CallId, letter: Letter, after: u64) {
-    carrier.told(after).await;
-    let (message, hold) = letter.into_parts();
-    let asked = Asked { carrier: &carrier, message: &message, ids: vec![call.id()] };
-    // Nothing happens to a call that has its answer.
-    if let Err(error) = asked.run(hold).await {
-        carrier.exchanges.fail(call, error);
+/// Sends a call after the first `after` notifications have been sent. If that fails, the call fails.
+pub(super) async fn call(connection: Arc<HttpConnection>, call: CallId, outgoing: OutgoingMessage, after: u64) {
+    connection.wait_for_notifications(after).await;
+    let (message, reservation) = outgoing.into_parts();
+    let post = Post { connection: &connection, message: &message, ids: vec![call.id()] };
+    // Has no effect on a call that already has its response.
+    if let Err(error) = post.run(reservation).await {
+        connection.exchanges.fail(call, error);
     }
 }
 
-/// Asks several things in one array.
-pub(super) async fn batch(carrier: Arc<Carrier>, letter: Letter, after: u64) {
-    carrier.told(after).await;
-    let (message, hold) = letter.into_parts();
+/// Sends a batch of calls.
+pub(super) async fn batch(connection: Arc<HttpConnection>, outgoing: OutgoingMessage, after: u64) {
+    connection.wait_for_notifications(after).await;
+    let (message, reservation) = outgoing.into_parts();
     let mut ids = Vec::new();
-    if let Parsed::Batch(batch) = parse(&message, DEPTH) {
+    if let Parsed::Batch(batch) = parse(&message, INSPECTION_DEPTH) {
         let requests = batch.elements().filter_map(|element| match element {
             Ok(Message::Request(request)) => Some(request.id.into_owned()),
             _ => None,
@@ -46,139 +46,146 @@ pub(super) async fn batch(carrier: Arc<Carrier>, letter: Letter, after: u64) {
         ids.extend(requests);
     }
     let calls: Vec<CallId> = ids.iter().filter_map(CallId::from_id).collect();
-    let asked = Asked { carrier: &carrier, message: &message, ids };
-    if let Err(error) = asked.run(hold).await {
+    let post = Post { connection: &connection, message: &message, ids };
+    if let Err(error) = post.run(reservation).await {
         for call in calls {
-            carrier.exchanges.fail(call, error.clone());
+            connection.exchanges.fail(call, error.clone());
         }
     }
 }
 
-/// Tells what nobody answers.
-pub(super) async fn tell(carrier: &Carrier, letter: Letter) {
-    let (message, _hold) = letter.into_parts();
-    let told = timeout(TELLING, Asked { carrier, message: &message, ids: Vec::new() }.tell()).await;
-    let failure = match told {
+/// Sends a message that has no response.
+pub(super) async fn send_one_way(connection: &HttpConnection, outgoing: OutgoingMessage) {
+    let (message, _reservation) = outgoing.into_parts();
+    let sent = timeout(ONE_WAY_TIMEOUT, Post { connection, message: &message, ids: Vec::new() }.run_one_way()).await;
+    let failure = match sent {
         Ok(Ok(())) => return,
         Ok(Err(failure)) => failure.to_string(),
-        Err(_) => format!("the server did not take it within {TELLING:?}"),
+        Err(_) => format!("the server did not accept it within {ONE_WAY_TIMEOUT:?}"),
     };
-    carrier.log.report(format_args!("{} was not taken: {failure}", quoted(&message)));
+    connection.log.report(format_args!("could not send {}: {failure}", quoted(&message)));
 }
 
 /// A message that is being sent.
-struct Asked<'a> {
-    carrier: &'a Carrier,
+struct Post<'a> {
+    connection: &'a HttpConnection,
     message: &'a Bytes,
-    /// What is to be answered.
+    /// The ids that still need a response.
     ids: Vec<Id<'static>>,
 }
 
-/// An answer whose head is there.
-struct Got {
-    response: Response,
+/// A response whose head has arrived.
+struct PostResponse {
+    response: FetchResponse,
     reading: Reading,
 }
 
-impl Asked<'_> {
-    async fn run(mut self, hold: Arc<Hold>) -> Result<(), CallError> {
+impl Post<'_> {
+    async fn run(mut self, reservation: Arc<Reservation>) -> Result<(), CallError> {
         let message = self.message.clone();
-        let Some(outgoing) = Outgoing::read(&message) else {
-            let got = self.post(&HeaderMap::new(), None).await?;
-            drop(hold);
-            return self.read(got, None).await;
+        let Some(mirrored) = MirroredFields::read(&message) else {
+            let response = self.post(&HeaderMap::new(), None).await?;
+            drop(reservation);
+            return self.read(response, None).await;
         };
-        let mut repeated = HeaderMap::new();
-        outgoing.repeat(&mut repeated)?;
-        let Some(tool) = outgoing.tool() else {
-            let got = self.post(&repeated, Some(&outgoing)).await?;
-            drop(hold);
-            return self.read(got, Some(&outgoing)).await;
+        let mut mirror_headers = HeaderMap::new();
+        mirrored.add_headers(&mut mirror_headers)?;
+        let Some(tool) = mirrored.tool() else {
+            let response = self.post(&mirror_headers, Some(&mirrored)).await?;
+            drop(reservation);
+            return self.read(response, Some(&mirrored)).await;
         };
-        let mut known = self.carrier.look_up(tool, &outgoing).await;
-        let mut headers = with(&known, &outgoing, repeated.clone())?;
-        let mut got = self.post(&headers, Some(&outgoing)).await?;
-        if let Reading::Error { status: 400, error, .. } = &got.reading
+        let mut known = self.connection.tool_header_params(tool, &mirrored).await;
+        let mut headers = with_param_headers(&known, &mirrored, mirror_headers.clone())?;
+        let mut response = self.post(&headers, Some(&mirrored)).await?;
+        if let Reading::Error { status: 400, error, .. } = &response.reading
             && error.code == code::HEADER_MISMATCH
         {
             // The tool may have changed since it was listed.
-            self.carrier.tools.forget(tool, &known);
-            known = self.carrier.look_up(tool, &outgoing).await;
-            let again = with(&known, &outgoing, repeated)?;
+            self.connection.tool_headers.forget(tool, &known);
+            known = self.connection.tool_header_params(tool, &mirrored).await;
+            let again = with_param_headers(&known, &mirrored, mirror_headers)?;
             if again != headers {
                 headers = again;
-                got = self.post(&headers, Some(&outgoing)).await?;
+                response = self.post(&headers, Some(&mirrored)).await?;
             }
         }
-        drop(hold);
-        self.read(got, Some(&outgoing)).await
+        drop(reservation);
+        self.read(response, Some(&mirrored)).await
     }
 
-    async fn tell(&self) -> Result<(), HttpFailure> {
-        let outgoing = Outgoing::read(self.message);
+    async fn run_one_way(&self) -> Result<(), HttpFailure> {
+        let mirrored = MirroredFields::read(self.message);
         let mut headers = HeaderMap::new();
-        if let Some(outgoing) = &outgoing {
-            // What cannot stand in a header is for the server to miss.
-            let _ = outgoing.repeat(&mut headers);
+        if let Some(mirrored) = &mirrored {
+            // A header that cannot be sent is left out; the server reports it missing.
+            let _ = mirrored.add_headers(&mut headers);
         }
-        let Got { response, reading } = self.post(&headers, None).await?;
+        let PostResponse { response, reading } = self.post(&headers, None).await?;
         if !response.status.is_success() {
             return Err(self.failure(&response, reading));
         }
-        if outgoing.is_some_and(|outgoing| outgoing.method == "notifications/initialized")
-            && self.carrier.elsewhere.get().is_none()
+        if mirrored.is_some_and(|mirrored| mirrored.method == "notifications/initialized")
+            && self.connection.message_url.get().is_none()
         {
-            self.carrier.listen().await;
+            self.connection.open_get_stream().await;
         }
         Ok(())
     }
 
-    /// Sends it, with these headers besides those of every message, and reads what the answer is.
-    async fn post(&self, repeated: &HeaderMap, outgoing: Option<&Outgoing<'_>>) -> Result<Got, HttpFailure> {
-        let tried = match outgoing.map(|outgoing| &*outgoing.method) {
+    /// Sends the message with these additional headers, and classifies the response.
+    async fn post(
+        &self,
+        mirror_headers: &HeaderMap,
+        mirrored: Option<&MirroredFields<'_>>,
+    ) -> Result<PostResponse, HttpFailure> {
+        let tried = match mirrored.map(|mirrored| &*mirrored.method) {
             Some("server/discover") => Some(Tried::Modern),
             Some("initialize") => Some(Tried::Initialize),
             _ => None,
         };
-        let mut headers = posted();
-        let is_free = tried.is_some() || outgoing.is_some_and(Outgoing::is_modern);
-        if !is_free && self.carrier.is_gone() {
-            return Err(HttpFailure::SessionGone { origin: self.carrier.url().origin().to_string() });
+        let mut headers = post_headers();
+        let is_free = tried.is_some() || mirrored.is_some_and(MirroredFields::is_modern);
+        if !is_free && self.connection.is_session_ended() {
+            return Err(HttpFailure::SessionGone { origin: self.connection.url().origin().to_string() });
         }
-        let in_session = !is_free && self.carrier.in_session(&mut headers);
-        headers.extend(repeated.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let mut response =
-            self.carrier.fetch.send(Method::POST, self.carrier.url(), &headers, self.message.clone(), None).await?;
-        let reading = reading(&mut response, in_session).await;
+        let in_session = !is_free && self.connection.add_session_headers(&mut headers);
+        headers.extend(mirror_headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let mut response = self
+            .connection
+            .fetch
+            .send(Method::POST, self.connection.url(), &headers, self.message.clone(), None)
+            .await?;
+        let reading = classify(&mut response, in_session).await;
         if let Some(tried) = tried {
-            self.carrier.judge(fall_back(tried, &reading));
+            self.connection.set_next_step(fall_back(tried, &reading));
             if tried == Tried::Initialize && response.status.is_success() {
-                self.carrier.enter(&response);
+                self.connection.store_session(&response);
             }
         }
-        Ok(Got { response, reading })
+        Ok(PostResponse { response, reading })
     }
 
-    /// Reads the answer to a call.
-    async fn read(&mut self, got: Got, outgoing: Option<&Outgoing<'_>>) -> Result<(), CallError> {
-        let Got { mut response, reading } = got;
-        if self.carrier.elsewhere.get().is_some() && response.status.is_success() {
-            // The answer comes on the other stream.
+    /// Reads the response to a call.
+    async fn read(&mut self, response: PostResponse, mirrored: Option<&MirroredFields<'_>>) -> Result<(), CallError> {
+        let PostResponse { mut response, reading } = response;
+        if self.connection.message_url.get().is_some() && response.status.is_success() {
+            // In HTTP+SSE the response comes on the other stream.
             return Ok(());
         }
-        let is_modern = outgoing.is_some_and(Outgoing::is_modern);
-        let lists_tools = is_modern && outgoing.is_some_and(|outgoing| outgoing.method == "tools/list");
+        let is_modern = mirrored.is_some_and(MirroredFields::is_modern);
+        let lists_tools = is_modern && mirrored.is_some_and(|mirrored| mirrored.method == "tools/list");
         match reading {
             Reading::Json => {
-                let body = response.bytes(self.carrier.limit).await?;
+                let body = response.bytes(self.connection.limit).await?;
                 self.take(body.into(), lists_tools).await?;
                 if self.ids.is_empty() {
                     return Ok(());
                 }
-                Err(HttpFailure::not_answered(&response, "what came back is no answer to it").into())
+                Err(HttpFailure::not_answered(&response, "the body is not a response to this request").into())
             }
             Reading::Events => {
-                let events = Events::new(response, self.carrier.limit);
+                let events = EventStream::new(response, self.connection.limit);
                 self.follow(events, is_modern, lists_tools).await
             }
             Reading::Accepted => {
@@ -191,37 +198,41 @@ impl Asked<'_> {
         }
     }
 
-    /// Why an answer is none.
-    fn failure(&self, response: &Response, reading: Reading) -> HttpFailure {
+    /// The failure for a response that does not hold a message.
+    fn failure(&self, response: &FetchResponse, reading: Reading) -> HttpFailure {
         if let Reading::SessionGone = reading {
-            self.carrier.leave();
+            self.connection.end_session();
         }
-        HttpFailure::in_answer(response, reading)
+        HttpFailure::from_response(response, reading)
     }
 
-    /// Reads a stream up to the answer. A legacy one that breaks off is taken up again where it did.
-    async fn follow(&mut self, mut events: Events, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
-        let mut place = Place::default();
+    /// Reads a stream up to the response. A legacy stream that breaks off is resumed.
+    async fn follow(&mut self, mut events: EventStream, is_modern: bool, lists_tools: bool) -> Result<(), CallError> {
+        let mut point = ResumePoint::default();
         loop {
-            let broken = match self.listen(&mut events, lists_tools).await? {
+            let broken = match self.read_stream(&mut events, lists_tools).await? {
                 None => return Ok(()),
                 Some(broken) => broken,
             };
-            events.leave(&mut place);
-            if is_modern || place.id.is_empty() {
+            events.save_position(&mut point);
+            if is_modern || point.id.is_empty() {
                 return Err(broken.into());
             }
-            events = unasked::resume(self.carrier, &mut place, broken).await?;
+            events = get_stream::resume(self.connection, &mut point, broken).await?;
         }
     }
 
-    /// Reads a stream until all is answered; otherwise says how it ended.
-    async fn listen(&mut self, events: &mut Events, lists_tools: bool) -> Result<Option<HttpFailure>, CallError> {
+    /// Reads a stream until every id has its response; otherwise returns the reason of its end.
+    async fn read_stream(
+        &mut self,
+        events: &mut EventStream,
+        lists_tools: bool,
+    ) -> Result<Option<HttpFailure>, CallError> {
         loop {
             let event = match events.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => {
-                    let why = "the stream ended before the answer";
+                    let why = "the stream ended before the response";
                     return Ok(Some(HttpFailure::not_answered(&events.response, why)));
                 }
                 Err(error) => return Ok(Some(error.into())),
@@ -230,19 +241,20 @@ impl Asked<'_> {
                 Ok(event) if event.is_message() => self.take(event.data, lists_tools).await?,
                 Ok(_) => {}
                 Err(error) => {
-                    if let Some(error) = self.carrier.skipped(&events.response, &error) {
+                    if let Some(error) = self.connection.report_skipped_event(&events.response, &error) {
                         return Err(error);
                     }
                 }
             }
             if self.ids.is_empty() {
-                // A server ends the stream now, and the connection can be used again. If it does not, it is closed.
-                let _ = timeout(LINGER, async {
+                // The server should end the stream now, so that the connection can be reused. If it does not, the
+                // connection is closed.
+                let _ = timeout(AFTER_RESPONSE_TIMEOUT, async {
                     while let Ok(Some(event)) = events.next().await {
                         if let Ok(event) = event
                             && event.is_message()
                         {
-                            self.carrier.deliver(event.data).await;
+                            self.connection.deliver(event.data).await;
                         }
                     }
                 })
@@ -252,67 +264,72 @@ impl Asked<'_> {
         }
     }
 
-    /// Gives a message to the engine, and notes what it answers.
+    /// Passes a message to the engine, and removes the ids that it responds to.
     async fn take(&mut self, message: Bytes, lists_tools: bool) -> Result<(), CallError> {
-        let message = if lists_tools { self.carrier.tools.learn(message, &self.carrier.log) } else { message };
-        let message = self.carrier.parse(message);
+        let message =
+            if lists_tools { self.connection.tool_headers.learn(message, &self.connection.log) } else { message };
+        let message = self.connection.parse(message);
         match message.parsed() {
-            Parsed::Message(Message::Response(Answer { id, .. })) => self.ids.retain(|asked| *asked != id),
-            // It names nobody, but it came in answer to this.
+            Parsed::Message(Message::Response(RpcResponse { id, .. })) => self.ids.retain(|open| *open != id),
+            // The error names no id, but it arrived in response to this request.
             Parsed::Message(Message::OrphanError(error)) if self.ids.len() == 1 => {
                 return Err(CallError::Refused(error.to_owned()));
             }
-            // Where there are none, the engine takes nothing of it, and it answers nobody.
-            Parsed::Batch(batch) if self.carrier.has_batches() => {
+            // In revisions without batches the engine ignores the array.
+            Parsed::Batch(batch) if self.connection.has_batches() => {
                 for element in batch.elements() {
-                    if let Ok(Message::Response(Answer { id, .. })) = element {
-                        self.ids.retain(|asked| *asked != id);
+                    if let Ok(Message::Response(RpcResponse { id, .. })) = element {
+                        self.ids.retain(|open| *open != id);
                     }
                 }
             }
             Parsed::Invalid(invalid) => {
-                // The engine tells whoever waits what is wrong with it.
+                // The engine fails the call with the reason.
                 if let Some(id) = &invalid.id {
-                    self.ids.retain(|asked| asked != id);
+                    self.ids.retain(|open| open != id);
                 }
             }
             Parsed::Message(_) | Parsed::Batch(_) => {}
         }
-        self.carrier.deliver_parsed(message).await;
+        self.connection.deliver_parsed(message).await;
         Ok(())
     }
 }
 
-/// The headers of a call, with those that repeat its arguments.
-fn with(known: &HeaderParams, outgoing: &Outgoing<'_>, mut headers: HeaderMap) -> Result<HeaderMap, CallError> {
-    let repeated = known.headers(outgoing.params.arguments).map_err(|bad| CallError::Params(bad.to_string()))?;
-    for (name, value) in repeated {
-        put(&mut headers, &name, &value)?;
+/// Adds the headers that repeat the call's arguments.
+fn with_param_headers(
+    known: &HeaderParams,
+    mirrored: &MirroredFields<'_>,
+    mut headers: HeaderMap,
+) -> Result<HeaderMap, CallError> {
+    let mirror_headers = known.headers(mirrored.params.arguments).map_err(|bad| CallError::Params(bad.to_string()))?;
+    for (name, value) in mirror_headers {
+        insert_header(&mut headers, &name, &value)?;
     }
     Ok(headers)
 }
 
-/// What an answer is. Of one that says no, the beginning is read.
-pub(super) async fn reading(response: &mut Response, in_session: bool) -> Reading {
+/// Classifies a response. The beginning of an error body is read for that.
+pub(super) async fn classify(response: &mut FetchResponse, in_session: bool) -> Reading {
     let status = response.status.as_u16();
     let content_type = response.headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_vec());
     match Reading::of(status, content_type.as_deref(), None, in_session) {
         Reading::Forbidden { .. } | Reading::Error { .. } | Reading::NotMcp { .. } => {
-            let body = response.text_up_to(MOST_REFUSAL).await;
+            let body = response.text_up_to(MAX_ERROR_BODY).await;
             Reading::of(status, content_type.as_deref(), Some(body.as_bytes()), in_session)
         }
         clear => clear,
     }
 }
 
-/// As deep as messages may be to be looked into here. The engine has its own limit.
-const DEPTH: usize = barewire_proto::rpc::DEFAULT_DEPTH;
+/// The nesting limit for messages inspected here. The engine has its own limit.
+const INSPECTION_DEPTH: usize = barewire_proto::rpc::DEFAULT_DEPTH;
 
-/// More of an answer that says no is not read.
-const MOST_REFUSAL: usize = 256 * 1024;
+/// The most bytes to read of an error body.
+const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// How long a server may take to take something that it does not answer.
-const TELLING: Duration = Duration::from_secs(30);
+/// The time a server has to accept a message without a response.
+const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a stream may go on after the answer.
-const LINGER: Duration = Duration::from_secs(1);
+/// The time a stream may continue after the response.
+const AFTER_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,14 +1,14 @@
-//! The official Rust SDK's client through every case: client REVISION|auto COMMAND...|URL
+//! Runs the official Rust SDK's client through every case: client REVISION|auto COMMAND...|URL
 
 mod cases;
-mod judge;
+mod report;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cases::Session;
-use judge::{Done, Report, shown};
+use report::{CaseOutcome, Report, debug_text};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
     ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
@@ -20,15 +20,15 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// What the client was told and asked on the way, and what it answers.
+/// The notifications and elicitations that the client received, and its answer to elicitations.
 #[derive(Clone)]
 struct Handler {
     revision: ProtocolVersion,
     answer: Arc<Mutex<ElicitResult>>,
-    asked: Arc<Mutex<Vec<Value>>>,
+    elicitations: Arc<Mutex<Vec<Value>>>,
     progress: Arc<Mutex<Vec<f64>>>,
     updated: Arc<Mutex<Vec<String>>>,
-    grown: Arc<Mutex<usize>>,
+    tool_list_changes: Arc<Mutex<usize>>,
 }
 
 impl ClientHandler for Handler {
@@ -44,7 +44,7 @@ impl ClientHandler for Handler {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         if let ElicitRequestParams::FormElicitationParams { requested_schema, .. } = request {
-            locked(&self.asked).push(serde_json::to_value(requested_schema).expect("a schema is JSON"));
+            locked(&self.elicitations).push(serde_json::to_value(requested_schema).expect("a schema is JSON"));
         }
         Ok(locked(&self.answer).clone())
     }
@@ -58,7 +58,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        *locked(&self.grown) += 1;
+        *locked(&self.tool_list_changes) += 1;
     }
 }
 
@@ -72,7 +72,7 @@ async fn main() -> ExitCode {
     let environment = |name| std::env::var(name).ok();
     let modern = || vec![ProtocolVersion::V_2026_07_28];
     let revision = |text: &str| serde_json::from_value::<ProtocolVersion>(json!(text)).expect("a revision");
-    // Against a server of one era only, `auto` ends there: EXPECT says where.
+    // With a server of one era, `auto` ends up in that era; EXPECT names the revision.
     let (mode, expected) = match &**wanted {
         "auto" => {
             let mode = ClientLifecycleMode::Auto { preferred_versions: modern(), legacy_version: None };
@@ -90,10 +90,10 @@ async fn main() -> ExitCode {
     let handler = Handler {
         revision: expected.clone(),
         answer: Arc::new(Mutex::new(ElicitResult::new(ElicitationAction::Cancel))),
-        asked: Arc::default(),
+        elicitations: Arc::default(),
         progress: Arc::default(),
         updated: Arc::default(),
-        grown: Arc::default(),
+        tool_list_changes: Arc::default(),
     };
     let opened = timeout(Duration::from_secs(15), async {
         if program.starts_with("http://") {
@@ -113,7 +113,7 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
         Err(_) => {
-            println!("FAIL {}: open: no end after 15 s", report.label);
+            println!("FAIL {}: open: no result within 15 s", report.label);
             return ExitCode::FAILURE;
         }
     };
@@ -132,7 +132,7 @@ async fn main() -> ExitCode {
     report.case("elicitation, accepted", s.elicitation(ElicitationAction::Accept)).await;
     report.case("elicitation, declined", s.elicitation(ElicitationAction::Decline)).await;
     report.case("elicitation, cancelled", s.elicitation(ElicitationAction::Cancel)).await;
-    report.case("elicitation, before there was one", s.elicitation_before_there_was_one()).await;
+    report.case("elicitation, before there was one", s.elicitation_in_older_revisions()).await;
     report.case("resources/list", s.list_resources()).await;
     report.case("resources/templates/list", s.list_templates()).await;
     report.case("resources/read", s.read()).await;
@@ -144,11 +144,11 @@ async fn main() -> ExitCode {
     report.case("prompts/get", s.get_prompt()).await;
     report.case("an unknown prompt", s.unknown_prompt()).await;
     report.case("completion", s.completion()).await;
-    let close = async { s.client.cancel().await.map(|_| Done::Here).map_err(shown) };
+    let close = async { s.client.cancel().await.map(|_| CaseOutcome::Passed).map_err(debug_text) };
     report.case("close", close).await;
     if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 pub(crate) fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().expect("nobody panics while holding it")
+    shared.lock().expect("no thread panics while holding the lock")
 }

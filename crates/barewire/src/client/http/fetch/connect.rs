@@ -1,4 +1,4 @@
-//! Where a URL leads -> a connection to there: name, TCP, proxy, TLS.
+//! A URI -> a connection: name lookup, TCP, proxy, TLS.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-use super::error::{FetchError, Unresolved};
-use super::proxy::{Kind, Proxies, Proxy};
+use super::error::{FetchError, ResolveError};
+use super::proxy::{Proxies, Proxy, ProxyKind};
 use super::tls::Tls;
 use super::url::Origin;
 
@@ -37,55 +37,59 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(tls: Tls, proxies: Arc<Proxies>, timeout: Duration) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver);
-        // A message is written whole, so there is nothing to wait for that would go into the same packet.
+        // A message is written whole, so delaying it to fill a packet gains nothing.
         tcp.set_nodelay(true);
-        // Each of a host's addresses gets its share of the time, so that one that is silent does not use it all.
+        // Each address of a host gets a share of the time, so one that does not respond cannot use it all.
         tcp.set_connect_timeout(Some(timeout));
-        // A stream on which nothing comes for hours is told apart from one whose other end is gone.
+        // Detects a lost connection on a stream that is silent for hours.
         tcp.set_keepalive(Some(KEEPALIVE));
         tcp.enforce_http(false);
         Self { tcp, tls: Arc::new(tls), proxies, timeout }
     }
 
-    async fn connect(self, uri: Uri) -> Result<TokioIo<Stream>, FetchError> {
-        let origin = Origin::of(&uri);
-        let stream = match self.proxies.to(&uri)? {
-            None => self.direct(uri, &origin).await?,
-            Some(proxy) => self.through(proxy, &origin).await?,
+    async fn connect(self, uri: Uri) -> Result<TokioIo<PooledStream>, FetchError> {
+        let origin = Origin::from_uri(&uri);
+        let stream = match self.proxies.for_uri(&uri)? {
+            None => self.connect_direct(uri, &origin).await?,
+            Some(proxy) => self.connect_through(proxy, &origin).await?,
         };
         Ok(TokioIo::new(stream))
     }
 
-    async fn direct(&self, uri: Uri, origin: &Origin) -> Result<Stream, FetchError> {
+    async fn connect_direct(&self, uri: Uri, origin: &Origin) -> Result<PooledStream, FetchError> {
         let tcp = self.tcp.clone().call(uri).await.map_err(|error| FetchError::of_tcp(origin, &error))?;
-        self.secured(tcp.into_inner(), origin).await
+        self.with_tls(tcp.into_inner(), origin).await
     }
 
-    /// With TLS, if the destination has it.
-    async fn secured(&self, io: impl Io + 'static, origin: &Origin) -> Result<Stream, FetchError> {
-        Ok(if origin.secure() { Stream::to_server(self.tls.connect(origin, io).await?) } else { Stream::to_server(io) })
+    /// Adds TLS if the destination uses it.
+    async fn with_tls(&self, io: impl ByteStream + 'static, origin: &Origin) -> Result<PooledStream, FetchError> {
+        Ok(if origin.is_secure() {
+            PooledStream::to_server(self.tls.connect(origin, io).await?)
+        } else {
+            PooledStream::to_server(io)
+        })
     }
 
-    async fn through(&self, proxy: &Proxy, origin: &Origin) -> Result<Stream, FetchError> {
+    async fn connect_through(&self, proxy: &Proxy, origin: &Origin) -> Result<PooledStream, FetchError> {
         let failed = |why: String| FetchError::Proxy { proxy: proxy.name(), why };
         match &proxy.kind {
-            Kind::Http { auth } => {
-                let at = Origin::of(&proxy.uri);
+            ProxyKind::Http { auth } => {
+                let at = Origin::from_uri(&proxy.uri);
                 let tcp = self.tcp.clone().call(proxy.uri.clone()).await;
                 let tcp = tcp.map_err(|error| failed(FetchError::of_tcp(&at, &error).to_string()))?.into_inner();
-                let io: Box<dyn Io> = if at.secure() {
+                let io: Box<dyn ByteStream> = if at.is_secure() {
                     Box::new(self.tls.connect(&at, tcp).await.map_err(|error| failed(error.to_string()))?)
                 } else {
                     Box::new(tcp)
                 };
-                if origin.secure() {
+                if origin.is_secure() {
                     let tunnel = tunnel(io, &origin.authority(), auth.as_ref()).await.map_err(failed)?;
-                    self.secured(tunnel, origin).await
+                    self.with_tls(tunnel, origin).await
                 } else {
-                    Ok(Stream { io, whole_urls: true })
+                    Ok(PooledStream { io, whole_urls: true })
                 }
             }
-            Kind::Socks { auth } => {
+            ProxyKind::Socks { auth } => {
                 let mut socks = SocksV5::new(proxy.uri.clone(), self.tcp.clone());
                 if let Some((user, password)) = auth {
                     socks = socks.with_auth(user.clone(), password.clone());
@@ -95,15 +99,15 @@ impl Connector {
                 let tcp = socks
                     .call(uri)
                     .await
-                    .map_err(|error| failed(format!("it did not connect to {}: {error}", origin.authority())))?;
-                self.secured(tcp.into_inner(), origin).await
+                    .map_err(|error| failed(format!("it could not connect to {}: {error}", origin.authority())))?;
+                self.with_tls(tcp.into_inner(), origin).await
             }
         }
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<PooledStream>;
     type Error = FetchError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, FetchError>> + Send>>;
 
@@ -115,23 +119,25 @@ impl Service<Uri> for Connector {
         let connector = self.clone();
         Box::pin(async move {
             let timeout = connector.timeout;
-            let why = format!("none came about within {timeout:?}");
-            let late = match connector.proxies.to(&uri)? {
-                Some(proxy) => {
-                    FetchError::Proxy { proxy: proxy.name(), why: format!("of connections through it {why}") }
-                }
-                None => FetchError::Connect { origin: Origin::of(&uri).to_string(), why },
+            let why = format!("no connection within {timeout:?}");
+            let late = match connector.proxies.for_uri(&uri)? {
+                Some(proxy) => FetchError::Proxy { proxy: proxy.name(), why },
+                None => FetchError::Connect { origin: Origin::from_uri(&uri).to_string(), why },
             };
             tokio::time::timeout(timeout, connector.connect(uri)).await.unwrap_or(Err(late))
         })
     }
 }
 
-/// Has the proxy connect to `authority`; what comes out of it then is the server's.
-async fn tunnel(io: Box<dyn Io>, authority: &str, auth: Option<&HeaderValue>) -> Result<impl Io + 'static, String> {
-    let said = |error: hyper::Error| format!("it did not connect to {authority}: {error}");
+/// Sends CONNECT to the proxy, and returns the tunnel to `authority`.
+async fn tunnel(
+    io: Box<dyn ByteStream>,
+    authority: &str,
+    auth: Option<&HeaderValue>,
+) -> Result<impl ByteStream + 'static, String> {
+    let failed = |error: hyper::Error| format!("it could not connect to {authority}: {error}");
     let (mut sender, connection) =
-        http1::Builder::new().max_buf_size(super::MOST_HEAD).handshake(TokioIo::new(io)).await.map_err(said)?;
+        http1::Builder::new().max_buf_size(super::MAX_HEAD_BYTES).handshake(TokioIo::new(io)).await.map_err(failed)?;
     // Ends with the tunnel, or when `sender` is dropped.
     tokio::spawn(connection.with_upgrades());
     let mut request = Request::connect(authority).header(header::HOST, authority);
@@ -139,45 +145,45 @@ async fn tunnel(io: Box<dyn Io>, authority: &str, auth: Option<&HeaderValue>) ->
         request = request.header(header::PROXY_AUTHORIZATION, auth);
     }
     let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
-    let answer = sender.send_request(request).await.map_err(said)?;
+    let answer = sender.send_request(request).await.map_err(failed)?;
     match answer.status() {
-        status if status.is_success() => Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(said)?)),
+        status if status.is_success() => Ok(TokioIo::new(hyper::upgrade::on(answer).await.map_err(failed)?)),
         StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(WANTS_CREDENTIALS.into()),
-        status => Err(format!("it refuses to connect to {authority}: {status}")),
+        status => Err(format!("it refused to connect to {authority}: {status}")),
     }
 }
 
-/// What carries the bytes, whatever it is made of.
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+/// Any stream of bytes.
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// A connection as the pool keeps it.
-pub(super) struct Stream {
-    io: Box<dyn Io>,
-    /// The other end is a proxy that reads the requests.
+/// A connection in the pool.
+pub(super) struct PooledStream {
+    io: Box<dyn ByteStream>,
+    /// Whether the peer is a proxy that reads the requests, so that request lines need absolute URLs.
     whole_urls: bool,
 }
 
-impl Stream {
-    fn to_server(io: impl Io + 'static) -> Self {
+impl PooledStream {
+    fn to_server(io: impl ByteStream + 'static) -> Self {
         Self { io: Box::new(io), whole_urls: false }
     }
 }
 
-impl Connection for Stream {
+impl Connection for PooledStream {
     fn connected(&self) -> Connected {
         Connected::new().proxy(self.whole_urls)
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for PooledStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for PooledStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
@@ -203,29 +209,29 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// The system's resolver, whose errors are told apart from those of connecting.
+/// The system's resolver, with an error type of its own.
 #[derive(Clone)]
 struct Resolver;
 
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
-    type Error = Unresolved;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unresolved>> + Send>>;
+    type Error = ResolveError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ResolveError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ResolveError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved)?;
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(ResolveError)?;
             Ok(found.collect::<Vec<_>>().into_iter())
         })
     }
 }
 
 pub(super) const WANTS_CREDENTIALS: &str =
-    "it wants other credentials (407): put them into its URL, http://user:password@host:port";
+    "it requires credentials (407); put them in its URL: http://user:password@host:port";
 
-/// Half of the minute or two after which routers and firewalls forget a connection that is quiet.
+/// Half of the one or two minutes after which routers and firewalls drop an idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(45);

@@ -1,4 +1,4 @@
-//! An endpoint -> connections to its server, and nothing said on them: for those who speak HTTP themselves.
+//! An endpoint -> connections to its server, for callers that speak HTTP themselves.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -11,27 +11,27 @@ use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-use super::connect::{Connector, Stream};
+use super::connect::{Connector, PooledStream};
 use super::error::FetchError;
 use super::proxy::Proxies;
 use super::tls::Tls;
-use super::url::Url;
+use super::url::HttpUrl;
 use crate::client::http::Endpoint;
 
-/// Opens connections to the server of an [`Endpoint`]: its name, TCP, proxies and TLS, as a client has them. What is said
-/// there, headers and tokens included, is the caller's. Cheap to clone.
+/// Opens connections to the server of an [`Endpoint`], with name lookup, TCP, proxy and TLS as a client has them.
+/// Sending HTTP, including headers and tokens, is up to the caller. Cheap to clone.
 #[derive(Clone)]
 pub struct Dialer {
     connector: Connector,
     proxies: Arc<Proxies>,
-    url: Url,
+    url: HttpUrl,
 }
 
 impl Dialer {
     /// Checks the endpoint's settings. Nothing is connected yet.
     pub fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
-        let url = Url::parse(&endpoint.url)?;
-        let proxies = Arc::new(Proxies::of(endpoint)?);
+        let url = HttpUrl::parse(&endpoint.url)?;
+        let proxies = Arc::new(Proxies::for_endpoint(endpoint)?);
         let tls = Tls::trusting(&endpoint.roots)?;
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
         Ok(Self { connector, proxies, url })
@@ -42,45 +42,45 @@ impl Dialer {
         self.url.origin().to_string()
     }
 
-    /// What stands in `Host`: without the port if it is the scheme's own.
+    /// The value for `Host`, without the port if it is the scheme's default.
     pub fn host(&self) -> String {
         let origin = self.origin();
         origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned())
     }
 
-    /// What stands in the request line.
+    /// The path and query for the request line.
     pub fn path_and_query(&self) -> &str {
         self.url.uri().path_and_query().map_or("/", PathAndQuery::as_str)
     }
 
-    /// A new connection, on which HTTP/1.1 is spoken.
+    /// Opens a new connection, for HTTP/1.1.
     pub async fn connect(&self) -> Result<DialedStream, FetchError> {
         let mut connector = self.connector.clone();
         let stream = connector.call(self.url.uri().clone()).await?.into_inner();
         Ok(DialedStream { stream })
     }
 
-    /// Whether the other end is a proxy that reads the requests: their lines then hold whole URLs.
+    /// Whether the peer is a proxy that reads the requests, so that request lines need absolute URLs.
     pub fn to_proxy(&self) -> bool {
-        matches!(self.proxies.to(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
+        matches!(self.proxies.for_uri(self.url.uri()), Ok(Some(proxy)) if proxy.reads(self.url.uri()))
     }
 
-    /// The value of `Proxy-Authorization`, if that proxy wants one.
+    /// The value of `Proxy-Authorization`, if that proxy needs one.
     pub fn proxy_authorization(&self) -> Option<HeaderValue> {
         self.proxies.authorization(self.url.uri()).map(|(_, value)| value)
     }
 }
 
-/// Shows the origin: paths and proxies can hold secrets.
+/// Shows only the origin: paths and proxy URLs may contain secrets.
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dialer").field("origin", &self.url.origin()).finish_non_exhaustive()
     }
 }
 
-/// A connection to a server, through whatever leads there.
+/// A connection to a server, directly or through a proxy.
 pub struct DialedStream {
-    stream: Stream,
+    stream: PooledStream,
 }
 
 impl fmt::Debug for DialedStream {

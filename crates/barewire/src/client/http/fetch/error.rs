@@ -1,4 +1,4 @@
-//! Why there is no answer, or not all of it: what failed, with which host, and what can be done.
+//! Fetch errors: the step that failed, the host, and a hint.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::redirect::RedirectError;
 use super::url::Origin;
 use crate::peer::shown;
 
-/// Why a request over HTTP has no answer.
+/// The reason why an HTTP request has no response, or only a part of one.
 ///
-/// The first ones are ours and are found before anything is sent; then come the ways to the server, in the order they are
-/// taken, and then what the server did. Hosts are named; paths, queries and credentials are not.
+/// The variants follow the order of events: settings, which are checked before anything is sent; then the steps of
+/// connecting; then the exchange with the server. Hosts are named; paths, queries and credentials are not.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -21,90 +21,90 @@ pub enum FetchError {
     Url(&'static str),
     /// A header cannot be sent.
     Header {
-        /// Which one.
+        /// The name of the header.
         name: String,
-        /// What is wrong with it.
+        /// A description of the error.
         what: &'static str,
     },
-    /// The certificates that were to be trusted cannot be.
+    /// The certificates to trust cannot be read.
     Roots(String),
-    /// The setting of a proxy cannot be used.
+    /// The proxy setting cannot be used.
     ProxySetting {
-        /// The name of the environment's variable, or `proxy`.
+        /// The name of the environment variable, or `proxy`.
         name: String,
-        /// What is wrong with it.
+        /// A description of the error.
         what: &'static str,
     },
-    /// No token could be had for the request.
+    /// The token provider or the challenge handler failed.
     Token(String),
-    /// The host's name has no address.
+    /// The host name could not be resolved.
     Resolve {
         /// The host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         why: String,
     },
-    /// No connection came about.
+    /// The connection failed.
     Connect {
-        /// With whom.
+        /// The origin of the server.
         origin: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is a connection, but the server did not prove who it is, or does not speak TLS.
+    /// TLS failed: the server's certificate is not trusted, or the server does not speak TLS.
     Tls {
-        /// With whom.
+        /// The origin of the server.
         origin: String,
-        /// What is wrong, and what can be done.
+        /// The reason and a hint.
         why: String,
     },
-    /// The proxy did not lead to the server.
+    /// The proxy failed.
     Proxy {
         /// The proxy, without user and password.
         proxy: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The server sent us to where we do not go.
+    /// A redirect is not followed.
     Redirect {
-        /// Who did.
+        /// The origin of the server that sent it.
         origin: String,
-        /// Why not.
+        /// The reason.
         why: RedirectError,
     },
-    /// The server did not begin to answer in time.
+    /// The head of the response did not arrive in time.
     TimedOut {
-        /// Who was asked.
+        /// The origin of the server.
         origin: String,
-        /// How long it was waited for.
+        /// The time limit.
         after: Duration,
     },
-    /// What came back is not HTTP that we read.
+    /// The response is not readable HTTP/1.1.
     Answer {
-        /// From whom.
+        /// The origin of the server.
         origin: String,
-        /// What is wrong with it.
+        /// A description of the error.
         why: String,
     },
-    /// The body is longer than was wanted.
+    /// The body is longer than the limit.
     TooLong {
-        /// From whom.
+        /// The origin of the server.
         origin: String,
-        /// So many bytes were wanted.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The connection ended before the answer did.
+    /// The connection ended before the response was complete.
     Reset {
-        /// With whom.
+        /// The origin of the server.
         origin: String,
-        /// How.
+        /// A description.
         why: String,
     },
 }
 
 impl FetchError {
-    /// Whether the server may have got the request. If not, sending it again does nothing twice.
-    pub fn sent(&self) -> bool {
+    /// Whether the server may have received the request. If not, sending it again is safe.
+    pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::Url(_) | Self::Header { .. } | Self::Roots(_) | Self::ProxySetting { .. } | Self::Token(_) => false,
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Proxy { .. } => false,
@@ -113,7 +113,7 @@ impl FetchError {
         }
     }
 
-    /// What the pool says of a request.
+    /// Converts an error of the pool.
     pub(super) fn of_request(origin: &Origin, error: &legacy::Error) -> Self {
         match find::<Self>(error) {
             Some(ours) => ours.clone(),
@@ -121,7 +121,7 @@ impl FetchError {
         }
     }
 
-    /// What hyper says of an exchange that has begun.
+    /// Converts an error of hyper during an exchange.
     pub(super) fn of_exchange(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
         let name = origin.to_string();
         if let Some(tls) = find_tls(error) {
@@ -130,35 +130,35 @@ impl FetchError {
         let why = innermost(error);
         match find::<hyper::Error>(error) {
             Some(error) if error.is_parse_too_large() => {
-                let why = format!("its headers are longer than {} KiB", super::MOST_HEAD / 1024);
+                let why = format!("its headers are longer than {} KiB", super::MAX_HEAD_BYTES / 1024);
                 Self::Answer { origin: name, why }
             }
             Some(error) if error.is_parse() => {
-                let hint = if origin.secure() { "" } else { "; does that port want https:// instead?" };
-                Self::Answer { origin: name, why: format!("it is not HTTP/1.1: {why}{hint}") }
+                let hint = if origin.is_secure() { "" } else { "; does this port expect https://?" };
+                Self::Answer { origin: name, why: format!("not HTTP/1.1: {why}{hint}") }
             }
-            // hyper's own words for it are about messages, and a user's message is another one.
+            // hyper's own text speaks of a "message", which the user would take for an MCP message.
             Some(error) if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
-                Self::Reset { origin: name, why: "it was closed before the answer was complete".into() }
+                Self::Reset { origin: name, why: "it was closed before the response was complete".into() }
             }
             _ => Self::Reset { origin: name, why },
         }
     }
 
-    /// What the connector says of TCP.
+    /// Converts an error of the TCP connector.
     pub(super) fn of_tcp(origin: &Origin, error: &(dyn Error + 'static)) -> Self {
-        match find::<Unresolved>(error) {
-            Some(Unresolved(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
+        match find::<ResolveError>(error) {
+            Some(ResolveError(why)) => Self::Resolve { host: origin.host().to_owned(), why: shown(&why.to_string()) },
             None => Self::Connect { origin: origin.to_string(), why: innermost(error) },
         }
     }
 
-    /// What came of a TLS handshake.
+    /// Converts an error of the TLS handshake.
     pub(super) fn of_handshake(origin: &Origin, error: &io::Error) -> Self {
         match find_tls(error) {
             Some(tls) => Self::of_tls(origin, tls),
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
-                let why = "the connection was closed instead of a TLS handshake; does that port want http:// instead?";
+                let why = "the connection was closed during the TLS handshake; does this port expect http://?";
                 Self::Tls { origin: origin.to_string(), why: why.into() }
             }
             None => Self::Tls { origin: origin.to_string(), why: innermost(error) },
@@ -168,15 +168,15 @@ impl FetchError {
     fn of_tls(origin: &Origin, error: &rustls::Error) -> Self {
         use rustls::CertificateError as Bad;
         let hint = match error {
-            rustls::Error::InvalidMessage(_) => "; does that port want http:// instead?",
+            rustls::Error::InvalidMessage(_) => "; does this port expect http://?",
             rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
-                "; if its authority is to be trusted, name a PEM file with it in SSL_CERT_FILE, or add it to the endpoint"
+                "; to trust its authority, set SSL_CERT_FILE to a PEM file with it, or add it to the endpoint"
             }
             rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
-                "; use the name that the certificate is for"
+                "; use the name in the certificate"
             }
             rustls::Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
-                "; the server needs a new one, if the clock of this machine is right"
+                "; the server needs a new certificate, unless this machine's clock is wrong"
             }
             _ => "",
         };
@@ -189,28 +189,28 @@ impl fmt::Display for FetchError {
         match self {
             Self::Url(what) => write!(f, "the URL {what}"),
             Self::Header { name, what } => write!(f, "the header {} {what}", shown(name)),
-            Self::Roots(why) => write!(f, "the certificates to be trusted cannot be read: {why}"),
+            Self::Roots(why) => write!(f, "the certificates to trust cannot be read: {why}"),
             Self::ProxySetting { name, what } => write!(f, "the proxy in {name} {what}"),
             Self::Token(why) => write!(f, "no token for the request: {why}"),
             Self::Resolve { host, why } => {
-                write!(f, "the name {} has no address: {why}; is it spelt right?", shown(host))
+                write!(f, "the host name {} cannot be resolved: {why}; is it spelled correctly?", shown(host))
             }
             Self::Connect { origin, why } => {
-                write!(f, "no connection to {}: {why}; is the server running there?", shown(origin))
+                write!(f, "cannot connect to {}: {why}; is the server running?", shown(origin))
             }
-            Self::Tls { origin, why } => write!(f, "no TLS with {}: {why}", shown(origin)),
-            Self::Proxy { proxy, why } => write!(f, "the proxy {} does not help: {why}", shown(proxy)),
+            Self::Tls { origin, why } => write!(f, "TLS with {} failed: {why}", shown(origin)),
+            Self::Proxy { proxy, why } => write!(f, "the proxy {} failed: {why}", shown(proxy)),
             Self::Redirect { origin, why } => {
-                write!(f, "the redirect of {} is not followed: {why}", shown(origin))
+                write!(f, "the redirect from {} was not followed: {why}", shown(origin))
             }
             Self::TimedOut { origin, after } => {
-                write!(f, "{} did not answer within {after:?}", shown(origin))
+                write!(f, "{} did not respond within {after:?}", shown(origin))
             }
             Self::Answer { origin, why } => {
-                write!(f, "what {} answered cannot be read: {why}", shown(origin))
+                write!(f, "the response of {} cannot be read: {why}", shown(origin))
             }
             Self::TooLong { origin, limit } => {
-                write!(f, "what {} answered is longer than {limit} bytes", shown(origin))
+                write!(f, "the response of {} is longer than {limit} bytes", shown(origin))
             }
             Self::Reset { origin, why } => write!(f, "the connection to {} ended: {why}", shown(origin)),
         }
@@ -219,17 +219,17 @@ impl fmt::Display for FetchError {
 
 impl Error for FetchError {}
 
-/// A name that has no address, as the resolver reports it through the layers of the pool.
+/// An error of the resolver, to be found again below the error types of the pool.
 #[derive(Debug)]
-pub(super) struct Unresolved(pub(super) io::Error);
+pub(super) struct ResolveError(pub(super) io::Error);
 
-impl fmt::Display for Unresolved {
+impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-impl Error for Unresolved {}
+impl Error for ResolveError {}
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
@@ -239,13 +239,13 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     chain(error).find_map(<dyn Error>::downcast_ref::<E>)
 }
 
-/// An I/O error does not count what it wraps among its sources.
+/// Finds a TLS error. An I/O error does not list the error that it wraps among its sources.
 fn find_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let inside = |error: &'a (dyn Error + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
     chain(error).find_map(|error| inside(error).or_else(|| error.downcast_ref()))
 }
 
-/// What the lowest layer says: the ones above say only that there is one below.
+/// The text of the innermost error: the outer ones only say that there is one.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     shown(&chain(error).last().map(ToString::to_string).unwrap_or_default())
 }

@@ -1,50 +1,53 @@
-//! Headers that a user gives -> headers that can be sent, and those that stay at home.
+//! The endpoint's own headers -> validated headers; and the headers that may go to another origin.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::super::credentials::Secret;
 use super::error::FetchError;
 
-/// The user's headers, checked: names and values without line breaks, and none that is the protocol's own.
+/// Validates the endpoint's headers: no line breaks, and no header that the protocol itself sends.
 pub(super) fn custom(given: &[(String, Secret)]) -> Result<HeaderMap, FetchError> {
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         let bad = |what| FetchError::Header { name: name.clone(), what };
         let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| bad("is not a header's name: letters, digits and - are, without spaces and colons"))?;
-        if OURS.contains(&key.as_str()) || key.as_str().starts_with("mcp-") {
-            return Err(bad("is the protocol's own and cannot be set"));
+            .map_err(|_| bad("is not a valid header name: use letters, digits and -, without spaces and colons"))?;
+        if RESERVED.contains(&key.as_str()) || key.as_str().starts_with("mcp-") {
+            return Err(bad("is set by the protocol and cannot be changed"));
         }
         let mut value = HeaderValue::from_str(value.expose())
-            .map_err(|_| bad("has a value that cannot be sent: is there a line break in it?"))?;
+            .map_err(|_| bad("has a value that cannot be sent; does it contain a line break?"))?;
         value.set_sensitive(true);
         headers.append(key, value);
     }
     Ok(headers)
 }
 
-/// `Bearer` with this token.
+/// Returns the `Authorization` value for this token.
 pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, FetchError> {
     let bad = |what| FetchError::Header { name: header::AUTHORIZATION.to_string(), what };
     let token = token.expose();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(bad("cannot be sent: the token is empty, or has a space or a line break in it"));
+        return Err(bad(
+            "cannot be sent: the token is empty or contains a space, a line break or a character outside of ASCII",
+        ));
     }
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| bad("cannot be sent"))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// What of a request's headers may go to another origin: what describes the message, and nothing that says who sends it or
-/// which session it belongs to. A list of what may, so that what is added later stays at home.
-pub(super) fn for_strangers(headers: &HeaderMap) -> HeaderMap {
-    let may = |name: &HeaderName| STRANGERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
-    let kept = headers.iter().filter(|(name, _)| may(name));
+/// Returns the headers that may be sent to another origin: those that describe the message, and none that identify the
+/// sender or its session. This is a list of allowed headers, so that headers added later are not leaked.
+pub(super) fn cross_origin(headers: &HeaderMap) -> HeaderMap {
+    let is_allowed =
+        |name: &HeaderName| CROSS_ORIGIN_ALLOWED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-");
+    let kept = headers.iter().filter(|(name, _)| is_allowed(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Set by the protocol, or by HTTP for one connection.
-const OURS: [&str; 15] = [
+/// Headers that the protocol sets, or HTTP for one connection.
+const RESERVED: [&str; 15] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -55,7 +58,7 @@ const OURS: [&str; 15] = [
     "host",
     "keep-alive",
     "last-event-id",
-    // In a tunnel it would go to the server. A proxy's credentials are part of its URL.
+    // In a tunnel the server would receive it. The credentials of a proxy belong in its URL.
     "proxy-authorization",
     "te",
     "trailer",
@@ -63,14 +66,15 @@ const OURS: [&str; 15] = [
     "upgrade",
 ];
 
-const STRANGERS: [&str; 6] = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
+const CROSS_ORIGIN_ALLOWED: [&str; 6] =
+    ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version", "user-agent"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_a_header_is_refused_by_name_and_not_by_value() {
+    fn invalid_headers_are_refused_without_showing_the_value() {
         for (name, value) in [
             ("X-Key", "hunter2\r\nInjected: yes"),
             ("X-Key", "hunter2\n"),
@@ -94,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_marked_as_secrets_and_may_come_twice() {
+    fn values_are_marked_as_sensitive_and_may_be_repeated() {
         let given = [("X-Key".to_owned(), "a".into()), ("x-key".to_owned(), "b".into())];
         let headers = custom(&given).unwrap();
         assert_eq!(headers.get_all("x-key").iter().collect::<Vec<_>>(), ["a", "b"]);
@@ -103,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_with_a_line_break_is_refused_without_being_shown() {
+    fn an_invalid_token_is_refused_without_being_shown() {
         for token in ["", "hunter2\n", "hunter2 x", "hunter2\r\nX: y", "hunterß"] {
             let error = bearer(&token.into()).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter"), "{error}");

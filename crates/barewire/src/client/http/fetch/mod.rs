@@ -1,12 +1,12 @@
-//! A request -> an answer, over HTTP/1.1: redirects, proxies, TLS and credentials on the way.
+//! A request -> a response, over HTTP/1.1, with redirects, proxies, TLS and credentials.
 //!
 //! ```text
 //! send ─ token ─┬─ redirects ── pool ── connect: name, TCP, proxy, TLS
 //!     challenge ┘
 //! ```
 //!
-//! Nothing here knows what a message is. Nothing here waits longer than it is told to for the head of an answer; how long its
-//! body may take is the reader's to say.
+//! Nothing here knows about MCP messages. The timeout covers the head of a response; the reader of the body sets its
+//! own limit.
 
 mod connect;
 mod dial;
@@ -33,8 +33,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use dial::{DialedStream, Dialer};
 pub use error::FetchError;
 pub use redirect::RedirectError;
-pub(crate) use response::Response;
-pub(crate) use url::Url;
+pub(crate) use response::FetchResponse;
+pub(crate) use url::HttpUrl;
 
 use super::credentials::{Challenge, ChallengeResponse, OnChallenge, Secret, TokenProvider};
 use super::endpoint::Endpoint;
@@ -49,44 +49,44 @@ use url::Origin;
 #[derive(Clone)]
 pub(crate) struct Fetch {
     pool: Client<Connector, Full<Bytes>>,
-    shared: Arc<Shared>,
+    shared: Arc<FetchShared>,
 }
 
-struct Shared {
-    url: Url,
-    /// Whom credentials are for.
-    home: Origin,
+struct FetchShared {
+    url: HttpUrl,
+    /// The only origin that receives credentials.
+    origin: Origin,
     custom: HeaderMap,
     tokens: Option<Arc<dyn TokenProvider>>,
     challenges: Option<Arc<dyn OnChallenge>>,
     proxies: Arc<Proxies>,
 }
 
-/// What is asked, wherever it is sent.
-struct Asked<'a> {
+/// The parts of a request that stay the same across redirects.
+struct FetchRequest<'a> {
     method: &'a Method,
     headers: &'a HeaderMap,
     body: &'a Bytes,
 }
 
 impl Fetch {
-    /// Checks the endpoint's settings. Nothing is connected yet.
+    /// Checks the endpoint's settings. Does not connect yet.
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, FetchError> {
-        Self::with_proxies(endpoint, Proxies::of(endpoint)?)
+        Self::with_proxies(endpoint, Proxies::for_endpoint(endpoint)?)
     }
 
     fn with_proxies(endpoint: &Endpoint, proxies: Proxies) -> Result<Self, FetchError> {
-        let url = Url::parse(&endpoint.url)?;
+        let url = HttpUrl::parse(&endpoint.url)?;
         let proxies = Arc::new(proxies);
         let tls = Tls::trusting(&endpoint.roots)?;
         let connector = Connector::new(tls, Arc::clone(&proxies), endpoint.connect_timeout);
         let pool = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(MOST_HEAD)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(connector);
-        let shared = Shared {
-            home: url.origin(),
+        let shared = FetchShared {
+            origin: url.origin(),
             url,
             custom: headers::custom(&endpoint.headers)?,
             tokens: endpoint.tokens.clone(),
@@ -96,33 +96,33 @@ impl Fetch {
         Ok(Self { pool, shared: Arc::new(shared) })
     }
 
-    /// Where the endpoint is.
-    pub(crate) fn url(&self) -> &Url {
+    /// The URL of the endpoint.
+    pub(crate) fn url(&self) -> &HttpUrl {
         &self.shared.url
     }
 
-    /// Sends a request, and gives the answer when its head is there.
+    /// Sends a request, and returns the response when its head has arrived.
     ///
-    /// `headers` are the protocol's; the endpoint's own and the token are added if `url` is of its origin. A server that wants
-    /// another token is asked once more if the endpoint has one, and `patience` then begins anew: it is for the server, not
-    /// for the user who logs in.
+    /// `headers` are the protocol's; the endpoint's own headers and the token are added if `url` has its origin. After
+    /// a 401 or 403 the request is sent once more if the challenge handler returns a token. `timeout` then starts over:
+    /// it limits the server, not a user who logs in.
     pub(crate) async fn send(
         &self,
         method: Method,
-        url: &Url,
+        url: &HttpUrl,
         headers: &HeaderMap,
         body: Bytes,
-        patience: Option<Duration>,
-    ) -> Result<Response, FetchError> {
-        let asked = Asked { method: &method, headers, body: &body };
-        let at_home = url.origin() == self.shared.home;
+        timeout: Option<Duration>,
+    ) -> Result<FetchResponse, FetchError> {
+        let request = FetchRequest { method: &method, headers, body: &body };
+        let same_origin = url.origin() == self.shared.origin;
         let token = match &self.shared.tokens {
-            Some(tokens) if at_home => tokens.token().await.map_err(|failure| no_token(&failure))?,
+            Some(tokens) if same_origin => tokens.token().await.map_err(|failure| no_token(&failure))?,
             _ => None,
         };
-        let response = self.within(patience, &asked, url, token.as_ref()).await?;
+        let response = self.send_within(timeout, &request, url, token.as_ref()).await?;
         let challenged = matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.at_home) else {
+        let Some(challenges) = self.shared.challenges.as_ref().filter(|_| challenged && response.same_origin) else {
             return Ok(response);
         };
         let values = response.headers.get_all(header::WWW_AUTHENTICATE).iter();
@@ -136,56 +136,62 @@ impl Fetch {
             ChallengeResponse::GiveUp => Ok(response),
             ChallengeResponse::Retry(token) => {
                 drop(response);
-                self.within(patience, &asked, url, Some(&token)).await
+                self.send_within(timeout, &request, url, Some(&token)).await
             }
         }
     }
 
-    async fn within(
+    async fn send_within(
         &self,
-        patience: Option<Duration>,
-        asked: &Asked<'_>,
-        url: &Url,
+        timeout: Option<Duration>,
+        request: &FetchRequest<'_>,
+        url: &HttpUrl,
         token: Option<&Secret>,
-    ) -> Result<Response, FetchError> {
-        let following = self.follow(asked, url, token);
-        let Some(after) = patience else { return following.await };
+    ) -> Result<FetchResponse, FetchError> {
+        let following = self.follow(request, url, token);
+        let Some(after) = timeout else { return following.await };
         let late = |_| Err(FetchError::TimedOut { origin: url.origin().to_string(), after });
         tokio::time::timeout(after, following).await.unwrap_or_else(late)
     }
 
-    /// Asks, and asks again where the answer says.
-    async fn follow(&self, asked: &Asked<'_>, url: &Url, token: Option<&Secret>) -> Result<Response, FetchError> {
+    /// Sends a request and follows redirects.
+    async fn follow(
+        &self,
+        request: &FetchRequest<'_>,
+        url: &HttpUrl,
+        token: Option<&Secret>,
+    ) -> Result<FetchResponse, FetchError> {
         let mut at = url.clone();
-        let mut at_home = at.origin() == self.shared.home;
+        let mut same_origin = at.origin() == self.shared.origin;
         for followed in 0.. {
-            let request = self.request(asked, &at, at_home.then_some(token))?;
-            let answer = self.pool.request(request).await;
+            let request_to_send = self.build_request(request, &at, same_origin.then_some(token))?;
+            let answer = self.pool.request(request_to_send).await;
             let answer = answer.map_err(|error| FetchError::of_request(&at.origin(), &error))?;
             let location = answer.headers().get(header::LOCATION);
-            let to = redirect::next(asked.method, answer.status(), location, &at, followed)
+            let to = redirect::next(request.method, answer.status(), location, &at, followed)
                 .map_err(|why| FetchError::Redirect { origin: at.origin().to_string(), why })?;
             let Some(to) = to else {
-                self.readable(&answer, &at)?;
-                return Ok(Response::new(answer, at, at_home));
+                self.check_readable(&answer, &at)?;
+                return Ok(FetchResponse::new(answer, at, same_origin));
             };
-            // Whoever was asked on the way may have chosen where it ends, so what has left does not come home.
-            at_home &= to.origin() == at.origin();
+            // Another origin on the way may have chosen the target, so credentials are not sent again, even back at the
+            // first origin.
+            same_origin &= to.origin() == at.origin();
             at = to;
         }
         unreachable!("redirects are bounded")
     }
 
-    /// The request as it is sent to `at`; `credentials` are there if it is at home.
-    fn request(
+    /// Builds the request to `at`. `credentials` is `None` for another origin, and `Some(None)` if there is no token.
+    fn build_request(
         &self,
-        asked: &Asked<'_>,
-        at: &Url,
+        request: &FetchRequest<'_>,
+        at: &HttpUrl,
         credentials: Option<Option<&Secret>>,
     ) -> Result<Request<Full<Bytes>>, FetchError> {
         let mut headers = match credentials {
-            Some(_) => asked.headers.clone(),
-            None => headers::for_strangers(asked.headers),
+            Some(_) => request.headers.clone(),
+            None => headers::cross_origin(request.headers),
         };
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         if let Some(token) = credentials {
@@ -203,24 +209,24 @@ impl Fetch {
         if let Some((name, value)) = self.shared.proxies.authorization(at.uri()) {
             headers.insert(name, value);
         }
-        let mut request = Request::new(Full::new(asked.body.clone()));
-        *request.method_mut() = asked.method.clone();
-        *request.uri_mut() = at.uri().clone();
-        *request.headers_mut() = headers;
-        Ok(request)
+        let mut built = Request::new(Full::new(request.body.clone()));
+        *built.method_mut() = request.method.clone();
+        *built.uri_mut() = at.uri().clone();
+        *built.headers_mut() = headers;
+        Ok(built)
     }
 
-    /// Refuses what looks like an answer of the server and is none, or none that can be read.
-    fn readable<B>(&self, answer: &http::Response<B>, at: &Url) -> Result<(), FetchError> {
+    /// Returns an error for a response that comes from the proxy, or that is compressed.
+    fn check_readable<B>(&self, answer: &http::Response<B>, at: &HttpUrl) -> Result<(), FetchError> {
         if answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
-            && let Some(proxy) = self.shared.proxies.to(at.uri())?
+            && let Some(proxy) = self.shared.proxies.for_uri(at.uri())?
         {
             return Err(FetchError::Proxy { proxy: proxy.name(), why: connect::WANTS_CREDENTIALS.into() });
         }
         match answer.headers().get(header::CONTENT_ENCODING) {
             Some(encoding) if encoding != "identity" => Err(FetchError::Answer {
                 origin: at.origin().to_string(),
-                why: "it is compressed (Content-Encoding), which was not asked for".into(),
+                why: "it is compressed (Content-Encoding), which the request did not allow".into(),
             }),
             _ => Ok(()),
         }
@@ -232,11 +238,11 @@ fn no_token(failure: &Failure) -> FetchError {
     FetchError::Token(shown(&why))
 }
 
-/// A head may be so long, and a chunk of a body. Cookies and policies make kilobytes, and no more.
-const MOST_HEAD: usize = 64 * 1024;
+/// The longest head of a response, and the longest chunk of a body. Cookies and policies take kilobytes, but not more.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Node and uvicorn close a connection that was idle for 5 seconds. A request that meets that on its way is lost, and it
-/// cannot be sent again, because it might have arrived.
-const IDLE: Duration = Duration::from_secs(4);
+/// Node and uvicorn close a connection after 5 idle seconds. A request sent at that moment is lost, and cannot be sent
+/// again because it may have arrived.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 const USER_AGENT: &str = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));

@@ -1,7 +1,7 @@
-//! Settings -> which proxy leads to a URL.
+//! Settings -> the proxy for a URL.
 //!
-//! The rules of the environment are curl's and Go's: the variable for the scheme before `ALL_PROXY`, `NO_PROXY` with names
-//! that mean their subdomains too, addresses, networks and `*`, and never for this machine itself.
+//! The environment variables follow the rules of curl and Go: the variable of the scheme before `ALL_PROXY`; `NO_PROXY`
+//! with host names (which include their subdomains), addresses, networks and `*`; and no proxy for this machine itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,44 +12,44 @@ use http::{HeaderName, Uri, header};
 use hyper_util::client::proxy::matcher::Matcher;
 
 use super::super::credentials::Secret;
-use super::super::endpoint::{Endpoint, Proxy as Setting};
+use super::super::endpoint::{Endpoint, ProxySetting};
 use super::error::FetchError;
 use super::url::Origin;
 
-/// Which destinations are reached through which proxy.
+/// The proxy settings for all destinations.
 pub(super) struct Proxies {
-    /// A setting that cannot be used is an error for those who need it only.
+    /// An invalid setting is an error only for requests that need it.
     http: Option<Result<Proxy, FetchError>>,
     https: Option<Result<Proxy, FetchError>>,
-    /// Intercepts all but what is excepted.
-    excepted: Matcher,
-    /// Whether this machine is excepted.
-    spares_loopback: bool,
+    /// Matches every destination that is not in `NO_PROXY`.
+    intercepts: Matcher,
+    /// Whether this machine is reached without a proxy.
+    skips_loopback: bool,
 }
 
-/// A proxy, and how it is spoken to.
+/// A proxy and its protocol.
 #[derive(Clone)]
 pub(super) struct Proxy {
-    pub(super) kind: Kind,
+    pub(super) kind: ProxyKind,
     /// Scheme, host and port, without user and password.
     pub(super) uri: Uri,
 }
 
 #[derive(Clone)]
-pub(super) enum Kind {
-    /// HTTP, with or without TLS: it is given whole URLs, or asked to CONNECT.
+pub(super) enum ProxyKind {
+    /// HTTP, with or without TLS: requests with absolute URLs, or CONNECT.
     Http { auth: Option<HeaderValue> },
-    /// SOCKS 5. The host's name is resolved by the proxy, because often only it can.
+    /// SOCKS 5. The proxy resolves host names, because often only it can.
     Socks { auth: Option<(String, String)> },
 }
 
 impl Proxies {
-    /// Those that an endpoint is reached through.
-    pub(super) fn of(endpoint: &Endpoint) -> Result<Self, FetchError> {
+    /// Reads the proxy setting of an endpoint.
+    pub(super) fn for_endpoint(endpoint: &Endpoint) -> Result<Self, FetchError> {
         Ok(match &endpoint.proxy {
-            Setting::Environment => Self::from_env(|name| env::var_os(name)),
-            Setting::None => Self::none(),
-            Setting::Url(url) => Self::all(url)?,
+            ProxySetting::Environment => Self::from_env(|name| env::var_os(name)),
+            ProxySetting::None => Self::none(),
+            ProxySetting::Url(url) => Self::all(url)?,
         })
     }
 
@@ -57,15 +57,15 @@ impl Proxies {
         Self::new(None, None, "", false)
     }
 
-    /// This one for everything.
+    /// Uses this proxy for every destination.
     pub(super) fn all(url: &Secret) -> Result<Self, FetchError> {
         let proxy = Proxy::parse("proxy", url.expose())?;
         Ok(Self::new(Some(Ok(proxy.clone())), Some(Ok(proxy)), "", false))
     }
 
-    /// What the environment says; `lookup` gives its variables.
+    /// Reads the environment; `lookup` returns the value of a variable.
     pub(super) fn from_env(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        // The first that is there and not empty, in capitals or not.
+        // The first variable that is set and not empty, in upper or lower case.
         let variable = |name: &str| {
             let names = [name.to_owned(), name.to_ascii_lowercase()];
             names.into_iter().find_map(|name| {
@@ -80,7 +80,7 @@ impl Proxies {
                 None => Err(FetchError::ProxySetting { name, what: "is not text" }),
             })
         };
-        // In a CGI program HTTP_PROXY is the `Proxy` header of whoever sent the request.
+        // In a CGI program HTTP_PROXY holds the `Proxy` header of the incoming request.
         let cgi = lookup("REQUEST_METHOD").is_some();
         let http = if cgi { None } else { proxy("HTTP_PROXY") };
         let no = variable("NO_PROXY").map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default();
@@ -90,19 +90,19 @@ impl Proxies {
     fn new(
         http: Option<Result<Proxy, FetchError>>,
         https: Option<Result<Proxy, FetchError>>,
-        excepted: &str,
-        spares_loopback: bool,
+        no_proxy: &str,
+        skips_loopback: bool,
     ) -> Self {
-        // Whatever it intercepts with, only whether it does is asked for.
-        let excepted = Matcher::builder().all("http://proxy.invalid").no(excepted).build();
-        Self { http, https, excepted, spares_loopback }
+        // Only used to ask whether a URI matches; the proxy URL is a placeholder.
+        let intercepts = Matcher::builder().all("http://proxy.invalid").no(no_proxy).build();
+        Self { http, https, intercepts, skips_loopback }
     }
 
-    /// The proxy that leads to a URI, if one does.
-    pub(super) fn to(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
+    /// The proxy for a URI, if there is one.
+    pub(super) fn for_uri(&self, uri: &Uri) -> Result<Option<&Proxy>, FetchError> {
         let proxy = if uri.scheme() == Some(&Scheme::HTTPS) { &self.https } else { &self.http };
-        let spared = self.spares_loopback && Origin::of(uri).loopback();
-        if spared || self.excepted.intercept(uri).is_none() {
+        let skipped = self.skips_loopback && Origin::from_uri(uri).is_loopback();
+        if skipped || self.intercepts.intercept(uri).is_none() {
             return Ok(None);
         }
         match proxy {
@@ -112,10 +112,10 @@ impl Proxies {
         }
     }
 
-    /// What a request to a URI has to carry for the proxy, if that sees it.
+    /// The proxy header of a request to a URI, if the proxy reads the request.
     pub(super) fn authorization(&self, uri: &Uri) -> Option<(HeaderName, HeaderValue)> {
-        match &self.to(uri).ok()??.kind {
-            Kind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
+        match &self.for_uri(uri).ok()??.kind {
+            ProxyKind::Http { auth: Some(auth) } if uri.scheme() == Some(&Scheme::HTTP) => {
                 Some((header::PROXY_AUTHORIZATION, auth.clone()))
             }
             _ => None,
@@ -124,43 +124,43 @@ impl Proxies {
 }
 
 impl Proxy {
-    /// Reads the value of the setting `name`. Errors do not repeat it: there are passwords in it.
+    /// Parses the value of the setting `name`. Errors do not repeat the value, because it may contain a password.
     fn parse(name: &str, value: &str) -> Result<Self, FetchError> {
         let bad = |what| FetchError::ProxySetting { name: name.to_owned(), what };
         let any = Uri::from_static("http://host.invalid/");
         let intercept = Matcher::builder().all(value).build().intercept(&any);
-        // A second `@` would be where a password is cut.
+        // A second `@` means that the password was cut.
         let whole = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         let intercept = intercept.filter(|intercept| whole(intercept.uri())).ok_or_else(|| {
-            bad("is no proxy's URL: it looks like http://user:password@host:3128, with what is special percent-encoded")
+            bad("is not a proxy URL: write http://user:password@host:3128, with special characters percent-encoded")
         })?;
         let uri = intercept.uri().clone();
-        let port = |usual| uri.port_u16().unwrap_or(usual);
+        let port = |default| uri.port_u16().unwrap_or(default);
         let (kind, scheme, port) = match uri.scheme_str() {
-            Some("http") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
-            Some("https") => (Kind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
+            Some("http") => (ProxyKind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTP, port(80)),
+            Some("https") => (ProxyKind::Http { auth: intercept.basic_auth().cloned() }, Scheme::HTTPS, port(443)),
             Some("socks5" | "socks5h") => {
                 let auth = intercept.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()));
-                // What connects to it knows two schemes only.
-                (Kind::Socks { auth }, Scheme::HTTP, port(1080))
+                // The connector only knows http and https.
+                (ProxyKind::Socks { auth }, Scheme::HTTP, port(1080))
             }
-            _ => return Err(bad("is of a kind that is not spoken here: http, https and socks5 are")),
+            _ => return Err(bad("has an unsupported scheme: use http, https, socks5 or socks5h")),
         };
         let authority = format!("{}:{port}", uri.host().unwrap_or_default());
         let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build();
         Ok(Self { kind, uri: uri.map_err(|_| bad("has no host"))? })
     }
 
-    /// Whether it reads requests to a URI, and does not only pass their bytes on.
+    /// Whether the proxy reads requests to a URI, rather than only passing on bytes.
     pub(super) fn reads(&self, uri: &Uri) -> bool {
-        matches!(self.kind, Kind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
+        matches!(self.kind, ProxyKind::Http { .. }) && uri.scheme() == Some(&Scheme::HTTP)
     }
 
-    /// Its name in errors.
+    /// The proxy's name in errors.
     pub(super) fn name(&self) -> String {
         match self.kind {
-            Kind::Http { .. } => Origin::of(&self.uri).to_string(),
-            Kind::Socks { .. } => format!("socks5://{}", Origin::of(&self.uri).authority()),
+            ProxyKind::Http { .. } => Origin::from_uri(&self.uri).to_string(),
+            ProxyKind::Socks { .. } => format!("socks5://{}", Origin::from_uri(&self.uri).authority()),
         }
     }
 }
@@ -176,9 +176,9 @@ mod tests {
         })
     }
 
-    /// The proxy's name, `-` for none, or what is wrong with it.
+    /// The proxy's name, `-` for none, or the text of the error.
     fn to(proxies: &Proxies, url: &str) -> String {
-        match proxies.to(&url.parse().unwrap()) {
+        match proxies.for_uri(&url.parse().unwrap()) {
             Ok(Some(proxy)) => proxy.name(),
             Ok(None) => "-".into(),
             Err(error) => error.to_string(),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scheme_has_its_variable_and_all_is_for_the_rest() {
+    fn each_scheme_has_its_variable_and_all_proxy_covers_the_rest() {
         let env = proxies(&[("HTTP_PROXY", "http://one:1"), ("https_proxy", "https://two"), ("ALL_PROXY", "three:3")]);
         assert_eq!(to(&env, "http://example.com/"), "http://one:1");
         assert_eq!(to(&env, "https://example.com/"), "https://two");
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn no_proxy_means_names_with_subdomains_addresses_and_networks() {
+    fn no_proxy_matches_names_with_subdomains_addresses_and_networks() {
         let env = proxies(&[("HTTP_PROXY", "http://p"), ("NO_PROXY", "example.com, .dots.org,10.0.0.0/8,[::2],::3")]);
-        for spared in ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"] {
-            assert_eq!(to(&env, spared), "-", "{spared}");
+        for skipped in ["http://example.com", "http://WWW.Example.com:99/x", "http://dots.org", "http://a.dots.org"] {
+            assert_eq!(to(&env, skipped), "-", "{skipped}");
         }
-        for spared in ["http://10.1.2.3:8080/", "http://[::3]/"] {
-            assert_eq!(to(&env, spared), "-", "{spared}");
+        for skipped in ["http://10.1.2.3:8080/", "http://[::3]/"] {
+            assert_eq!(to(&env, skipped), "-", "{skipped}");
         }
         for not in ["http://notexample.com", "http://example.com.evil.org", "http://11.0.0.1", "http://dots.com"] {
             assert_eq!(to(&env, not), "http://p", "{not}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_cgi_program_http_proxy_is_a_header_of_somebody_else() {
+    fn in_a_cgi_program_http_proxy_is_ignored() {
         let all = [("HTTP_PROXY", "http://evil"), ("HTTPS_PROXY", "http://good"), ("REQUEST_METHOD", "GET")];
         let env = proxies(&all);
         assert_eq!(to(&env, "http://example.com"), "-");
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_used_is_named_to_those_who_need_it_and_not_shown() {
+    fn an_invalid_setting_is_named_without_its_value_and_only_where_needed() {
         for value in
             ["http://u:hunter2@", "socks4://u:hunter2@p", "ftp://hunter2", "http://u:hunter2@x:y@p", "hunter2 "]
         {
             let env = proxies(&[("https_proxy", value), ("HTTP_PROXY", "http://p")]);
             let error = to(&env, "https://example.com");
             if value == "hunter2 " {
-                assert_eq!(error, "http://hunter2", "a host alone is a proxy");
+                assert_eq!(error, "http://hunter2", "a bare host is a valid proxy");
                 continue;
             }
             assert!(error.contains("https_proxy") && !error.contains("hunter2"), "{value}: {error}");
@@ -259,7 +259,7 @@ mod tests {
         let (name, value) = env.authorization(&Uri::from_static("http://example.com/")).unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("proxy-authorization", "Basic dXNlcjpwQHNz"));
         assert!(value.is_sensitive());
-        // In a tunnel the proxy does not see the request, so only its CONNECT has them.
+        // In a tunnel the proxy does not see the request, so only its CONNECT carries the credentials.
         assert!(env.authorization(&Uri::from_static("https://example.com/")).is_none());
         assert_eq!(to(&env, "http://example.com"), "http://p:1");
     }

@@ -1,69 +1,69 @@
-//! A 3xx answer -> where to go next, or why not.
+//! A 3xx response -> the next URL, or the reason not to follow it.
 
 use std::fmt;
 
 use http::header::HeaderValue;
 use http::{Method, StatusCode};
 
-use super::url::Url;
+use super::url::HttpUrl;
 
-/// Why a redirect is not followed.
+/// The reason why a redirect is not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedirectError {
-    /// There was one redirect after the other.
+    /// There were too many redirects in a row.
     TooMany {
-        /// So many were followed.
+        /// The number of redirects that were followed.
         followed: usize,
     },
-    /// It would turn the request into a GET, or leave open whether it does. A message must not get lost that way.
+    /// The status may turn the request into a GET, which would lose the message.
     ChangesMethod {
-        /// What was sent.
+        /// The method that was sent.
         method: Method,
-        /// What was answered.
+        /// The status of the response.
         status: StatusCode,
     },
-    /// It does not say where to go.
+    /// There is no `Location` header.
     NoLocation,
-    /// It leads to something that is not a URL that we follow.
+    /// The `Location` header is not a usable URL.
     Location(&'static str),
-    /// It leads from TLS to plain text.
+    /// It leads from https to http.
     Downgrade {
-        /// Where to.
+        /// The target origin.
         to: String,
     },
-    /// It leads from another machine to this one, where it could reach what listens for this machine alone.
+    /// It leads from another machine to this one, where it could reach services that are only meant for this machine.
     ToThisMachine {
-        /// Where to.
+        /// The target origin.
         to: String,
     },
 }
 
-/// Where an answer sends a request of this method; `None` if it is not a redirect.
+/// Returns the target of a redirect; `None` if the response is not one.
 pub(super) fn next(
     method: &Method,
     status: StatusCode,
     location: Option<&HeaderValue>,
-    at: &Url,
+    at: &HttpUrl,
     followed: usize,
-) -> Result<Option<Url>, RedirectError> {
+) -> Result<Option<HttpUrl>, RedirectError> {
     match (status.as_u16(), method) {
         (307 | 308, _) | (301..=303, &Method::GET) => {}
-        // Clients have turned a POST into a GET for these for so long that servers count on it (RFC 9110, 15.4).
+        // For these statuses clients have long turned a POST into a GET, and servers rely on it (RFC 9110, 15.4).
         (301..=303, method) => return Err(RedirectError::ChangesMethod { method: method.clone(), status }),
         _ => return Ok(None),
     }
-    if followed >= MOST {
+    if followed >= MAX_REDIRECTS {
         return Err(RedirectError::TooMany { followed });
     }
     let location = location.ok_or(RedirectError::NoLocation)?;
     let location = location.to_str().map_err(|_| RedirectError::Location("has a character outside of ASCII"))?;
     let to = at.join(location).map_err(RedirectError::Location)?;
     let (here, there) = (at.origin(), to.origin());
-    if here.secure() && !there.secure() {
+    if here.is_secure() && !there.is_secure() {
         return Err(RedirectError::Downgrade { to: there.to_string() });
     }
-    if there.loopback() && !here.loopback() {
+    if there.is_loopback() && !here.is_loopback() {
         return Err(RedirectError::ToThisMachine { to: there.to_string() });
     }
     Ok(Some(to))
@@ -73,19 +73,19 @@ impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany { followed } => {
-                write!(f, "it goes on after {followed} of them: is it a circle? use the URL where it ends")
+                write!(f, "it leads to another one after {followed}: is it a circle? use the final URL")
             }
             Self::ChangesMethod { method, status } => write!(
                 f,
-                "{} does not keep a {method}, and a message that becomes a GET is lost: use the URL that it leads to \
-                 (a server that wants to be followed answers 307 or 308)",
+                "status {} may turn a {method} into a GET, which would lose the message: use the target URL instead \
+                 (a server that redirects messages should use 307 or 308)",
                 status.as_u16()
             ),
-            Self::NoLocation => f.write_str("it does not say where to: there is no Location"),
+            Self::NoLocation => f.write_str("it has no Location header"),
             Self::Location(what) => write!(f, "its Location {what}"),
-            Self::Downgrade { to } => write!(f, "it leads from TLS to plain text at {to}"),
+            Self::Downgrade { to } => write!(f, "it leads from https to plain http at {to}"),
             Self::ToThisMachine { to } => {
-                write!(f, "it leads from another machine to this one, {to}: use that URL if it is meant")
+                write!(f, "it leads from another machine to this one, {to}: use that URL if this is intended")
             }
         }
     }
@@ -93,5 +93,5 @@ impl fmt::Display for RedirectError {
 
 impl std::error::Error for RedirectError {}
 
-/// One for TLS, one for the host, one for a slash at the end, and two to spare.
-const MOST: usize = 5;
+/// One for https, one for the host name, one for a trailing slash, and two spare.
+const MAX_REDIRECTS: usize = 5;

@@ -1,4 +1,4 @@
-//! What a server answers, a chunk of its body after the other.
+//! A response whose body is read chunk by chunk.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -6,32 +6,32 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::error::FetchError;
-use super::url::Url;
+use super::url::HttpUrl;
 
-/// The head of an answer, and the stream of its body. Dropping it before its end closes the connection, and the server sees
-/// that nobody listens any more.
-pub(crate) struct Response {
+/// The head of a response and its body as a stream. Dropping it before the end of the body closes the connection, which
+/// tells the server that the client has stopped reading.
+pub(crate) struct FetchResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// Who answered, after redirects.
-    pub(crate) url: Url,
-    /// Whether that is the origin of the endpoint, and none but it was asked on the way.
-    pub(crate) at_home: bool,
+    /// The URL that responded, after redirects.
+    pub(crate) url: HttpUrl,
+    /// Whether the endpoint's origin responded and no redirect led through another origin.
+    pub(crate) same_origin: bool,
     body: Incoming,
 }
 
-impl Response {
-    pub(super) fn new(answer: http::Response<Incoming>, url: Url, at_home: bool) -> Self {
+impl FetchResponse {
+    pub(super) fn new(answer: http::Response<Incoming>, url: HttpUrl, same_origin: bool) -> Self {
         let (head, body) = answer.into_parts();
-        Self { status: head.status, headers: head.headers, url, at_home, body }
+        Self { status: head.status, headers: head.headers, url, same_origin, body }
     }
 
-    /// The next bytes of the body, never none of them; `None` at its end. How long to wait is the caller's to say; giving up
-    /// loses nothing, so it can be in a `select!`.
+    /// Returns the next bytes of the body, never an empty chunk; `None` at its end. Has no timeout. Cancel safe, so it
+    /// can be used in `select!`.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| FetchError::of_exchange(&self.url.origin(), &error))?;
-            // What is no data is trailers, which nothing here uses.
+            // The other kind of frame is trailers, which nothing here uses.
             if let Ok(data) = frame.into_data()
                 && !data.is_empty()
             {
@@ -41,7 +41,7 @@ impl Response {
         Ok(None)
     }
 
-    /// All of the body, which is at most `limit` bytes long.
+    /// Reads the whole body. A body longer than `limit` bytes is an error.
     pub(crate) async fn bytes(&mut self, limit: usize) -> Result<Vec<u8>, FetchError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -53,8 +53,8 @@ impl Response {
         Ok(all)
     }
 
-    /// The beginning of the body, as text to be shown: at most `limit` bytes, what is no UTF-8 replaced. What came before the
-    /// stream broke is good enough for that.
+    /// Reads up to `limit` bytes of the body as text for an error message. Invalid UTF-8 is replaced, and a broken
+    /// stream ends the text.
     pub(crate) async fn text_up_to(&mut self, limit: usize) -> String {
         let mut text = Vec::new();
         while text.len() < limit

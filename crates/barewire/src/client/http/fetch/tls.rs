@@ -1,4 +1,4 @@
-//! A connection to a host -> one with TLS, if the host is who it says.
+//! A connection to a host -> a TLS connection, if the host's certificate is valid.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use tokio_rustls::client::TlsStream;
 use super::error::FetchError;
 use super::url::Origin;
 
-/// What is trusted. The platform's roots are read when the first connection needs them.
+/// The trusted certificates. The platform's roots are read when the first connection needs them.
 pub(super) struct Tls {
     extra: Vec<CertificateDer<'static>>,
     connector: OnceCell<TlsConnector>,
 }
 
 impl Tls {
-    /// Trusts these besides the platform's roots: certificates in PEM.
+    /// Trusts these certificates in PEM format besides the platform's roots.
     pub(super) fn trusting(pems: &[Vec<u8>]) -> Result<Self, FetchError> {
         let mut extra = Vec::new();
         for pem in pems {
@@ -31,10 +31,10 @@ impl Tls {
                 extra.push(certificate.map_err(|error| FetchError::Roots(format!("not PEM: {error}")))?);
             }
             if extra.len() == before {
-                return Err(FetchError::Roots("no certificate in PEM among them: -----BEGIN CERTIFICATE-----".into()));
+                return Err(FetchError::Roots("there is no PEM certificate (-----BEGIN CERTIFICATE-----)".into()));
             }
         }
-        // One that cannot be trusted is found now, not when a server is not.
+        // An invalid certificate is reported now, not when a connection fails.
         let mut store = RootCertStore::empty();
         for certificate in &extra {
             store.add(certificate.clone()).map_err(|error| FetchError::Roots(error.to_string()))?;
@@ -48,23 +48,23 @@ impl Tls {
     {
         let name = ServerName::try_from(origin.host().to_owned()).map_err(|_| FetchError::Tls {
             origin: origin.to_string(),
-            why: "its host is no name that a certificate could be for".into(),
+            why: "its host is not a name that a certificate can be issued for".into(),
         })?;
         let connector = self.connector.get_or_try_init(|| self.load()).await?;
         connector.connect(name, stream).await.map_err(|error| FetchError::of_handshake(origin, &error))
     }
 
     async fn load(&self) -> Result<TlsConnector, FetchError> {
-        // A hundred files on some systems, and a keychain on others.
+        // Reads a hundred files on some systems, and a keychain on others.
         let loading = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
         let found = loading.await.map_err(|error| FetchError::Roots(error.to_string()))?;
         let mut roots = RootCertStore::empty();
-        // There are old ones in every platform's store that nobody can read any more.
+        // Every platform's store has old certificates that cannot be parsed.
         roots.add_parsable_certificates(found.certs);
         roots.add_parsable_certificates(self.extra.iter().cloned());
         if roots.is_empty() {
             let why = match found.errors.first() {
-                Some(error) => format!("the platform's: {error}"),
+                Some(error) => format!("the platform's certificates: {error}"),
                 None => "the platform has none: install its ca-certificates, or set SSL_CERT_FILE".into(),
             };
             return Err(FetchError::Roots(why));
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_refused_at_once() {
+    fn an_invalid_certificate_is_refused_at_once() {
         let refused = |pem: &str| Tls::trusting(&[pem.into()]).err().unwrap().to_string();
         assert!(refused("").contains("BEGIN CERTIFICATE"));
         assert!(refused("hello").contains("BEGIN CERTIFICATE"));

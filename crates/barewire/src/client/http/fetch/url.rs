@@ -1,4 +1,4 @@
-//! The text of a URL -> where it leads, or why we do not go there.
+//! Text -> a usable URL, or the reason why it is not one.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,53 +10,53 @@ use super::error::FetchError;
 
 /// An absolute `http` or `https` URL with a host, without a user, a password or a fragment.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Url(Uri);
+pub(crate) struct HttpUrl(Uri);
 
-/// Scheme, host and port: what credentials belong to.
+/// Scheme, host and port. Credentials belong to an origin.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     secure: bool,
-    /// In lower case; an IPv6 address with its brackets.
+    /// In lower case; an IPv6 address has its brackets.
     host: String,
     port: u16,
 }
 
-impl Url {
+impl HttpUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, FetchError> {
         Self::read(text).map_err(FetchError::Url)
     }
 
-    /// The text's URL, or what is wrong with it. That never repeats the text: there are tokens in paths and queries.
+    /// Parses a URL. The error does not repeat the text, because paths and queries may contain tokens.
     fn read(text: &str) -> Result<Self, &'static str> {
         if !text.is_ascii() {
-            return Err("has a character outside of ASCII: write the host as punycode and the rest percent-encoded");
+            return Err("has a character outside of ASCII: write the host in punycode and percent-encode the rest");
         }
         // A fragment is never sent.
         let text = text.split('#').next().unwrap_or_default();
         if scheme(text).is_none() {
-            return Err("has no scheme: it begins with http:// or https://");
+            return Err("has no scheme: it must begin with http:// or https://");
         }
-        let uri: Uri = text.parse().map_err(|_| "is not a URL: it looks like https://example.com/mcp")?;
+        let uri: Uri = text.parse().map_err(|_| "is not a URL: write it like https://example.com/mcp")?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            return Err("is neither http nor https: there is nothing else that is spoken here");
+            return Err("is neither http nor https: other schemes are not supported");
         }
         let authority = uri.authority().ok_or("has no host")?;
         if authority.as_str().contains('@') {
-            // What stands in a URL ends in logs, in process lists and in Referer headers.
-            return Err("has a user or a password in it: give a header or a bearer token instead, which is not shown");
+            // URLs end up in logs, in process lists and in Referer headers.
+            return Err("has a user or a password in it: use a header or a bearer token instead, which is never shown");
         }
         let host = authority.host();
         if host.is_empty() || host.contains('%') {
-            return Err("has no host that can be connected to");
+            return Err("has no usable host");
         }
         let port = authority.as_str()[host.len()..].strip_prefix(':');
         if port.is_some_and(|port| !matches!(port.parse::<u16>(), Ok(1..))) {
-            return Err("has no valid port: there are 1 to 65535");
+            return Err("has no valid port: use 1 to 65535");
         }
         Ok(Self(uri))
     }
 
-    /// Where a reference leads from here (RFC 3986, section 5.2).
+    /// Resolves a reference against this URL (RFC 3986, section 5.2).
     pub(crate) fn join(&self, reference: &str) -> Result<Self, &'static str> {
         let reference = reference.split('#').next().unwrap_or_default();
         if scheme(reference).is_some() {
@@ -89,13 +89,13 @@ impl Url {
     }
 
     pub(crate) fn origin(&self) -> Origin {
-        Origin::of(&self.0)
+        Origin::from_uri(&self.0)
     }
 }
 
 impl Origin {
     /// The origin of a URI that has a scheme and a host.
-    pub(super) fn of(uri: &Uri) -> Self {
+    pub(super) fn from_uri(uri: &Uri) -> Self {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         Self {
             secure,
@@ -104,37 +104,37 @@ impl Origin {
         }
     }
 
-    /// Whether TLS is spoken there.
-    pub(super) fn secure(&self) -> bool {
+    /// Whether the scheme is https.
+    pub(super) fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// The host, an IPv6 address without its brackets.
+    /// The host; an IPv6 address without its brackets.
     pub(super) fn host(&self) -> &str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Host and port, as CONNECT has them.
+    /// Host and port, in the form of CONNECT.
     pub(super) fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Whether it is this machine, by its name alone.
-    pub(super) fn loopback(&self) -> bool {
+    /// Whether the host is this machine, judged by its name or address alone.
+    pub(super) fn is_loopback(&self) -> bool {
         let name = self.host.trim_end_matches('.');
         name == "localhost"
             || name.ends_with(".localhost")
-            // Connecting to the unspecified address reaches this machine as well.
+            // Connecting to the unspecified address also reaches this machine.
             || self.host().parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
     }
 }
 
-/// As a URL, without the port if it is the scheme's own.
+/// As a URL, without the port if it is the scheme's default.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.secure { ("https", 443) } else { ("http", 80) };
+        let (scheme, default_port) = if self.secure { ("https", 443) } else { ("http", 80) };
         write!(f, "{scheme}://{}", self.host)?;
-        if self.port == usual { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == default_port { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
@@ -144,14 +144,14 @@ impl fmt::Debug for Origin {
     }
 }
 
-/// Shows the origin only: there are servers whose paths are secrets.
-impl fmt::Debug for Url {
+/// Shows only the origin: the paths of some servers are secrets.
+impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/…", self.origin())
     }
 }
 
-/// The scheme that a text begins with.
+/// The scheme at the start of a text.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -159,19 +159,19 @@ fn scheme(text: &str) -> Option<&str> {
     is_one.then_some(scheme)
 }
 
-/// Takes `.` and `..` out of a path that begins with a slash.
+/// Removes `.` and `..` from a path that begins with a slash.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
+        let is_last = segments.peek().is_none();
         match segment {
             "." => {}
             ".." => drop(kept.pop()),
             segment => kept.push(segment),
         }
-        // A folder stays one.
-        if last && matches!(segment, "." | "..") {
+        // A folder keeps its trailing slash.
+        if is_last && matches!(segment, "." | "..") {
             kept.push("");
         }
     }
@@ -183,11 +183,11 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> &'static str {
-        Url::read(text).expect_err(text)
+        HttpUrl::read(text).expect_err(text)
     }
 
     #[test]
-    fn what_is_no_url_of_ours_is_refused_with_its_reason() {
+    fn unusable_urls_are_refused_with_a_reason() {
         for (text, why) in [
             ("", "no scheme"),
             ("example.com/mcp", "no scheme"),
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_scheme_host_and_port() {
-        let origin = |text: &str| Url::parse(text).unwrap().origin();
+        let origin = |text: &str| HttpUrl::parse(text).unwrap().origin();
         assert_eq!(origin("http://Example.com/a"), origin("http://example.com:80/b?c#d"));
         assert_eq!(origin("https://example.com"), origin("https://example.com:443/"));
         assert_ne!(origin("https://example.com"), origin("http://example.com"));
@@ -223,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known_by_its_names() {
-        let loopback = |text: &str| Url::parse(text).unwrap().origin().loopback();
+    fn this_machine_is_recognized_by_its_names() {
+        let loopback = |text: &str| HttpUrl::parse(text).unwrap().origin().is_loopback();
         for text in
             ["http://localhost:1", "http://a.LOCALHOST/", "http://127.9.9.9", "http://[::1]", "http://0.0.0.0:1"]
         {
@@ -237,9 +237,9 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_where_the_standard_says() {
-        let base = Url::parse("http://a/b/c/d;p?q").unwrap();
-        // RFC 3986, section 5.4.1 and 5.4.2, without what is no http.
+    fn references_resolve_as_in_the_standard() {
+        let base = HttpUrl::parse("http://a/b/c/d;p?q").unwrap();
+        // RFC 3986, sections 5.4.1 and 5.4.2, without other schemes.
         for (reference, leads) in [
             ("g", "http://a/b/c/g"),
             ("./g", "http://a/b/c/g"),
@@ -274,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_url_has_no_path() {
-        let url = Url::parse("https://example.com/secret?token=1").unwrap();
+    fn debug_output_has_no_path() {
+        let url = HttpUrl::parse("https://example.com/secret?token=1").unwrap();
         assert_eq!(format!("{url:?}"), "https://example.com/…");
     }
 }

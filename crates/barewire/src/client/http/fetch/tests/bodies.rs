@@ -1,4 +1,4 @@
-//! Answers that come in pieces, late, broken, too long or not at all.
+//! Response bodies: in pieces, late, broken, too long or missing.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use super::net::{self, Server, answer, ok};
+use super::net::{self, TestServer, answer, ok};
 use super::*;
 
-/// Listens, and does this with each connection after its request was read.
+/// Starts a server that runs this for each connection after reading a request.
 async fn after_request<F, Fut>(run: F) -> Fetch
 where
     F: Fn(TcpStream) -> Fut + Send + 'static,
@@ -29,17 +29,17 @@ where
     fetch(&Endpoint::new(url).no_proxy())
 }
 
-/// Sends this and closes.
+/// Starts a server that sends these bytes and closes the connection.
 async fn sending(bytes: &'static [u8]) -> Fetch {
     after_request(move |mut tcp| async move { tcp.write_all(bytes).await.unwrap() }).await
 }
 
-async fn all(response: &mut Response) -> Result<String, FetchError> {
+async fn all(response: &mut FetchResponse) -> Result<String, FetchError> {
     let bytes = response.bytes(1 << 20).await?;
     Ok(String::from_utf8(bytes).unwrap())
 }
 
-/// Waits until there are so many tasks besides the test.
+/// Waits until the runtime has this many tasks besides the test.
 async fn tasks_are(count: usize) {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let wait = async {
@@ -55,7 +55,7 @@ const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nT
     6;x=y\r\ndata: \r\n3\r\n{}\n\r\n1\r\n\n\r\n0\r\nTrailer: t\r\n\r\n";
 
 #[tokio::test]
-async fn an_answer_is_the_same_wherever_it_is_cut() {
+async fn a_response_is_the_same_wherever_it_is_cut() {
     for cut in 1..CHUNKED.len() {
         let fetch = after_request(move |mut tcp| async move {
             tcp.write_all(&CHUNKED[..cut]).await.unwrap();
@@ -70,28 +70,28 @@ async fn an_answer_is_the_same_wherever_it_is_cut() {
 }
 
 #[tokio::test]
-async fn chunks_come_when_they_are_sent_and_not_when_all_is_there() {
+async fn chunks_arrive_as_they_are_sent() {
     let fetch = after_request(|mut tcp| async move {
         tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n").await.unwrap();
-        // The second one is sent for a byte only.
+        // There is no second chunk: this waits for a byte that the client never sends.
         tcp.read_u8().await.ok();
     })
     .await;
     let mut response = post(&fetch).await.unwrap();
     assert_eq!(response.chunk().await.unwrap().unwrap(), "one");
-    // Giving up on the next one loses nothing.
+    // Cancelling the wait for the next chunk loses nothing.
     let wait = tokio::time::timeout(Duration::from_millis(50), response.chunk()).await;
     assert!(wait.is_err());
 }
 
 #[tokio::test]
-async fn an_answer_that_is_dropped_closes_its_connection() {
+async fn dropping_a_response_closes_its_connection() {
     let (closed, mut was_closed) = tokio::sync::mpsc::channel(1);
     let fetch = after_request(move |mut tcp| {
         let closed = closed.clone();
         async move {
             tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n").await.unwrap();
-            // Nothing more is sent on it, so this is its end.
+            // The client sends nothing more, so this read returns the end of the stream.
             assert!(matches!(tcp.read(&mut [0]).await, Ok(0) | Err(_)));
             closed.send(()).await.unwrap();
         }
@@ -104,7 +104,7 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_dropped_closes_its_connection() {
+async fn dropping_a_request_closes_its_connection() {
     let (closed, mut was_closed) = tokio::sync::mpsc::channel(1);
     let fetch = after_request(move |mut tcp| {
         let closed = closed.clone();
@@ -116,35 +116,35 @@ async fn a_request_that_is_dropped_closes_its_connection() {
     .await;
     let patience = Some(Duration::from_millis(300));
     let error = fetch.send(Method::POST, fetch.url(), &headers(), Bytes::new(), patience).await.err().unwrap();
-    assert!(matches!(error, FetchError::TimedOut { .. }) && error.sent(), "{error}");
+    assert!(matches!(error, FetchError::TimedOut { .. }) && error.may_have_been_sent(), "{error}");
     tokio::time::timeout(Duration::from_secs(20), was_closed.recv()).await.expect("closed").unwrap();
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_when_its_answer_was_read() {
-    let server = Server::answering(|_| ok("here")).await;
+async fn a_connection_is_reused_after_its_response_was_read() {
+    let server = TestServer::answering(|_| ok("here")).await;
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy());
     for _ in 0..3 {
         assert_eq!(all(&mut post(&fetch).await.unwrap()).await.unwrap(), "here");
-        // The pool takes it back in a task of its own. Then there are the server, the connection's two
-        // ends, and the clock of the pool.
+        // The pool takes the connection back in a task of its own. The remaining tasks are the server, the two ends of
+        // the connection, and the timer of the pool.
         tasks_are(4).await;
     }
-    assert!(server.asked().iter().all(|asked| asked.connection == 0));
-    assert_eq!(server.asked()[0].header("user-agent"), Some(concat!("barewire/", env!("CARGO_PKG_VERSION"))));
-    assert_eq!(server.asked()[0].header("host"), Some(server.addr.to_string().as_str()));
+    assert!(server.requests().iter().all(|request| request.connection == 0));
+    assert_eq!(server.requests()[0].header("user-agent"), Some(concat!("barewire/", env!("CARGO_PKG_VERSION"))));
+    assert_eq!(server.requests()[0].header("host"), Some(server.addr.to_string().as_str()));
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_closed_meanwhile_is_not_used_again() {
-    // Says that the connection stays, and closes it when the pool has it.
+async fn a_connection_closed_by_the_server_is_not_reused() {
+    // Announces keep-alive, and closes the connection when the pool has it.
     let close = Arc::new(Notify::new());
-    let told = Arc::clone(&close);
+    let close_signal = Arc::clone(&close);
     let fetch = after_request(move |mut tcp| {
-        let told = Arc::clone(&told);
+        let close_signal = Arc::clone(&close_signal);
         async move {
             tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
-            told.notified().await;
+            close_signal.notified().await;
         }
     })
     .await;
@@ -152,23 +152,23 @@ async fn a_connection_that_the_server_closed_meanwhile_is_not_used_again() {
         assert_eq!(post(&fetch).await.unwrap().status, 200);
         tasks_are(4).await;
         close.notify_one();
-        // Of the connection nothing is left.
+        // The connection is gone from the pool.
         tasks_are(2).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_closes_instead_of_answering_is_named() {
+async fn a_server_that_closes_without_a_response_is_an_error() {
     for bytes in [&b""[..], b"HTTP/1.1 20", b"HTTP/1.1 200 OK\r\nContent-"] {
         let fetch = sending(bytes).await;
         let error = refused(&fetch).await;
-        assert!(matches!(error, FetchError::Reset { .. }) && error.sent(), "{error}");
+        assert!(matches!(error, FetchError::Reset { .. }) && error.may_have_been_sent(), "{error}");
         assert!(error.to_string().contains(&fetch.url().origin().to_string()), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_body_that_ends_early_is_an_error_and_no_end() {
+async fn a_truncated_body_is_an_error() {
     for bytes in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
@@ -178,14 +178,14 @@ async fn a_body_that_ends_early_is_an_error_and_no_end() {
         assert_eq!(response.chunk().await.unwrap().unwrap(), "hello");
         let error = response.chunk().await.unwrap_err();
         assert!(matches!(error, FetchError::Reset { .. }), "{error}");
-        // To be shown, what there is is enough.
+        // For an error message the partial text is enough.
         let mut response = post(&sending(bytes).await).await.unwrap();
         assert_eq!(response.text_up_to(100).await, "hello");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_said_to_be_none() {
+async fn a_response_that_is_not_http_is_an_error() {
     for bytes in [&b"220 smtp.example ESMTP\r\n"[..], b"{\"jsonrpc\":\"2.0\"}\n", b"\x15\x03\x03\0\x02\x02\x46"] {
         let error = refused(&sending(bytes).await).await;
         assert!(matches!(error, FetchError::Answer { .. }), "{error}");
@@ -197,11 +197,11 @@ async fn what_is_not_http_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_head_is_bounded() {
+async fn the_head_of_a_response_is_bounded() {
     let fetch = after_request(|mut tcp| async move {
         tcp.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
         let line = format!("X: {}\r\n", "x".repeat(1000));
-        // Refused long before its end.
+        // The client refuses it long before its end.
         while tcp.write_all(line.as_bytes()).await.is_ok() {}
     })
     .await;
@@ -210,16 +210,16 @@ async fn a_head_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_compressed_without_being_asked_for_is_refused() {
-    let server = Server::answering(|_| answer("200 OK", "Content-Encoding: gzip\r\n", "x")).await;
+async fn a_compressed_response_is_refused() {
+    let server = TestServer::answering(|_| answer("200 OK", "Content-Encoding: gzip\r\n", "x")).await;
     let error = refused(&fetch(&Endpoint::new(server.url("/")).no_proxy())).await;
     assert!(error.to_string().contains("compressed"), "{error}");
-    assert_eq!(server.asked()[0].header("accept-encoding"), None);
+    assert_eq!(server.requests()[0].header("accept-encoding"), None);
 }
 
 #[tokio::test]
-async fn a_body_is_as_long_as_was_wanted_at_most() {
-    let server = Server::answering(|_| ok(&"é".repeat(50_000))).await;
+async fn a_body_longer_than_the_limit_is_an_error() {
+    let server = TestServer::answering(|_| ok(&"é".repeat(50_000))).await;
     let fetch = fetch(&Endpoint::new(server.url("/")).no_proxy());
     assert_eq!(post(&fetch).await.unwrap().bytes(100_000).await.unwrap().len(), 100_000);
     let error = post(&fetch).await.unwrap().bytes(99_999).await.unwrap_err();
@@ -228,25 +228,25 @@ async fn a_body_is_as_long_as_was_wanted_at_most() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_there_is_no_connection() {
+async fn a_refused_connection_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret", listener.local_addr().unwrap());
     drop(listener);
     let error = refused(&fetch(&Endpoint::new(&*url).no_proxy())).await;
-    assert!(matches!(error, FetchError::Connect { .. }) && !error.sent(), "{error}");
+    assert!(matches!(error, FetchError::Connect { .. }) && !error.may_have_been_sent(), "{error}");
     let text = error.to_string();
     assert!(text.contains("http://127.0.0.1:") && text.contains("refused") && !text.contains("secret"), "{text}");
 }
 
 #[tokio::test]
-async fn a_name_without_an_address_is_named() {
+async fn an_unresolvable_name_is_an_error() {
     let error = refused(&fetch(&Endpoint::new("http://nowhere.invalid/").no_proxy())).await;
     assert!(matches!(&error, FetchError::Resolve { host, .. } if host == "nowhere.invalid"), "{error}");
-    assert!(!error.sent());
+    assert!(!error.may_have_been_sent());
 }
 
 #[tokio::test]
-async fn a_server_that_never_shakes_hands_is_given_up() {
+async fn a_missing_tls_handshake_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", listener.local_addr().unwrap());
     let endpoint = Endpoint::new(url).no_proxy().connect_timeout(Duration::from_millis(300));

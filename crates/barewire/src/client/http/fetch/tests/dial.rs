@@ -1,8 +1,8 @@
-//! Connections without anything said on them.
+//! Connections for callers that speak HTTP themselves.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::net::{Authority, Server, ok};
+use super::net::{Authority, TestServer, ok};
 use super::*;
 use crate::client::http::Dialer;
 
@@ -12,7 +12,7 @@ async fn get(dial: &Dialer) -> String {
     wire.write_all(head.as_bytes()).await.unwrap();
     wire.flush().await.unwrap();
     let (mut answer, mut piece) = (String::new(), [0; 1024]);
-    // The server keeps the connection.
+    // The server keeps the connection open, so there is no end of file.
     while !answer.ends_with("here") {
         let count = wire.read(&mut piece).await.unwrap();
         assert_ne!(count, 0, "{answer}");
@@ -22,19 +22,19 @@ async fn get(dial: &Dialer) -> String {
 }
 
 #[tokio::test]
-async fn http_is_spoken_by_who_dials() {
-    let server = Server::answering(|_| ok("here")).await;
+async fn the_caller_speaks_http() {
+    let server = TestServer::answering(|_| ok("here")).await;
     let dial = Dialer::new(&Endpoint::new(server.url("/mcp?a=b")).no_proxy()).unwrap();
     assert_eq!(dial.origin(), format!("http://{}", server.addr));
     assert!(get(&dial).await.ends_with("here"));
-    assert_eq!(server.asked()[0].line, "GET /mcp?a=b HTTP/1.1");
+    assert_eq!(server.requests()[0].line, "GET /mcp?a=b HTTP/1.1");
     assert!(!dial.to_proxy());
 }
 
 #[tokio::test]
-async fn tls_is_as_a_client_has_it() {
+async fn tls_uses_the_endpoints_certificates() {
     let authority = Authority::new();
-    let server = Server::with_tls(authority.certify("127.0.0.1"), |_| ok("here")).await;
+    let server = TestServer::with_tls(authority.certify("127.0.0.1"), |_| ok("here")).await;
     let url = format!("https://{}/", server.addr);
     let dial = Dialer::new(&Endpoint::new(&url).no_proxy().trust_pem(authority.pem())).unwrap();
     assert!(get(&dial).await.ends_with("here"));
@@ -43,11 +43,11 @@ async fn tls_is_as_a_client_has_it() {
 }
 
 #[test]
-fn what_a_proxy_wants_is_said() {
+fn the_proxys_requirements_are_reported() {
     let endpoint = |url| Endpoint::new(url).proxy("http://us%65r:pass@127.0.0.1:1");
     let read = Dialer::new(&endpoint("http://example.com/")).unwrap();
     assert!(read.to_proxy() && read.proxy_authorization().is_some());
-    // Through a tunnel it sees nothing.
+    // In a tunnel the proxy does not see the requests.
     let tunnelled = Dialer::new(&endpoint("https://example.com:443/")).unwrap();
     assert!(!tunnelled.to_proxy() && tunnelled.proxy_authorization().is_none());
     assert_eq!(tunnelled.host(), "example.com");

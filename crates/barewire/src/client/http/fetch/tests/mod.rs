@@ -1,4 +1,4 @@
-//! Against servers and proxies on real sockets.
+//! Tests against servers and proxies on real sockets.
 
 mod bodies;
 mod credentials;
@@ -14,13 +14,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 
 use super::super::endpoint::Endpoint;
-use super::{Fetch, FetchError, Response};
+use super::{Fetch, FetchError, FetchResponse};
 
 fn fetch(endpoint: &Endpoint) -> Fetch {
     Fetch::new(endpoint).unwrap()
 }
 
-/// What a client of MCP sends with a message.
+/// The headers that an MCP client sends with a message.
 fn headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -30,12 +30,12 @@ fn headers() -> HeaderMap {
     headers
 }
 
-async fn send(fetch: &Fetch, method: Method) -> Result<Response, FetchError> {
+async fn send(fetch: &Fetch, method: Method) -> Result<FetchResponse, FetchError> {
     let body = if method == Method::POST { Bytes::from_static(b"{\"jsonrpc\":\"2.0\"}") } else { Bytes::new() };
     fetch.send(method, fetch.url(), &headers(), body, Some(Duration::from_secs(20))).await
 }
 
-async fn post(fetch: &Fetch) -> Result<Response, FetchError> {
+async fn post(fetch: &Fetch) -> Result<FetchResponse, FetchError> {
     send(fetch, Method::POST).await
 }
 

@@ -1,4 +1,4 @@
-//! A server that remembers what it was asked and answers what it is told, byte for byte.
+//! A test server that records requests and sends the given bytes as responses; certificates for it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,45 +14,51 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// A request, as it came.
+/// A recorded request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
-    /// The first line.
+pub(super) struct RecordedRequest {
+    /// The request line.
     pub(super) line: String,
     headers: Vec<(String, String)>,
     pub(super) body: String,
-    /// Which of the connections it came on.
+    /// The number of the connection it arrived on.
     pub(super) connection: usize,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// Ends with the test.
-pub(super) struct Server {
+/// A server that stops when it is dropped.
+pub(super) struct TestServer {
     pub(super) addr: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
     task: JoinHandle<()>,
 }
 
-impl Server {
-    /// Answers every request with what `answer` gives.
-    pub(super) async fn answering(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+impl TestServer {
+    /// Starts a server that answers every request with the text that `answer` returns.
+    pub(super) async fn answering(answer: impl Fn(&RecordedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::start(None, answer).await
     }
 
-    pub(super) async fn with_tls(tls: ServerConfig, answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    pub(super) async fn with_tls(
+        tls: ServerConfig,
+        answer: impl Fn(&RecordedRequest) -> String + Send + Sync + 'static,
+    ) -> Self {
         Self::start(Some(TlsAcceptor::from(Arc::new(tls))), answer).await
     }
 
-    async fn start(tls: Option<TlsAcceptor>, answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    async fn start(
+        tls: Option<TlsAcceptor>,
+        answer: impl Fn(&RecordedRequest) -> String + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
-        let (seen, answer) = (Arc::clone(&asked), Arc::new(answer));
+        let requests = Arc::<Mutex<Vec<RecordedRequest>>>::default();
+        let (seen, answer) = (Arc::clone(&requests), Arc::new(answer));
         let task = tokio::spawn(async move {
             for connection in 0.. {
                 let (tcp, _) = listener.accept().await.unwrap();
@@ -69,20 +75,20 @@ impl Server {
                 });
             }
         });
-        Self { addr, asked, task }
+        Self { addr, requests, task }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
     }
 
-    /// All that was asked so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    /// All requests so far.
+    pub(super) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -91,22 +97,22 @@ impl Drop for Server {
 async fn serve<S>(
     mut stream: S,
     connection: usize,
-    seen: &Mutex<Vec<Asked>>,
-    answer: &(impl Fn(&Asked) -> String + ?Sized),
+    seen: &Mutex<Vec<RecordedRequest>>,
+    answer: &(impl Fn(&RecordedRequest) -> String + ?Sized),
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    while let Some(asked) = read(&mut stream).await {
-        let asked = Asked { connection, ..asked };
-        seen.lock().unwrap().push(asked.clone());
-        if stream.write_all(answer(&asked).as_bytes()).await.is_err() || stream.flush().await.is_err() {
+    while let Some(request) = read(&mut stream).await {
+        let request = RecordedRequest { connection, ..request };
+        seen.lock().unwrap().push(request.clone());
+        if stream.write_all(answer(&request).as_bytes()).await.is_err() || stream.flush().await.is_err() {
             return;
         }
     }
 }
 
-/// The next request; `None` at the end of the stream.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked> {
+/// Reads the next request; `None` at the end of the stream.
+pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<RecordedRequest> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -115,15 +121,15 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked>
     let mut lines = head.trim_end().split("\r\n");
     let line = lines.next().unwrap().to_owned();
     let split = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
-    let mut asked = Asked { line, headers: lines.map(split).collect(), ..Asked::default() };
-    let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut request = RecordedRequest { line, headers: lines.map(split).collect(), ..RecordedRequest::default() };
+    let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    asked.body = String::from_utf8(body).unwrap();
-    Some(asked)
+    request.body = String::from_utf8(body).unwrap();
+    Some(request)
 }
 
-/// An answer that has a body.
+/// A response with a body.
 pub(super) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
@@ -136,12 +142,12 @@ pub(super) fn redirect(status: u16, to: &str) -> String {
     answer(&format!("{status} Elsewhere"), &format!("Location: {to}\r\n"), "gone")
 }
 
-/// A certificate authority that nobody has heard of.
+/// A certificate authority that no platform trusts.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(super) fn new() -> Self {
-        Self::named("Nobody's")
+        Self::named("Test CA")
     }
 
     pub(super) fn named(name: &str) -> Self {
@@ -157,7 +163,7 @@ impl Authority {
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     }
 
-    /// What a server of this name shows.
+    /// The TLS settings of a server with this name.
     pub(super) fn certify(&self, name: &str) -> ServerConfig {
         self.certify_until(name, 4000)
     }

@@ -1,4 +1,4 @@
-//! Proxies that are given whole URLs, that are asked to connect, and that refuse.
+//! Proxies: absolute URLs, CONNECT, SOCKS, and refusals.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::super::proxy::Proxies;
-use super::net::{self, Asked, Authority, Server, answer, ok};
+use super::net::{self, Authority, RecordedRequest, TestServer, answer, ok};
 use super::*;
 
-/// As if these were in the environment.
+/// A fetch with these environment variables.
 fn in_environment(endpoint: &Endpoint, variables: &[(&str, &str)]) -> Fetch {
     let variables: Vec<(String, OsString)> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
@@ -21,18 +21,18 @@ fn in_environment(endpoint: &Endpoint, variables: &[(&str, &str)]) -> Fetch {
     Fetch::with_proxies(endpoint, Proxies::from_env(lookup)).unwrap()
 }
 
-/// A proxy that connects everybody to one server, whatever is asked for.
-struct Tunnels {
+/// A proxy that connects every client to one server, whatever the requested target.
+struct TunnelProxy {
     addr: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Tunnels {
+impl TunnelProxy {
     async fn to(server: SocketAddr, tls: Option<ServerConfig>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
-        let seen = Arc::clone(&asked);
+        let requests = Arc::<Mutex<Vec<RecordedRequest>>>::default();
+        let seen = Arc::clone(&requests);
         let tls = tls.map(|tls| TlsAcceptor::from(Arc::new(tls)));
         tokio::spawn(async move {
             loop {
@@ -46,91 +46,95 @@ impl Tunnels {
                 });
             }
         });
-        Self { addr, asked }
+        Self { addr, requests }
     }
 
-    fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-async fn tunnel(mut client: impl AsyncRead + AsyncWrite + Unpin, server: SocketAddr, seen: &Mutex<Vec<Asked>>) {
-    let Some(asked) = net::read(&mut client).await else { return };
-    seen.lock().unwrap().push(asked);
+async fn tunnel(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    server: SocketAddr,
+    seen: &Mutex<Vec<RecordedRequest>>,
+) {
+    let Some(request) = net::read(&mut client).await else { return };
+    seen.lock().unwrap().push(request);
     let mut server = TcpStream::connect(server).await.unwrap();
     client.write_all(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n").await.unwrap();
     copy_bidirectional(&mut client, &mut server).await.ok();
 }
 
 #[tokio::test]
-async fn plain_requests_go_to_the_proxy_with_whole_urls_and_its_credentials() {
-    let proxy = Server::answering(|_| ok("from afar")).await;
+async fn plain_requests_go_to_the_proxy_with_absolute_urls_and_its_credentials() {
+    let proxy = TestServer::answering(|_| ok("from afar")).await;
     let setting = format!("http://user:p%40ss@{}", proxy.addr);
     let fetch = in_environment(
         &Endpoint::new("http://mcp.example:81/x?y").header("X-Key", "key-1"),
         &[("HTTP_PROXY", &setting), ("HTTPS_PROXY", "http://nowhere.invalid")],
     );
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "from afar");
-    let asked = &proxy.asked()[0];
-    assert_eq!(asked.line, "POST http://mcp.example:81/x?y HTTP/1.1");
-    assert_eq!(asked.header("host"), Some("mcp.example:81"));
-    assert_eq!(asked.header("proxy-authorization"), Some("Basic dXNlcjpwQHNz"));
-    assert_eq!(asked.header("x-key"), Some("key-1"));
+    let request = &proxy.requests()[0];
+    assert_eq!(request.line, "POST http://mcp.example:81/x?y HTTP/1.1");
+    assert_eq!(request.header("host"), Some("mcp.example:81"));
+    assert_eq!(request.header("proxy-authorization"), Some("Basic dXNlcjpwQHNz"));
+    assert_eq!(request.header("x-key"), Some("key-1"));
 }
 
 #[tokio::test]
-async fn what_needs_no_proxy_goes_without() {
-    let server = Server::answering(|_| ok("here")).await;
-    let proxy = Server::answering(|_| ok("from afar")).await;
+async fn excepted_hosts_are_reached_without_a_proxy() {
+    let server = TestServer::answering(|_| ok("here")).await;
+    let proxy = TestServer::answering(|_| ok("from afar")).await;
     let setting = proxy.url("/");
-    // This machine, by the environment's rule.
+    // This machine is excepted from proxies of the environment.
     let fetch = in_environment(&Endpoint::new(server.url("/")), &[("ALL_PROXY", &setting)]);
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
-    assert_eq!(server.asked()[0].line, "POST / HTTP/1.1");
-    assert_eq!(server.asked()[0].header("proxy-authorization"), None);
-    // An explicit proxy is for everything.
+    assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
+    assert_eq!(server.requests()[0].header("proxy-authorization"), None);
+    // An explicit proxy is used for every host.
     let fetch = super::fetch(&Endpoint::new(server.url("/")).proxy(setting));
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "from afar");
 }
 
 #[tokio::test]
-async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
+async fn tls_goes_through_a_tunnel() {
     let authority = Authority::new();
-    let server = Server::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
-    let proxy = Tunnels::to(server.addr, None).await;
+    let server = TestServer::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
+    let proxy = TunnelProxy::to(server.addr, None).await;
     let setting = format!("user:pw@{}", proxy.addr);
     let endpoint = Endpoint::new("https://mcp.example/x").trust_pem(authority.pem()).header("X-Key", "key-1");
     let fetch = in_environment(&endpoint, &[("https_proxy", &setting)]);
     for _ in 0..2 {
         assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     }
-    let asked = &proxy.asked()[0];
-    assert_eq!(asked.line, "CONNECT mcp.example:443 HTTP/1.1");
-    assert_eq!(asked.header("host"), Some("mcp.example:443"));
-    assert_eq!(asked.header("proxy-authorization"), Some("Basic dXNlcjpwdw=="));
-    assert_eq!(asked.header("x-key"), None);
-    let inside = &server.asked()[0];
+    let request = &proxy.requests()[0];
+    assert_eq!(request.line, "CONNECT mcp.example:443 HTTP/1.1");
+    assert_eq!(request.header("host"), Some("mcp.example:443"));
+    assert_eq!(request.header("proxy-authorization"), Some("Basic dXNlcjpwdw=="));
+    assert_eq!(request.header("x-key"), None);
+    let inside = &server.requests()[0];
     assert_eq!(inside.line, "POST /x HTTP/1.1");
     assert_eq!(inside.header("x-key"), Some("key-1"));
     assert_eq!(inside.header("proxy-authorization"), None);
 }
 
 #[tokio::test]
-async fn the_way_to_the_proxy_may_be_tls_too() {
+async fn the_connection_to_the_proxy_may_use_tls() {
     let authority = Authority::new();
-    let server = Server::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
-    let proxy = Tunnels::to(server.addr, Some(authority.certify("127.0.0.1"))).await;
+    let server = TestServer::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
+    let proxy = TunnelProxy::to(server.addr, Some(authority.certify("127.0.0.1"))).await;
     let endpoint =
         Endpoint::new("https://mcp.example/").trust_pem(authority.pem()).proxy(format!("https://{}", proxy.addr));
     assert_eq!(post(&fetch(&endpoint)).await.unwrap().text_up_to(100).await, "here");
-    assert_eq!(proxy.asked()[0].line, "CONNECT mcp.example:443 HTTP/1.1");
+    assert_eq!(proxy.requests()[0].line, "CONNECT mcp.example:443 HTTP/1.1");
 }
 
 #[tokio::test]
-async fn a_certificate_is_checked_through_a_tunnel_as_well() {
+async fn certificates_are_checked_through_a_tunnel() {
     let authority = Authority::new();
-    let server = Server::with_tls(authority.certify("evil.example"), |_| ok("here")).await;
-    let proxy = Tunnels::to(server.addr, None).await;
+    let server = TestServer::with_tls(authority.certify("evil.example"), |_| ok("here")).await;
+    let proxy = TunnelProxy::to(server.addr, None).await;
     let endpoint =
         Endpoint::new("https://mcp.example/").trust_pem(authority.pem()).proxy(format!("http://{}", proxy.addr));
     let error = refused(&fetch(&endpoint)).await;
@@ -140,35 +144,35 @@ async fn a_certificate_is_checked_through_a_tunnel_as_well() {
 #[tokio::test]
 async fn a_proxy_that_refuses_is_named_without_its_password() {
     for (status, said) in [("407 Proxy Authentication Required", "credentials"), ("403 Forbidden", "403")] {
-        let proxy = Server::answering(move |_| answer(status, "", "")).await;
+        let proxy = TestServer::answering(move |_| answer(status, "", "")).await;
         let setting = format!("http://user:hunter2@{}", proxy.addr);
         let error = refused(&fetch(&Endpoint::new("https://mcp.example/").proxy(&*setting))).await;
-        assert!(matches!(error, FetchError::Proxy { .. }) && !error.sent(), "{error}");
+        assert!(matches!(error, FetchError::Proxy { .. }) && !error.may_have_been_sent(), "{error}");
         let text = format!("{error} {error:?}");
         assert!(text.contains(said) && text.contains(&proxy.addr.to_string()) && !text.contains("hunter2"), "{text}");
     }
-    // Without a tunnel only 407 is the proxy's own answer for sure.
-    let proxy = Server::answering(|_| answer("407 Proxy Authentication Required", "", "")).await;
+    // Without a tunnel only a 407 certainly comes from the proxy itself.
+    let proxy = TestServer::answering(|_| answer("407 Proxy Authentication Required", "", "")).await;
     let error = refused(&fetch(&Endpoint::new("http://mcp.example/").proxy(proxy.url("/")))).await;
     assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there_is_named() {
+async fn an_unreachable_proxy_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let nobody = listener.local_addr().unwrap();
+    let closed_port = listener.local_addr().unwrap();
     drop(listener);
     for kind in ["http", "socks5"] {
         for url in ["http://mcp.example/", "https://mcp.example/"] {
-            let error = refused(&fetch(&Endpoint::new(url).proxy(format!("{kind}://u:hunter2@{nobody}")))).await;
+            let error = refused(&fetch(&Endpoint::new(url).proxy(format!("{kind}://u:hunter2@{closed_port}")))).await;
             assert!(matches!(error, FetchError::Proxy { .. }), "{error}");
             let text = format!("{error} {error:?}");
-            assert!(text.contains(&nobody.to_string()) && !text.contains("hunter2"), "{text}");
+            assert!(text.contains(&closed_port.to_string()) && !text.contains("hunter2"), "{text}");
         }
     }
-    // One that is silent, and one that does not speak HTTP.
+    // A proxy that sends nothing, and one that does not speak HTTP.
     for said in ["", "SSH-2.0-x\r\n"] {
-        let proxy = Server::answering(move |_| said.to_owned()).await;
+        let proxy = TestServer::answering(move |_| said.to_owned()).await;
         let endpoint =
             Endpoint::new("https://mcp.example/").proxy(proxy.url("/")).connect_timeout(Duration::from_secs(1));
         let error = refused(&fetch(&endpoint)).await;
@@ -177,27 +181,27 @@ async fn a_proxy_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn socks_is_given_the_name_and_leads_to_the_server() {
+async fn socks_receives_the_host_name_and_connects_to_the_server() {
     let authority = Authority::new();
-    let server = Server::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
+    let server = TestServer::with_tls(authority.certify("mcp.example"), |_| ok("here")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("socks5h://user:pw@{}", listener.local_addr().unwrap());
     let to = server.addr;
     let socks = tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
-        let asked = socks_handshake(&mut client).await;
+        let requested = socks_handshake(&mut client).await;
         let mut server = TcpStream::connect(to).await.unwrap();
         tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await.ok() });
-        asked
+        requested
     });
     let fetch =
         in_environment(&Endpoint::new("https://mcp.example/").trust_pem(authority.pem()), &[("ALL_PROXY", &setting)]);
     assert_eq!(post(&fetch).await.unwrap().text_up_to(100).await, "here");
     assert_eq!(socks.await.unwrap(), ("user".into(), "pw".into(), "mcp.example".into(), 443));
-    assert_eq!(server.asked()[0].line, "POST / HTTP/1.1");
+    assert_eq!(server.requests()[0].line, "POST / HTTP/1.1");
 }
 
-/// The server's part of RFC 1928 and 1929: gives user, password, host and port.
+/// The server side of RFC 1928 and 1929. Returns user, password, host and port.
 async fn socks_handshake(client: &mut TcpStream) -> (String, String, String, u16) {
     async fn text(client: &mut TcpStream) -> String {
         let length = client.read_u8().await.unwrap();
@@ -222,7 +226,7 @@ async fn socks_handshake(client: &mut TcpStream) -> (String, String, String, u16
 }
 
 #[tokio::test]
-async fn a_setting_that_cannot_be_used_is_an_error_and_no_direct_connection() {
+async fn an_invalid_setting_is_an_error_and_never_a_direct_connection() {
     let fetch = in_environment(&Endpoint::new("http://mcp.example/"), &[("http_proxy", "socks4://hunter2:x@p")]);
     let error = refused(&fetch).await;
     let text = format!("{error} {error:?}");

@@ -1,10 +1,10 @@
-//! Where a request goes, what it takes along, and what stays at home.
+//! Redirects: the target, and the headers that may follow.
 
 use std::sync::{Arc, OnceLock};
 
 use http::Method;
 
-use super::net::{Server, ok, redirect};
+use super::net::{TestServer, ok, redirect};
 use super::*;
 use crate::client::http::fetch::RedirectError;
 use crate::client::http::{Endpoint, Secret};
@@ -17,13 +17,13 @@ fn endpoint(url: String) -> Endpoint {
         .header("Cookie", "cookie-1")
 }
 
-/// Everything that says who is asking.
+/// The headers that identify the sender.
 const CREDENTIALS: [&str; 5] = ["authorization", "x-api-key", "cookie", "mcp-session-id", "last-event-id"];
 
 #[tokio::test]
 async fn a_post_stays_a_post_with_its_body_and_its_credentials_within_the_origin() {
     for status in [307, 308] {
-        let server = Server::answering(move |asked| match asked.line.as_str() {
+        let server = TestServer::answering(move |request| match request.line.as_str() {
             "POST /a/b?q HTTP/1.1" => redirect(status, "../mcp/?r=1#f"),
             _ => ok("here"),
         })
@@ -31,14 +31,14 @@ async fn a_post_stays_a_post_with_its_body_and_its_credentials_within_the_origin
         let mut response = post(&fetch(&endpoint(server.url("/a/b?q")))).await.unwrap();
         assert_eq!(response.text_up_to(100).await, "here");
         assert_eq!(response.url.uri().to_string(), server.url("/mcp/?r=1"));
-        assert!(response.at_home);
-        let asked = server.asked();
-        assert_eq!(asked.len(), 2);
-        assert_eq!(asked[1].line, "POST /mcp/?r=1 HTTP/1.1");
-        assert_eq!(asked[1].body, asked[0].body);
-        assert_eq!(asked[1].header("authorization"), Some("Bearer token-1"));
+        assert!(response.same_origin);
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[1].line, "POST /mcp/?r=1 HTTP/1.1");
+        assert_eq!(requests[1].body, requests[0].body);
+        assert_eq!(requests[1].header("authorization"), Some("Bearer token-1"));
         for name in CREDENTIALS {
-            assert!(asked[1].header(name).is_some(), "{name}");
+            assert!(requests[1].header(name).is_some(), "{name}");
         }
     }
 }
@@ -46,20 +46,20 @@ async fn a_post_stays_a_post_with_its_body_and_its_credentials_within_the_origin
 #[tokio::test]
 async fn a_post_that_would_become_a_get_is_an_error_that_says_so() {
     for status in [301, 302, 303] {
-        let server = Server::answering(move |_| redirect(status, "/elsewhere")).await;
+        let server = TestServer::answering(move |_| redirect(status, "/elsewhere")).await;
         let error = refused(&fetch(&endpoint(server.url("/")))).await;
         let FetchError::Redirect { why: RedirectError::ChangesMethod { method: Method::POST, .. }, .. } = &error else {
             panic!("{error}")
         };
         assert!(error.to_string().contains(&status.to_string()) && error.to_string().contains("POST"), "{error}");
-        assert_eq!(server.asked().len(), 1);
+        assert_eq!(server.requests().len(), 1);
     }
 }
 
 #[tokio::test]
 async fn a_get_is_followed_whatever_the_status() {
     for status in [301, 302, 303, 307, 308] {
-        let server = Server::answering(move |asked| match asked.line.as_str() {
+        let server = TestServer::answering(move |request| match request.line.as_str() {
             "GET / HTTP/1.1" => redirect(status, "/elsewhere"),
             _ => ok("here"),
         })
@@ -72,8 +72,8 @@ async fn a_get_is_followed_whatever_the_status() {
 #[tokio::test]
 async fn five_redirects_are_followed_and_no_more() {
     // `/n` leads on until `/0`.
-    let server = Server::answering(|asked| {
-        let at: usize = asked.line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+    let server = TestServer::answering(|request| {
+        let at: usize = request.line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
         if at == 0 { ok("here") } else { redirect(307, &format!("/{}", at - 1)) }
     })
     .await;
@@ -83,20 +83,20 @@ async fn five_redirects_are_followed_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_circle_ends() {
-    let server = Server::answering(|_| redirect(308, "/")).await;
+async fn a_redirect_circle_ends() {
+    let server = TestServer::answering(|_| redirect(308, "/")).await;
     let error = refused(&fetch(&endpoint(server.url("/")))).await;
     assert!(error.to_string().contains("circle"), "{error}");
-    assert_eq!(server.asked().len(), 6);
+    assert_eq!(server.requests().len(), 6);
 }
 
 #[tokio::test]
-async fn nothing_that_says_who_asks_goes_to_another_origin_and_none_of_it_comes_back() {
+async fn credentials_do_not_follow_to_another_origin_or_back() {
     let home = Arc::new(OnceLock::<String>::new());
     let back = Arc::clone(&home);
-    let stranger = Server::answering(move |_| redirect(307, back.get().unwrap())).await;
-    let away = stranger.url("/away");
-    let server = Server::answering(move |asked| match asked.line.as_str() {
+    let other_origin = TestServer::answering(move |_| redirect(307, back.get().unwrap())).await;
+    let away = other_origin.url("/away");
+    let server = TestServer::answering(move |request| match request.line.as_str() {
         "POST /mcp HTTP/1.1" => redirect(307, &away),
         _ => ok("here"),
     })
@@ -104,46 +104,46 @@ async fn nothing_that_says_who_asks_goes_to_another_origin_and_none_of_it_comes_
     home.set(server.url("/home")).unwrap();
 
     let response = post(&fetch(&endpoint(server.url("/mcp")))).await.unwrap();
-    assert!(!response.at_home);
+    assert!(!response.same_origin);
     assert_eq!(response.url.uri().to_string(), server.url("/home"));
-    let (asked, elsewhere) = (server.asked(), stranger.asked());
+    let (requests, elsewhere) = (server.requests(), other_origin.requests());
     for name in CREDENTIALS {
-        assert!(asked[0].header(name).is_some(), "{name} goes home");
-        assert_eq!(elsewhere[0].header(name), None, "{name} goes to a stranger");
-        assert_eq!(asked[1].header(name), None, "{name} goes where a stranger says");
+        assert!(requests[0].header(name).is_some(), "{name} goes to the endpoint");
+        assert_eq!(elsewhere[0].header(name), None, "{name} goes to another origin");
+        assert_eq!(requests[1].header(name), None, "{name} goes back after another origin");
     }
-    // What describes the message goes with it.
-    assert_eq!(elsewhere[0].body, asked[0].body);
+    // Headers that describe the message are kept.
+    assert_eq!(elsewhere[0].body, requests[0].body);
     assert_eq!(elsewhere[0].header("content-type"), Some("application/json"));
     assert_eq!(elsewhere[0].header("mcp-protocol-version"), Some("2025-11-25"));
-    assert_eq!(elsewhere[0].header("host"), Some(stranger.addr.to_string().as_str()));
+    assert_eq!(elsewhere[0].header("host"), Some(other_origin.addr.to_string().as_str()));
 }
 
 #[tokio::test]
 async fn a_url_of_another_origin_gets_no_credentials_in_the_first_place() {
-    let (server, stranger) = (Server::answering(|_| ok("")).await, Server::answering(|_| ok("")).await);
+    let (server, other_origin) = (TestServer::answering(|_| ok("")).await, TestServer::answering(|_| ok("")).await);
     let fetch = fetch(&endpoint(server.url("/")));
-    let url = super::super::Url::parse(&stranger.url("/")).unwrap();
+    let url = super::super::HttpUrl::parse(&other_origin.url("/")).unwrap();
     fetch.send(Method::POST, &url, &headers(), Bytes::new(), None).await.unwrap();
     for name in CREDENTIALS {
-        assert_eq!(stranger.asked()[0].header(name), None, "{name}");
+        assert_eq!(other_origin.requests()[0].header(name), None, "{name}");
     }
 }
 
 #[tokio::test]
 async fn another_machine_cannot_send_us_to_this_one() {
-    let victim = Server::answering(|_| ok("")).await;
+    let victim = TestServer::answering(|_| ok("")).await;
     let to = victim.url("/");
-    // It plays the proxy that leads to a machine elsewhere.
-    let elsewhere = Server::answering(move |_| redirect(307, &to)).await;
+    // Acts as a proxy, so that the URL can name another machine.
+    let elsewhere = TestServer::answering(move |_| redirect(307, &to)).await;
     let endpoint = Endpoint::new("http://mcp.example/").proxy(elsewhere.url("/"));
     let error = refused(&fetch(&endpoint)).await;
     assert!(matches!(&error, FetchError::Redirect { why: RedirectError::ToThisMachine { .. }, .. }), "{error}");
-    assert!(victim.asked().is_empty());
+    assert!(victim.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_location_that_leads_nowhere_is_refused_and_not_repeated() {
+async fn an_unusable_location_is_refused_without_being_shown() {
     for (location, said) in [
         ("", ""),
         ("Location: http://u:hunter2@example.com/\r\n", "a user or a password"),
@@ -152,7 +152,7 @@ async fn a_location_that_leads_nowhere_is_refused_and_not_repeated() {
         ("Location: /hunter2\u{e4}\r\n", "ASCII"),
     ] {
         let server =
-            Server::answering(move |_| format!("HTTP/1.1 307 Go\r\n{location}Content-Length: 0\r\n\r\n")).await;
+            TestServer::answering(move |_| format!("HTTP/1.1 307 Go\r\n{location}Content-Length: 0\r\n\r\n")).await;
         let error = refused(&fetch(&endpoint(server.url("/")))).await;
         assert!(matches!(error, FetchError::Redirect { .. }), "{error}");
         let text = format!("{error} {error:?}");
@@ -161,10 +161,10 @@ async fn a_location_that_leads_nowhere_is_refused_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_is_no_redirect_is_an_answer() {
+async fn other_statuses_are_not_redirects() {
     for status in [300, 304, 305, 399, 404, 500] {
-        let server = Server::answering(move |_| redirect(status, "/elsewhere")).await;
+        let server = TestServer::answering(move |_| redirect(status, "/elsewhere")).await;
         assert_eq!(post(&fetch(&endpoint(server.url("/")))).await.unwrap().status, status);
-        assert_eq!(server.asked().len(), 1);
+        assert_eq!(server.requests().len(), 1);
     }
 }

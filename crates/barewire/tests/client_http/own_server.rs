@@ -1,4 +1,4 @@
-//! Our client and our server, in every revision.
+//! The client with barewire's own server, in every revision.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::eventually::eventually;
-use super::{soon, tester};
+use super::{in_time, tester};
 
 #[derive(Deserialize, JsonSchema)]
 struct Pair {
@@ -29,7 +29,7 @@ struct Name {
     name: String,
 }
 
-/// A server with one of everything.
+/// A server with tools, progress, elicitation and a resource.
 fn server() -> Server {
     Server::new("everything", "1.0")
         .page_size(2)
@@ -48,50 +48,50 @@ fn server() -> Server {
         .with(Resource::text("note://readme", "readme", "Read me"))
 }
 
-/// A server that listens.
-struct Up {
+/// A running server.
+struct RunningServer {
     url: String,
     stop: StopHandle,
     running: JoinHandle<()>,
 }
 
-async fn up(server: &Server) -> Up {
-    up_with(server, HttpLimits::default(), "127.0.0.1:0").await
+async fn start(server: &Server) -> RunningServer {
+    start_with(server, HttpLimits::default(), "127.0.0.1:0").await
 }
 
-async fn up_with(server: &Server, limits: HttpLimits, addr: &str) -> Up {
+async fn start_with(server: &Server, limits: HttpLimits, addr: &str) -> RunningServer {
     let http = server.http().limits(limits);
     let listener = http.bind(addr).await.expect("bound");
     let (url, stop) = (listener.url(), listener.stop_handle());
-    Up { url, stop, running: tokio::spawn(listener.run()) }
+    RunningServer { url, stop, running: tokio::spawn(listener.run()) }
 }
 
-impl Up {
-    async fn down(self) {
+impl RunningServer {
+    async fn stop(self) {
         self.stop.stop();
-        soon(self.running).await.expect("no panic");
+        in_time(self.running).await.expect("no panic");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_every_revision_what_one_says_the_other_understands() {
+async fn client_and_server_work_together_in_every_revision() {
     let server = server();
-    let up = up(&server).await;
+    let running = start(&server).await;
     for revision in Revision::ALL {
         let mut builder = tester().revision(revision);
         if revision.has_elicitation() {
             builder = builder.on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) });
         }
-        let client = soon(builder.http(&*up.url)).await.unwrap_or_else(|error| panic!("{revision}: {error}"));
+        let client = in_time(builder.http(&*running.url)).await.unwrap_or_else(|error| panic!("{revision}: {error}"));
         assert_eq!(client.revision(), revision);
         assert_eq!(client.server_info().implementation.expect("it says who it is").name, "everything");
-        let tools = soon(client.list_tools().into_future()).await.expect("tools");
+        let tools = in_time(client.list_tools().into_future()).await.expect("tools");
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(names, ["add", "count", "greet"]);
-        let sum = soon(client.call_tool("add", json!({"a": 19, "b": 23})).into_future()).await.expect("a sum");
+        let sum = in_time(client.call_tool("add", json!({"a": 19, "b": 23})).into_future()).await.expect("a sum");
         assert_eq!(sum.content[0].as_text(), Some("42"), "{revision}");
         let (call, mut progress) = client.call_tool("count", ()).with_progress();
-        let counted = soon(call.into_future()).await.expect("counted");
+        let counted = in_time(call.into_future()).await.expect("counted");
         assert_eq!(counted.content[0].as_text(), Some("counted"));
         let mut steps = Vec::new();
         while let Some(step) = progress.next().await {
@@ -99,53 +99,53 @@ async fn in_every_revision_what_one_says_the_other_understands() {
         }
         assert_eq!(steps, [1.0, 2.0, 3.0], "{revision}");
         if revision.has_elicitation() {
-            let greeted = soon(client.call_tool("greet", ()).into_future()).await.expect("greeted");
+            let greeted = in_time(client.call_tool("greet", ()).into_future()).await.expect("greeted");
             assert_eq!(greeted.content[0].as_text(), Some("Hello, Ada!"), "{revision}");
         }
-        let read = soon(client.read_resource("note://readme").into_future()).await.expect("read");
+        let read = in_time(client.read_resource("note://readme").into_future()).await.expect("read");
         assert_eq!(read.contents.len(), 1);
-        let unknown = soon(client.call_tool("nothing", ()).into_future()).await.expect_err("no such tool");
+        let unknown = in_time(client.call_tool("nothing", ()).into_future()).await.expect_err("no such tool");
         assert!(matches!(&unknown, ClientError::Refused { .. }), "{revision}: {unknown}");
-        soon(client.shutdown()).await.expect("an orderly end");
+        in_time(client.shutdown()).await.expect("an orderly end");
     }
-    up.down().await;
+    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_era_is_found_out_and_need_not_be() {
+async fn the_era_is_detected_or_given() {
     let server = server();
-    let both = up(&server).await;
-    let client = soon(Client::http(&*both.url)).await.expect("connected");
+    let both = start(&server).await;
+    let client = in_time(Client::http(&*both.url)).await.expect("connected");
     assert_eq!((client.revision(), client.era()), (Revision::LATEST, Era::Modern));
-    let client = soon(tester().era(Era::Legacy).http(&*both.url)).await.expect("connected");
+    let client = in_time(tester().era(Era::Legacy).http(&*both.url)).await.expect("connected");
     assert_eq!(client.revision(), Revision::LATEST_LEGACY);
-    both.down().await;
+    both.stop().await;
 
-    let legacy = up(&server.clone().revisions([Revision::V2025_06_18, Revision::V2025_11_25])).await;
+    let legacy = start(&server.clone().revisions([Revision::V2025_06_18, Revision::V2025_11_25])).await;
     for builder in [tester(), tester().era(Era::Modern), tester().era(Era::Legacy)] {
-        let client = soon(builder.http(&*legacy.url)).await.expect("connected");
+        let client = in_time(builder.http(&*legacy.url)).await.expect("connected");
         assert_eq!(client.revision(), Revision::V2025_11_25);
     }
-    let error = soon(tester().revision(Revision::LATEST).http(&*legacy.url)).await.expect_err("not modern");
+    let error = in_time(tester().revision(Revision::LATEST).http(&*legacy.url)).await.expect_err("not modern");
     assert!(error.to_string().contains("2026-07-28"), "{error}");
-    legacy.down().await;
+    legacy.stop().await;
 
-    let modern = up(&server.revisions([Revision::V2026_07_28])).await;
+    let modern = start(&server.revisions([Revision::V2026_07_28])).await;
     for builder in [tester(), tester().era(Era::Modern), tester().era(Era::Legacy)] {
-        let client = soon(builder.http(&*modern.url)).await.expect("connected");
+        let client = in_time(builder.http(&*modern.url)).await.expect("connected");
         assert_eq!(client.revision(), Revision::V2026_07_28);
     }
-    let error = soon(tester().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
+    let error = in_time(tester().revision(Revision::V2025_11_25).http(&*modern.url)).await.expect_err("not legacy");
     assert!(!error.to_string().is_empty());
-    modern.down().await;
+    modern.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_calls_at_once_are_each_answered() {
+async fn concurrent_calls_get_their_own_results() {
     let server = server();
-    let up = up(&server).await;
+    let running = start(&server).await;
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let client = soon(tester().revision(revision).http(&*up.url)).await.expect("connected");
+        let client = in_time(tester().revision(revision).http(&*running.url)).await.expect("connected");
         let calls: Vec<_> = (0..200)
             .map(|n| {
                 let client = client.clone();
@@ -156,45 +156,45 @@ async fn many_calls_at_once_are_each_answered() {
             })
             .collect();
         for call in calls {
-            soon(call).await.expect("no panic");
+            in_time(call).await.expect("no panic");
         }
     }
-    up.down().await;
+    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_told_of_in_both_eras() {
+async fn changes_are_notified_in_both_eras() {
     let server = server();
-    let (up, handle) = (up(&server).await, server.handle());
-    let legacy = soon(tester().era(Era::Legacy).http(&*up.url)).await.expect("connected");
-    let mut told = legacy.notifications();
-    soon(legacy.subscribe("note://readme")).await.expect("subscribed");
+    let (running, handle) = (start(&server).await, server.handle());
+    let legacy = in_time(tester().era(Era::Legacy).http(&*running.url)).await.expect("connected");
+    let mut notifications = legacy.notifications();
+    in_time(legacy.subscribe("note://readme")).await.expect("subscribed");
     handle.updated("note://readme");
-    let updated = soon(told.next()).await;
+    let updated = in_time(notifications.next()).await;
     assert!(
         matches!(&updated, Some(ServerNotification::ResourceUpdated { uri }) if uri == "note://readme"),
         "{updated:?}"
     );
 
-    let modern = soon(tester().http(&*up.url)).await.expect("connected");
+    let modern = in_time(tester().http(&*running.url)).await.expect("connected");
     let filter =
         SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(["note://readme".to_owned()]);
-    let mut listen: Listen = soon(modern.listen(filter)).await.expect("acknowledged");
+    let mut listen: Listen = in_time(modern.listen(filter)).await.expect("acknowledged");
     assert!(listen.acknowledged().tools_list_changed);
     handle.updated("note://readme");
-    let updated = soon(listen.next()).await;
+    let updated = in_time(listen.next()).await;
     assert!(matches!(&updated, Some(ServerNotification::ResourceUpdated { .. })), "{updated:?}");
     assert!(handle.remove_tool("greet"));
-    let changed = soon(listen.next()).await;
+    let changed = in_time(listen.next()).await;
     assert!(matches!(changed, Some(ServerNotification::ToolsListChanged)), "{changed:?}");
-    soon(modern.shutdown()).await.expect("an orderly end");
-    assert!(matches!(soon(listen.ended()).await, ListenEnd::Lost(_)));
+    in_time(modern.shutdown()).await.expect("an orderly end");
+    assert!(matches!(in_time(listen.ended()).await, ListenEnd::Lost(_)));
     drop((legacy, listen, modern));
-    up.down().await;
+    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
+async fn dropped_and_late_calls_are_cancelled_in_both_eras() {
     struct Dropped(Arc<AtomicUsize>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -212,13 +212,13 @@ async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
                 std::future::pending::<()>().await;
             }
         });
-        let up = up(&server).await;
-        let client = soon(tester().revision(revision).http(&*up.url)).await.expect("connected");
+        let running = start(&server).await;
+        let client = in_time(tester().revision(revision).http(&*running.url)).await.expect("connected");
         let until = async |count: usize| {
             eventually("it is cancelled", || cancelled.load(Ordering::SeqCst) >= count).await;
         };
         let waiting = tokio::spawn(client.call_tool("wait", ()).into_future());
-        soon(began.notified()).await;
+        in_time(began.notified()).await;
         assert_eq!(cancelled.load(Ordering::SeqCst), 0);
         waiting.abort();
         until(1).await;
@@ -226,28 +226,28 @@ async fn what_nobody_waits_for_is_cancelled_in_both_eras() {
         assert!(matches!(&late, Err(ClientError::TimedOut { .. })), "{late:?}");
         until(2).await;
         drop(client);
-        up.down().await;
+        running.stop().await;
     }
 }
 
 #[tokio::test]
-async fn nothing_goes_on_when_the_client_is_dropped() {
-    // The server has a runtime of its own, so that all tasks of this one are the client's.
-    let (told, url) = tokio::sync::oneshot::channel();
+async fn all_tasks_end_when_the_client_is_dropped() {
+    // The server has a runtime of its own, so that all tasks of this runtime belong to the client.
+    let (started, url) = tokio::sync::oneshot::channel();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let up = up(&server()).await;
-            told.send((up.url.clone(), up.stop.clone())).expect("awaited");
-            up.running.await.expect("no panic");
+            let running = start(&server()).await;
+            started.send((running.url.clone(), running.stop.clone())).expect("awaited");
+            running.running.await.expect("no panic");
         });
     });
     let (url, stop) = url.await.expect("up");
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = alive();
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let client = soon(tester().revision(revision).http(&*url)).await.expect("connected");
-        soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect("a sum");
+        let client = in_time(tester().revision(revision).http(&*url)).await.expect("connected");
+        in_time(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect("a sum");
         let filter = SubscriptionFilter::default().tools_list_changed(true);
         let listen = client.listen(filter).await.ok();
         assert_eq!(listen.is_some(), revision.has_listen());
@@ -260,34 +260,34 @@ async fn nothing_goes_on_when_the_client_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_started_again_gets_a_new_session() {
+async fn a_restarted_server_gets_a_new_session() {
     let server = server();
     let handle = server.handle();
-    let first = up(&server).await;
+    let first = start(&server).await;
     let addr = first.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-    let client = soon(tester().revision(Revision::V2025_11_25).http(&*first.url)).await.expect("connected");
-    let mut told = client.notifications();
-    soon(client.subscribe("note://readme")).await.expect("subscribed");
-    first.down().await;
-    let down = soon(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("nobody there");
+    let client = in_time(tester().revision(Revision::V2025_11_25).http(&*first.url)).await.expect("connected");
+    let mut notifications = client.notifications();
+    in_time(client.subscribe("note://readme")).await.expect("subscribed");
+    first.stop().await;
+    let down = in_time(client.call_tool("add", json!({"a": 1, "b": 1})).into_future()).await.expect_err("no server");
     assert!(matches!(&down, ClientError::Http { .. }), "{down}");
 
-    let second = up_with(&server, HttpLimits::default(), &addr).await;
+    let second = start_with(&server, HttpLimits::default(), &addr).await;
     let calls: Vec<_> =
         (0..10).map(|n| tokio::spawn(client.call_tool("add", json!({"a": n, "b": 1})).into_future())).collect();
     for call in calls {
-        soon(call).await.expect("no panic").expect("a sum");
+        in_time(call).await.expect("no panic").expect("a sum");
     }
     handle.updated("note://readme");
     let mut restarted = 0;
     loop {
-        match soon(told.next()).await.expect("not the end") {
+        match in_time(notifications.next()).await.expect("not the end") {
             ServerNotification::Restarted => restarted += 1,
             ServerNotification::ResourceUpdated { .. } => break,
             _ => {}
         }
     }
     assert_eq!(restarted, 1);
-    soon(client.shutdown()).await.expect("an orderly end");
-    second.down().await;
+    in_time(client.shutdown()).await.expect("an orderly end");
+    second.stop().await;
 }

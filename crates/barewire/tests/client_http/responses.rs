@@ -1,4 +1,4 @@
-//! What may come back for a POST, and what may not.
+//! Responses to a POST, valid and invalid.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use barewire::peer::ConnectionLimits;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::script::{JSON, Script, answer};
-use super::{soon, tester};
+use super::script::{JSON, ScriptedServer, answer};
+use super::{in_time, tester};
 
 fn contents() -> serde_json::Value {
     json!({"resultType": "complete", "contents": []})
@@ -20,15 +20,15 @@ fn contents() -> serde_json::Value {
 
 #[tokio::test]
 async fn json_and_events_are_both_read() {
-    let mut script = Script::new().await;
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
         script.post("resources/read").await.result(contents()).await;
-        let asked = script.post("resources/read").await;
-        let message = asked.json();
-        let mut events = asked.events(": hello\r\n\r\nevent: ping\ndata: {}\n\n").await;
+        let request = script.post("resources/read").await;
+        let message = request.json();
+        let mut events = request.events(": hello\r\n\r\nevent: ping\ndata: {}\n\n").await;
         events.text("data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/x\"}\n\n").await;
-        events.say(&answer(&message, contents())).await;
+        events.send(&answer(&message, contents())).await;
         events.end().await;
     };
     let calls = async {
@@ -36,12 +36,12 @@ async fn json_and_events_are_both_read() {
             client.read_resource("a:b").await.expect("read");
         }
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn an_error_status_with_an_error_is_an_answer() {
-    let mut script = Script::new().await;
+async fn an_error_status_with_a_json_rpc_error_is_a_response() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
         for (status, message) in [
@@ -59,31 +59,31 @@ async fn an_error_status_with_an_error_is_an_answer() {
             assert_eq!(error.code().map(|code| code.get()), Some(code), "{error}");
         }
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn what_is_no_answer_fails_the_call_and_nothing_else() {
-    let mut script = Script::new().await;
+async fn an_invalid_response_fails_only_its_call() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let wrong_id = json!({"jsonrpc": "2.0", "id": 77, "result": {}}).to_string();
     let other = json!({"jsonrpc": "2.0", "id": 77, "error": {"code": -32601, "message": "no"}}).to_string();
-    // Also with all ids that there may be: the revision has no arrays.
+    // An array with every possible id: the revision has no batches.
     let answers: Vec<_> = (0..20).map(|id| json!({"jsonrpc": "2.0", "id": id, "result": {}})).collect();
     let array = json!(answers).to_string();
     let cases = [
-        ("200 OK", JSON, "{ not json", "no answer to it"),
-        ("200 OK", JSON, "", "no answer to it"),
-        ("200 OK", JSON, &*wrong_id, "no answer to it"),
-        ("200 OK", JSON, &*array, "no answer to it"),
-        ("200 OK", "Content-Type: text/html", "<html>", "that is not MCP"),
-        ("202 Accepted", "X: y", "", "did not answer"),
+        ("200 OK", JSON, "{ not json", "not a response to this request"),
+        ("200 OK", JSON, "", "not a response to this request"),
+        ("200 OK", JSON, &*wrong_id, "not a response to this request"),
+        ("200 OK", JSON, &*array, "not a response to this request"),
+        ("200 OK", "Content-Type: text/html", "<html>", "but not with MCP"),
+        ("202 Accepted", "X: y", "", "did not respond"),
         ("400 Bad Request", JSON, &*other, "400 Bad Request"),
-        ("401 Unauthorized", "X: y", "", "who asks"),
+        ("401 Unauthorized", "X: y", "", "requires authentication"),
         ("404 Not Found", "X: y", "", "404 Not Found"),
         ("500 Internal Server Error", "X: y", "oops", "\"oops\""),
-        ("200 OK", "Content-Type: text/event-stream", "data: {}\n\n", "stream ended before the answer"),
-        ("200 OK", "Content-Type: text/event-stream", "id: 1\ndata:\n\n", "stream ended before the answer"),
+        ("200 OK", "Content-Type: text/event-stream", "data: {}\n\n", "stream ended before the response"),
+        ("200 OK", "Content-Type: text/event-stream", "id: 1\ndata:\n\n", "stream ended before the response"),
     ];
     let server = async {
         for (status, header, body, _) in &cases {
@@ -99,25 +99,25 @@ async fn what_is_no_answer_fails_the_call_and_nothing_else() {
         }
         client.read_resource("a:b").await.expect("the connection goes on");
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn a_response_that_breaks_the_rules_is_the_callers_to_know() {
-    let mut script = Script::new().await;
+async fn an_invalid_json_rpc_response_is_a_protocol_fault() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
-        let asked = script.post("resources/read").await;
-        let id = asked.json()["id"].clone();
-        asked.message("200 OK", json!({"jsonrpc": "1.0", "id": id, "result": {}})).await;
+        let request = script.post("resources/read").await;
+        let id = request.json()["id"].clone();
+        request.message("200 OK", json!({"jsonrpc": "1.0", "id": id, "result": {}})).await;
     };
-    let (error, ()) = soon(async { tokio::join!(client.read_resource("a:b").into_future(), server) }).await;
+    let (error, ()) = in_time(async { tokio::join!(client.read_resource("a:b").into_future(), server) }).await;
     assert!(matches!(error, Err(ClientError::Fault { .. })), "{error:?}");
 }
 
 #[tokio::test]
-async fn connections_that_break_are_not_taken_for_answers() {
-    let mut script = Script::new().await;
+async fn broken_connections_fail_the_call() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let answers = [
         "",
@@ -137,29 +137,29 @@ async fn connections_that_break_are_not_taken_for_answers() {
             assert!(matches!(&error, ClientError::Http { failure: HttpFailure::Fetch(_), .. }), "{answer}: {error}");
         }
     };
-    soon(async { tokio::join!(server, calls) }).await;
-    // None of them was sent again: it might have been done.
+    in_time(async { tokio::join!(server, calls) }).await;
+    // No request was sent again, because the server may have carried it out.
     script.silence().await;
 }
 
 #[tokio::test]
-async fn what_is_longer_than_the_limit_is_not_kept() {
+async fn responses_longer_than_the_limit_are_errors() {
     let mut limits = ConnectionLimits::default();
     limits.frame = 4096;
-    let mut script = Script::new().await;
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester().limits(limits)).await;
     let long = "x".repeat(10_000);
     let server = async {
         script.post("resources/read").await.result(json!({"contents": [], "long": long})).await;
-        let asked = script.post("resources/read").await;
-        let message = asked.json();
-        let mut events = asked.events("").await;
-        events.say(&answer(&message, json!({"contents": [], "long": long}))).await;
+        let request = script.post("resources/read").await;
+        let message = request.json();
+        let mut events = request.events("").await;
+        events.send(&answer(&message, json!({"contents": [], "long": long}))).await;
         events.closed().await;
-        // Without an end: it is not read to find that out.
-        let asked = script.post("resources/read").await;
+        // An endless body: the client does not read all of it.
+        let request = script.post("resources/read").await;
         let endless = format!("HTTP/1.1 200 OK\r\n{JSON}\r\n\r\n{}", " ".repeat(10_000_000));
-        asked.raw(endless).await;
+        request.raw(endless).await;
     };
     let calls = async {
         for _ in 0..3 {
@@ -167,24 +167,24 @@ async fn what_is_longer_than_the_limit_is_not_kept() {
             assert!(error.to_string().contains("longer than 4096 bytes"), "{error}");
         }
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn answers_that_come_byte_by_byte_are_read_and_waited_for_no_longer_than_allowed() {
-    let mut script = Script::new().await;
+async fn slow_responses_are_read_up_to_the_timeout() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let server = async {
-        let asked = script.post("resources/read").await;
-        let text = format!("id: 1\nevent: message\ndata: {}\n\n", answer(&asked.json(), contents()));
-        let mut events = asked.events("").await;
+        let request = script.post("resources/read").await;
+        let text = format!("id: 1\nevent: message\ndata: {}\n\n", answer(&request.json(), contents()));
+        let mut events = request.events("").await;
         for byte in text.as_bytes().chunks(1) {
             events.text(std::str::from_utf8(byte).expect("ASCII")).await;
             tokio::task::yield_now().await;
         }
         events.end().await;
-        let asked = script.post("resources/read").await;
-        let mut events = asked.events("data: ").await;
+        let request = script.post("resources/read").await;
+        let mut events = request.events("data: ").await;
         for _ in 0..3 {
             events.text(" ").await;
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -198,99 +198,99 @@ async fn answers_that_come_byte_by_byte_are_read_and_waited_for_no_longer_than_a
         assert!(matches!(&late, Err(ClientError::TimedOut { .. })), "{late:?}");
         assert!(began.elapsed() < Duration::from_secs(5));
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn dropping_a_call_closes_its_stream_and_says_nothing() {
-    let mut script = Script::new().await;
+async fn dropping_a_call_closes_its_stream_and_sends_nothing() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
-    // Before there is a head, and in the middle of a stream.
+    // Once before the head of the response, and once in the middle of a stream.
     let call = tokio::spawn(client.read_resource("a:b").into_future());
-    let asked = script.post("resources/read").await;
+    let request = script.post("resources/read").await;
     call.abort();
-    asked.closed().await;
+    request.closed().await;
     let progressed = Arc::new(Notify::new());
     let progress = Arc::clone(&progressed);
     let call = client.read_resource("a:b").on_progress(move |_| progress.notify_one());
     let call = tokio::spawn(call.into_future());
-    let asked = script.post("resources/read").await;
-    let params = json!({"progressToken": asked.json()["params"]["_meta"]["progressToken"], "progress": 1});
+    let request = script.post("resources/read").await;
+    let params = json!({"progressToken": request.json()["params"]["_meta"]["progressToken"], "progress": 1});
     let told = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
-    let events = asked.events(&format!("data: {told}\n\n")).await;
-    soon(progressed.notified()).await;
+    let events = request.events(&format!("data: {told}\n\n")).await;
+    in_time(progressed.notified()).await;
     call.abort();
     events.closed().await;
     script.silence().await;
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_client() {
-    let mut script = Script::new().await;
+async fn requests_end_with_the_client() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
     let call = tokio::spawn(client.read_resource("a:b").into_future());
-    let asked = script.post("resources/read").await;
+    let request = script.post("resources/read").await;
     drop(client);
     call.abort();
-    asked.closed().await;
+    request.closed().await;
     script.silence().await;
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_as_it_was_sent() {
-    let mut script = Script::new().await;
+async fn a_redirect_keeps_method_body_and_headers() {
+    let mut script = ScriptedServer::new().await;
     let url = format!("{}/old", script.origin);
     let origin = script.origin.clone();
     let client = super::script::connecting(tester(), url, async {
-        let asked = script.post("server/discover").await;
-        assert_eq!(asked.path, "/old");
-        asked.answer("308 Permanent Redirect", &[&format!("Location: {origin}/new")], "").await;
-        let asked = script.post("server/discover").await;
-        assert_eq!(asked.path, "/new");
-        assert_eq!(asked.header("mcp-method"), Some("server/discover"));
-        asked.result(super::script::discovered()).await;
+        let request = script.post("server/discover").await;
+        assert_eq!(request.path, "/old");
+        request.answer("308 Permanent Redirect", &[&format!("Location: {origin}/new")], "").await;
+        let request = script.post("server/discover").await;
+        assert_eq!(request.path, "/new");
+        assert_eq!(request.header("mcp-method"), Some("server/discover"));
+        request.result(super::script::discovered()).await;
     });
     client.await.expect("connected");
-    let error = soon(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("nobody");
+    let error = in_time(tester().http(Endpoint::new("http://127.0.0.1:1/").no_proxy())).await.expect_err("no server");
     assert!(matches!(error, ClientError::Http { .. }));
 }
 
 #[tokio::test]
-async fn a_listen_whose_stream_breaks_is_opened_again() {
-    let mut script = Script::new().await;
+async fn a_listen_whose_stream_breaks_is_reopened() {
+    let mut script = ScriptedServer::new().await;
     let client = script.modern_client(tester()).await;
-    let acknowledged = |asked: &serde_json::Value| {
-        let meta = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
+    let acknowledged = |request: &serde_json::Value| {
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": request["id"]});
         let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});
         json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params})
     };
-    let changed = |asked: &serde_json::Value| {
-        let meta = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
+    let changed = |request: &serde_json::Value| {
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": request["id"]});
         json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}})
     };
     let filter = SubscriptionFilter::default().tools_list_changed(true);
     let server = async {
-        let asked = script.post("subscriptions/listen").await;
-        let message = asked.json();
-        let mut events = asked.events("").await;
-        events.say(&acknowledged(&message)).await;
-        events.say(&changed(&message)).await;
+        let request = script.post("subscriptions/listen").await;
+        let message = request.json();
+        let mut events = request.events("").await;
+        events.send(&acknowledged(&message)).await;
+        events.send(&changed(&message)).await;
         events
     };
-    let (listen, events) = soon(async { tokio::join!(client.listen(filter), server) }).await;
+    let (listen, events) = in_time(async { tokio::join!(client.listen(filter), server) }).await;
     let mut listen = listen.expect("acknowledged");
-    assert!(matches!(soon(listen.next()).await, Some(ServerNotification::ToolsListChanged)));
+    assert!(matches!(in_time(listen.next()).await, Some(ServerNotification::ToolsListChanged)));
     events.end().await;
     script.post("subscriptions/listen").await.status("503 Service Unavailable", "").await;
-    let asked = script.post("subscriptions/listen").await;
-    let message = asked.json();
-    let mut events = asked.events("").await;
-    events.say(&acknowledged(&message)).await;
-    events.say(&changed(&message)).await;
+    let request = script.post("subscriptions/listen").await;
+    let message = request.json();
+    let mut events = request.events("").await;
+    events.send(&acknowledged(&message)).await;
+    events.send(&changed(&message)).await;
     for _ in 0..2 {
-        assert!(matches!(soon(listen.next()).await, Some(ServerNotification::Restarted)));
+        assert!(matches!(in_time(listen.next()).await, Some(ServerNotification::Restarted)));
     }
-    assert!(matches!(soon(listen.next()).await, Some(ServerNotification::ToolsListChanged)));
+    assert!(matches!(in_time(listen.next()).await, Some(ServerNotification::ToolsListChanged)));
     drop(listen);
     events.closed().await;
 }

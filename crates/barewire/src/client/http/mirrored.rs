@@ -1,4 +1,4 @@
-//! A message of ours -> the headers that repeat what it says.
+//! An outgoing message -> the headers that repeat parts of it.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::peer::CallError;
 
-/// What of a request of ours its headers repeat.
-pub(super) struct Outgoing<'a> {
+/// The parts of a request that its headers repeat.
+pub(super) struct MirroredFields<'a> {
     pub(super) method: Cow<'a, str>,
     pub(super) params: RequestParams<'a>,
-    /// The revision that it says it is written in: only modern ones do.
+    /// The revision that the request names: only modern requests do.
     version: Option<Cow<'a, str>>,
-    /// Whom it is about.
+    /// The name or URI that the request is about.
     name: Option<Cow<'a, str>>,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> MirroredFields<'a> {
     /// Reads a request or a notification; `None` for anything else.
     pub(super) fn read(message: &'a [u8]) -> Option<Self> {
         let (method, params) = match parse(message, DEFAULT_DEPTH) {
@@ -32,7 +32,7 @@ impl<'a> Outgoing<'a> {
         let params = RequestParams::read(params);
         let text = |json: Option<Json<'a>>| json.and_then(Text::from_json).and_then(Text::to_str);
         let name = match &*method {
-            // An extension, which says the same of itself.
+            // The tasks extension, which defines the name header in the same way.
             "tasks/get" | "tasks/update" | "tasks/cancel" => {
                 json.and_then(|json| json.members().find(|member| member.name == "taskId")).map(|id| id.value)
             }
@@ -45,34 +45,35 @@ impl<'a> Outgoing<'a> {
         self.version.is_some()
     }
 
-    /// The name of the tool that is called, by a request that repeats its arguments in headers.
+    /// The name of the called tool, if the request is a modern `tools/call`, whose arguments may be repeated in
+    /// headers.
     pub(super) fn tool(&self) -> Option<&str> {
         self.name.as_deref().filter(|_| self.is_modern() && self.method == "tools/call")
     }
 
-    /// Adds what a modern request repeats.
-    pub(super) fn repeat(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
+    /// Adds the headers that a modern request repeats.
+    pub(super) fn add_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
         let Some(version) = &self.version else { return Ok(()) };
-        put(headers, header::PROTOCOL_VERSION, version)?;
-        put(headers, header::METHOD, &self.method)?;
+        insert_header(headers, header::PROTOCOL_VERSION, version)?;
+        insert_header(headers, header::METHOD, &self.method)?;
         match &self.name {
-            Some(name) => put(headers, header::NAME, &mirror::encode(name)),
+            Some(name) => insert_header(headers, header::NAME, &mirror::encode(name)),
             None => Ok(()),
         }
     }
 }
 
-/// The headers of every message.
-pub(super) fn posted() -> HeaderMap {
+/// The headers of every POST.
+pub(super) fn post_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers
 }
 
-/// Adds a header. What cannot be one cannot be sent.
-pub(super) fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
-    let bad = || CallError::Params(format!("what is repeated in {name} cannot stand in a header"));
+/// Adds a header. A value that cannot be a header is an error.
+pub(super) fn insert_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+    let bad = || CallError::Params(format!("the value for the header {name} cannot be sent in a header"));
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
     headers.insert(key, HeaderValue::from_str(value).map_err(|_| bad())?);
     Ok(())
@@ -84,7 +85,7 @@ mod tests {
 
     fn headers(message: &str) -> Vec<String> {
         let mut headers = HeaderMap::new();
-        Outgoing::read(message.as_bytes()).expect("a request").repeat(&mut headers).expect("can be sent");
+        MirroredFields::read(message.as_bytes()).expect("a request").add_headers(&mut headers).expect("can be sent");
         let mut lines: Vec<String> =
             headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect();
         lines.sort();
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_request_is_repeated_and_a_legacy_one_is_not() {
+    fn a_modern_request_is_mirrored_and_a_legacy_one_is_not() {
         let request = |method: &str, params: &str, meta: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}"_meta":{{{meta}}}}}}}"#)
         };
@@ -114,7 +115,7 @@ mod tests {
             assert!(headers(&request(method, params, "")).is_empty());
         }
         let injected = request("a\\r\\nX: y", "", meta);
-        let injected = Outgoing::read(injected.as_bytes()).expect("a request").repeat(&mut HeaderMap::new());
+        let injected = MirroredFields::read(injected.as_bytes()).expect("a request").add_headers(&mut HeaderMap::new());
         assert!(matches!(injected, Err(CallError::Params(_))));
     }
 }

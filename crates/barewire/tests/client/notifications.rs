@@ -1,4 +1,4 @@
-//! What a server tells unasked.
+//! Notifications of the server.
 
 use barewire::client::ServerNotification;
 use barewire::mcp::{LoggingLevel, Revision};
@@ -9,32 +9,34 @@ use super::script::{legacy, tester};
 use super::{Log, seconds};
 
 #[tokio::test(start_paused = true)]
-async fn each_notification_is_told_from_the_others() {
+async fn each_notification_has_its_variant() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
-    // What comes before anybody asks for it is not lost.
-    script.tell("notifications/tools/list_changed", json!({})).await;
-    script.say(json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})).await;
+    // The first stream also gets notifications that arrived before it.
+    script.notify("notifications/tools/list_changed", json!({})).await;
+    script.send(json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})).await;
     tokio::time::sleep(seconds(1)).await;
-    let mut told = client.notifications();
-    script.tell("notifications/resources/list_changed", json!({})).await;
-    script.tell("notifications/resources/updated", json!({"uri": "x:1"})).await;
-    script.tell("notifications/message", json!({"level": "error", "logger": "db", "data": {"a": 1}})).await;
-    script.tell("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
-    script.tell("x/own", json!({"n": 1.50})).await;
+    let mut notifications = client.notifications();
+    script.notify("notifications/resources/list_changed", json!({})).await;
+    script.notify("notifications/resources/updated", json!({"uri": "x:1"})).await;
+    script.notify("notifications/message", json!({"level": "error", "logger": "db", "data": {"a": 1}})).await;
+    script.notify("notifications/elicitation/complete", json!({"elicitationId": "e"})).await;
+    script.notify("x/own", json!({"n": 1.50})).await;
     use ServerNotification as N;
-    assert!(matches!(told.next().await, Some(N::ToolsListChanged)));
-    assert!(matches!(told.next().await, Some(N::PromptsListChanged)));
-    assert!(matches!(told.next().await, Some(N::ResourcesListChanged)));
-    assert!(matches!(told.next().await, Some(N::ResourceUpdated { uri }) if uri == "x:1"));
-    match told.next().await {
+    assert!(matches!(notifications.next().await, Some(N::ToolsListChanged)));
+    assert!(matches!(notifications.next().await, Some(N::PromptsListChanged)));
+    assert!(matches!(notifications.next().await, Some(N::ResourcesListChanged)));
+    assert!(matches!(notifications.next().await, Some(N::ResourceUpdated { uri }) if uri == "x:1"));
+    match notifications.next().await {
         Some(N::Message(line)) => {
             assert_eq!((line.level, line.logger.as_deref()), (LoggingLevel::Error, Some("db")));
             assert_eq!(line.data.get(), r#"{"a":1}"#);
         }
         other => panic!("{other:?}"),
     }
-    assert!(matches!(told.next().await, Some(N::ElicitationComplete { elicitation_id }) if elicitation_id == "e"));
-    match told.next().await {
+    assert!(
+        matches!(notifications.next().await, Some(N::ElicitationComplete { elicitation_id }) if elicitation_id == "e")
+    );
+    match notifications.next().await {
         Some(N::Other { method, params }) => {
             assert_eq!((method.as_str(), params.as_str()), ("x/own", Some(r#"{"n":1.5}"#)));
         }
@@ -43,11 +45,11 @@ async fn each_notification_is_told_from_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_falls_behind_is_told_by_how_much() {
+async fn a_slow_reader_learns_how_many_notifications_it_missed() {
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
     let (mut slow, mut quick) = (client.notifications(), client.notifications());
     for n in 0..1000 {
-        script.tell("x/count", json!({"n": n})).await;
+        script.notify("x/count", json!({"n": n})).await;
         assert!(matches!(quick.next().await, Some(ServerNotification::Other { .. })));
     }
     match slow.next().await {
@@ -61,12 +63,12 @@ async fn a_reader_that_falls_behind_is_told_by_how_much() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_handed_on_and_reported() {
+async fn unreadable_params_are_passed_on_and_logged() {
     let log = Log::default();
     let (client, mut script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
-    let mut told = client.notifications();
-    script.tell("notifications/message", json!({"level": "loud", "data": 1})).await;
-    match told.next().await {
+    let mut notifications = client.notifications();
+    script.notify("notifications/message", json!({"level": "loud", "data": 1})).await;
+    match notifications.next().await {
         Some(ServerNotification::Other { method, .. }) => assert_eq!(method, "notifications/message"),
         other => panic!("{other:?}"),
     }
@@ -77,13 +79,13 @@ async fn what_cannot_be_read_is_handed_on_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn the_stream_ends_with_the_connection() {
     let (client, script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
-    let mut told = client.notifications();
-    assert!(timeout(seconds(1), told.next()).await.is_err());
+    let mut notifications = client.notifications();
+    assert!(timeout(seconds(1), notifications.next()).await.is_err());
     drop(script);
-    assert!(told.next().await.is_none());
+    assert!(notifications.next().await.is_none());
 
     let (client, _script) = legacy(tester(), Revision::V2025_11_25, json!({})).await;
-    let mut told = client.notifications();
+    let mut notifications = client.notifications();
     drop(client);
-    assert!(told.next().await.is_none());
+    assert!(notifications.next().await.is_none());
 }

@@ -1,4 +1,4 @@
-//! Lists of tools that pass by -> which arguments are repeated in headers, and which tools are not to be seen.
+//! Results of `tools/list` -> the arguments to repeat in headers, and the tools to leave out.
 //!
 //! MCP 2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters".
 
@@ -11,32 +11,32 @@ use bytes::Bytes;
 
 use crate::log::{Log, quoted};
 
-/// What is known of the tools of a server.
+/// The header params of a server's tools.
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<HeaderParams>>>,
-    /// Held by whoever is asking the server for them.
-    pub(super) listing: tokio::sync::Mutex<()>,
+    /// Held during a lookup with `tools/list`.
+    pub(super) list_lock: tokio::sync::Mutex<()>,
 }
 
-impl Tools {
+impl ToolHeaders {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HeaderParams>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The headers of a tool, if it is known.
+    /// The header params of a tool, if it is known.
     pub(super) fn find(&self, name: &str) -> Option<Arc<HeaderParams>> {
         self.lock().get(name).cloned()
     }
 
     pub(super) fn remember(&self, name: &str, params: HeaderParams) {
         let mut known = self.lock();
-        if name.len() <= LONGEST_NAME && (known.len() < MOST || known.contains_key(name)) {
+        if name.len() <= MAX_TOOL_NAME_BYTES && (known.len() < MAX_TOOLS || known.contains_key(name)) {
             known.insert(name.to_owned(), Arc::new(params));
         }
     }
 
-    /// What was known of this tool is not true, unless somebody knows better already.
+    /// Removes the header params of a tool that turned out to be wrong, unless they have been replaced already.
     pub(super) fn forget(&self, name: &str, was: &Arc<HeaderParams>) {
         let mut known = self.lock();
         if known.get(name).is_some_and(|is| Arc::ptr_eq(is, was)) {
@@ -44,8 +44,8 @@ impl Tools {
         }
     }
 
-    /// Learns from the answer to a `tools/list`, and gives it back without the tools that are not valid. All else stays as it
-    /// was written.
+    /// Stores the header params in a response to `tools/list`, and returns it without the tools whose annotations are
+    /// not valid. Everything else is unchanged.
     pub(super) fn learn(&self, answer: Bytes, log: &Log) -> Bytes {
         let Ok(message) = Json::parse(&answer) else { return answer };
         let lead = answer.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
@@ -53,11 +53,11 @@ impl Tools {
         for result in message.members().filter(|member| member.name == "result") {
             for tools in result.value.members().filter(|member| member.name == "tools") {
                 let start = lead + result.value_at + tools.value_at;
-                let Some(kept) = self.sift(tools.value, log) else { continue };
+                let Some(valid) = self.valid_tools(tools.value, log) else { continue };
                 let (text, done) = out.get_or_insert_with(|| (Vec::with_capacity(answer.len()), 0));
                 text.extend_from_slice(&answer[*done..start]);
                 text.push(b'[');
-                text.extend_from_slice(&kept.join(&b","[..]));
+                text.extend_from_slice(&valid.join(&b","[..]));
                 text.push(b']');
                 *done = start + tools.value.as_bytes().len();
             }
@@ -71,9 +71,9 @@ impl Tools {
         }
     }
 
-    /// The valid ones; `None` if all are.
-    fn sift<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
-        let (mut kept, mut all) = (Vec::new(), true);
+    /// Returns the valid tools; `None` if all are valid.
+    fn valid_tools<'a>(&self, tools: Json<'a>, log: &Log) -> Option<Vec<&'a [u8]>> {
+        let (mut valid, mut all) = (Vec::new(), true);
         for tool in tools.elements() {
             let member = |name: &str| tool.members().filter(|member| member.name == name).last();
             let name = member("name").and_then(|name| Text::from_json(name.value)).map(Text::to_name);
@@ -81,7 +81,7 @@ impl Tools {
                 member("inputSchema").map_or(Ok(HeaderParams::default()), |schema| HeaderParams::of(schema.value));
             match (schema, name) {
                 (Ok(params), name) => {
-                    kept.push(tool.as_bytes());
+                    valid.push(tool.as_bytes());
                     if let Some(name) = name {
                         self.remember(&name, params);
                     }
@@ -89,32 +89,32 @@ impl Tools {
                 (Err(bad), name) => {
                     all = false;
                     let (name, bad) = (quoted(name.unwrap_or_default().as_bytes()), bad.to_string());
-                    log.report(format_args!("tool {name} is left out: {}", quoted(bad.as_bytes())));
+                    log.report(format_args!("left out tool {name}: {}", quoted(bad.as_bytes())));
                 }
             }
         }
-        (!all).then_some(kept)
+        (!all).then_some(valid)
     }
 }
 
-/// A server with more tools than this is asked again for the others. No model chooses among so many.
-const MOST: usize = 16 * 1024;
+/// The most tools to remember; others are looked up for each call. No model chooses among so many.
+const MAX_TOOLS: usize = 16 * 1024;
 
-/// MCP 2026-07-28, server/tools: names have up to 128 characters.
-const LONGEST_NAME: usize = 1024;
+/// MCP 2026-07-28, server/tools: names have up to 128 characters, of up to 4 bytes; with some room.
+const MAX_TOOL_NAME_BYTES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn learn(text: &str) -> (Tools, String) {
-        let tools = Tools::default();
+    fn learn(text: &str) -> (ToolHeaders, String) {
+        let tools = ToolHeaders::default();
         let left = tools.learn(Bytes::copy_from_slice(text.as_bytes()), &Log::default());
         (tools, String::from_utf8(left.to_vec()).expect("UTF-8"))
     }
 
     #[test]
-    fn only_what_is_not_valid_is_taken_out_and_the_rest_stays_as_it_was() {
+    fn only_invalid_tools_are_removed_and_the_rest_is_unchanged() {
         let good =
             r#"{ "name":"a", "inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}"#;
         let plain = r#"{"name":"\u0062","n":1.0e0}"#;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_passes_by() {
+    fn other_messages_are_unchanged() {
         for text in ["", "[]", "{", r#"{"result":[]}"#, r#"{"result":{"tools":{}}}"#, r#"{"error":{"tools":[{}]}}"#] {
             assert_eq!(learn(text).1, text);
         }

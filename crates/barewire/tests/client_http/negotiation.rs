@@ -1,60 +1,60 @@
-//! Which era and which transport a server has, told by its answers; and what is said when there is none.
+//! Negotiation over HTTP: the era and the transport, and the errors when there is neither.
 
 use barewire::ClientError;
 use barewire::client::http::HttpFailure;
 use barewire::mcp::Revision;
 use serde_json::{Value, json};
 
-use super::script::{Script, connecting, discovered};
-use super::{soon, tester};
+use super::script::{ScriptedServer, connecting, discovered};
+use super::{in_time, tester};
 
 #[tokio::test]
-async fn a_modern_server_is_told_everything_in_headers() {
-    let mut script = Script::new().await;
+async fn requests_to_a_modern_server_are_mirrored_in_headers() {
+    let mut script = ScriptedServer::new().await;
     let url = script.url();
     let client = connecting(tester(), url, async {
-        let asked = script.post("server/discover").await;
-        assert_eq!(asked.path, "/mcp");
-        assert_eq!(asked.header("accept"), Some("application/json, text/event-stream"));
-        assert_eq!(asked.header("content-type"), Some("application/json"));
-        assert_eq!(asked.header("mcp-protocol-version"), Some("2026-07-28"));
-        assert_eq!(asked.header("mcp-method"), Some("server/discover"));
-        assert_eq!(asked.header("mcp-name"), None);
-        assert_eq!(asked.header("mcp-session-id"), None);
-        asked.result(discovered()).await;
+        let request = script.post("server/discover").await;
+        assert_eq!(request.path, "/mcp");
+        assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        assert_eq!(request.header("mcp-protocol-version"), Some("2026-07-28"));
+        assert_eq!(request.header("mcp-method"), Some("server/discover"));
+        assert_eq!(request.header("mcp-name"), None);
+        assert_eq!(request.header("mcp-session-id"), None);
+        request.result(discovered()).await;
     })
     .await
     .expect("connected");
     let server = async {
-        let asked = script.post("resources/read").await;
-        assert_eq!(asked.header("mcp-method"), Some("resources/read"));
-        assert_eq!(asked.header("mcp-name"), Some("file:///a%20b"));
-        asked.result(json!({"resultType": "complete", "contents": []})).await;
-        let asked = script.post("prompts/get").await;
-        assert_eq!(asked.header("mcp-name"), Some("=?base64?Z3LDvMOfZQ==?="));
-        asked.result(json!({"resultType": "complete", "messages": []})).await;
+        let request = script.post("resources/read").await;
+        assert_eq!(request.header("mcp-method"), Some("resources/read"));
+        assert_eq!(request.header("mcp-name"), Some("file:///a%20b"));
+        request.result(json!({"resultType": "complete", "contents": []})).await;
+        let request = script.post("prompts/get").await;
+        assert_eq!(request.header("mcp-name"), Some("=?base64?Z3LDvMOfZQ==?="));
+        request.result(json!({"resultType": "complete", "messages": []})).await;
     };
     let calls = async {
         client.read_resource("file:///a%20b").await.expect("read");
         client.get_prompt("grüße", ()).await.expect("got");
     };
-    soon(async { tokio::join!(server, calls) }).await;
+    in_time(async { tokio::join!(server, calls) }).await;
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_spoken_is_replaced_by_one_that_is() {
-    let mut script = Script::new().await;
+async fn an_unsupported_version_is_replaced_by_a_listed_one() {
+    let mut script = ScriptedServer::new().await;
     let url = script.url();
     let client = connecting(tester(), url, async {
-        let asked = script.post("server/discover").await;
-        asked.error("400 Bad Request", -32022, json!({"supported": ["2026-07-28"], "requested": "x"})).await;
+        let request = script.post("server/discover").await;
+        request.error("400 Bad Request", -32022, json!({"supported": ["2026-07-28"], "requested": "x"})).await;
         script.post("server/discover").await.result(discovered()).await;
     });
     assert_eq!(client.await.expect("connected").revision(), Revision::V2026_07_28);
 }
 
 #[tokio::test]
-async fn what_is_no_modern_answer_leads_to_initialize() {
+async fn a_response_that_is_not_modern_leads_to_initialize() {
     let json = "Content-Type: application/json";
     let error = |code: i64| json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": "no"}}).to_string();
     for (status, header, body) in [
@@ -71,7 +71,7 @@ async fn what_is_no_modern_answer_leads_to_initialize() {
         ("200 OK", json, "{".to_owned()),
         ("200 OK", "Content-Type: text/event-stream", String::new()),
     ] {
-        let mut script = Script::new().await;
+        let mut script = ScriptedServer::new().await;
         let url = script.url();
         let client = connecting(tester(), url, async {
             script.post("server/discover").await.answer(status, &[header], &body).await;
@@ -84,15 +84,15 @@ async fn what_is_no_modern_answer_leads_to_initialize() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_at_all_is_an_error_that_says_what_to_do() {
+async fn other_responses_are_errors_with_a_hint() {
     for (status, header, body, says) in [
         (
             "401 Unauthorized",
             "WWW-Authenticate: Bearer scope=\"a b\", resource_metadata=\"https://x/m\"",
             "",
-            "scope=\"a b\" resource_metadata=\"https://x/m\"; Endpoint::bearer",
+            "scope=\"a b\" resource_metadata=\"https://x/m\"; send a token with Endpoint::bearer",
         ),
-        ("401 Unauthorized", "X: y", "", "401 Unauthorized); Endpoint::bearer"),
+        ("401 Unauthorized", "X: y", "", "401 Unauthorized); send a token with Endpoint::bearer"),
         ("403 Forbidden", "X: y", "", "403 Forbidden)"),
         (
             "403 Forbidden",
@@ -100,13 +100,13 @@ async fn what_is_no_answer_at_all_is_an_error_that_says_what_to_do() {
             r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"not \u001b[1mthis host"}}"#,
             "not \\x1b[1mthis host",
         ),
-        ("429 Too Many Requests", "X: y", "slow down", "\"slow down\"; later"),
-        ("503 Service Unavailable", "X: y", "down", "its own log"),
+        ("429 Too Many Requests", "X: y", "slow down", "\"slow down\"; try again later"),
+        ("503 Service Unavailable", "X: y", "down", "its log"),
         ("502 Bad Gateway", "X: y", "", "502 Bad Gateway"),
         ("200 OK", "Content-Type: text/html", "<html>hi\u{1b}</html>", "path of the MCP endpoint"),
         ("302 Found", "Location: /elsewhere", "", "307 or 308"),
     ] {
-        let mut script = Script::new().await;
+        let mut script = ScriptedServer::new().await;
         let url = script.url();
         let origin = script.origin.clone();
         let connected = connecting(tester(), url, async {
@@ -117,14 +117,14 @@ async fn what_is_no_answer_at_all_is_an_error_that_says_what_to_do() {
         let text = error.to_string();
         assert!(text.contains(says) && text.contains(&origin), "{status}: {text}");
         assert!(!text.contains('\u{1b}') && !text.contains("/mcp"), "{status}: {text:?}");
-        // Nothing else was tried.
+        // The client sent nothing else.
         script.silence().await;
     }
 }
 
 #[tokio::test]
-async fn where_nothing_is_to_be_found_the_path_is_asked_for() {
-    let mut script = Script::new().await;
+async fn a_404_gets_a_hint_about_the_path() {
+    let mut script = ScriptedServer::new().await;
     let url = script.url();
     let connected = connecting(tester(), url, async {
         for method in ["server/discover", "initialize"] {
@@ -137,21 +137,21 @@ async fn where_nothing_is_to_be_found_the_path_is_asked_for() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said_at_once() {
+async fn a_refused_connection_is_an_error_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = listener.local_addr().expect("bound");
     drop(listener);
-    let error = soon(tester().http(format!("http://{addr}/mcp"))).await.expect_err("nobody there");
+    let error = in_time(tester().http(format!("http://{addr}/mcp"))).await.expect_err("no server");
     let ClientError::Http { failure: HttpFailure::Fetch(_), .. } = &error else { panic!("{error}") };
-    assert!(error.to_string().contains("is the server running there?"), "{error}");
-    let error = soon(tester().http("ftp://example.com/")).await.expect_err("no such URL");
+    assert!(error.to_string().contains("is the server running?"), "{error}");
+    let error = in_time(tester().http("ftp://example.com/")).await.expect_err("no such URL");
     assert!(error.to_string().contains("neither http nor https"), "{error}");
 }
 
 #[tokio::test]
-async fn a_modern_server_that_says_no_is_not_asked_to_initialize() {
+async fn a_modern_refusal_is_not_followed_by_initialize() {
     for code in [-32020, -32021] {
-        let mut script = Script::new().await;
+        let mut script = ScriptedServer::new().await;
         let url = script.url();
         let connected = connecting(tester(), url, async {
             script.post("server/discover").await.error("400 Bad Request", code, Value::Null).await;
@@ -163,13 +163,13 @@ async fn a_modern_server_that_says_no_is_not_asked_to_initialize() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_no_sign_of_a_legacy_server() {
-    let mut script = Script::new().await;
+async fn a_timeout_is_not_a_sign_of_a_legacy_server() {
+    let mut script = ScriptedServer::new().await;
     let url = script.url();
     let timeout = std::time::Duration::from_millis(300);
-    let (connected, asked) = tokio::join!(tester().timeout(timeout).http(url), script.post("server/discover"));
+    let (connected, request) = tokio::join!(tester().timeout(timeout).http(url), script.post("server/discover"));
     let error = connected.expect_err("no answer");
-    assert!(error.to_string().contains("no answer to server/discover"), "{error}");
-    asked.closed().await;
+    assert!(error.to_string().contains("no response to server/discover"), "{error}");
+    request.closed().await;
     script.silence().await;
 }

@@ -1,0 +1,89 @@
+//! Streams of the legacy era that are opened with GET: the stream for unsolicited messages, and the rest of a stream
+//! that broke off.
+//!
+//! MCP 2025-11-25, basic/transports, "ListenHandle for Messages from the Server" and "Resumability and Redelivery".
+
+use barewire_proto::http::{Reading, header};
+use bytes::Bytes;
+use http::Method;
+use http::header::{ACCEPT, HeaderMap, HeaderValue};
+use tokio::time::sleep;
+
+use super::connection::{GetStreamResult, HttpConnection};
+use super::events::{EventStream, ResumePoint};
+use super::failure::HttpFailure;
+use super::post::classify;
+
+/// Reads unsolicited messages as long as the connection lasts and the server offers the stream.
+pub(super) async fn read_messages(connection: &HttpConnection) {
+    let mut point = ResumePoint::default();
+    loop {
+        let opened = open_stream(connection, &point).await;
+        connection.mark_get_stream_answered();
+        match opened {
+            Ok(Some(mut events)) => {
+                while let Ok(Some(event)) = events.next().await {
+                    match event {
+                        Ok(event) if event.is_message() => connection.deliver(event.data).await,
+                        Ok(_) => {}
+                        Err(error) => drop(connection.report_skipped_event(&events.response, &error)),
+                    }
+                }
+                events.save_position(&mut point);
+            }
+            // A server may offer no stream.
+            Ok(None) | Err(HttpFailure::SessionGone { .. }) => return,
+            Err(failure) if failure.is_temporary() => point.record_failure(),
+            Err(failure) => {
+                let what = "unsolicited messages of the server are not received";
+                return connection.log.report(format_args!("{what}: {failure}"));
+            }
+        }
+        sleep(point.pause()).await;
+    }
+}
+
+/// Resumes a stream that broke off, after the pause that the server wants. If that does not work, returns `broken`, the
+/// reason why the stream ended.
+pub(super) async fn resume(
+    connection: &HttpConnection,
+    point: &mut ResumePoint,
+    broken: HttpFailure,
+) -> Result<EventStream, HttpFailure> {
+    loop {
+        sleep(point.pause()).await;
+        match open_stream(connection, point).await {
+            Ok(Some(events)) => return Ok(events),
+            Err(failure) if failure.is_temporary() && point.failures() < MAX_RESUME_FAILURES => point.record_failure(),
+            // The outcome of the call is unknown: that the session has ended now does not mean that the call was not
+            // carried out.
+            Ok(None) | Err(_) => return Err(broken),
+        }
+    }
+}
+
+/// Opens a stream, or the rest of one.
+async fn open_stream(connection: &HttpConnection, point: &ResumePoint) -> GetStreamResult {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let in_session = connection.add_session_headers(&mut headers);
+    if !point.id.is_empty()
+        && let Ok(id) = HeaderValue::from_bytes(point.id.as_bytes())
+    {
+        headers.insert(header::LAST_EVENT_ID, id);
+    }
+    let mut response = connection.fetch.send(Method::GET, connection.fetch.url(), &headers, Bytes::new(), None).await?;
+    match classify(&mut response, in_session).await {
+        Reading::Events => Ok(Some(EventStream::new(response, connection.limit))),
+        _ if response.status.as_u16() == 405 => Ok(None),
+        reading => {
+            if let Reading::SessionGone = reading {
+                connection.end_session();
+            }
+            Err(HttpFailure::from_response(&response, reading))
+        }
+    }
+}
+
+/// The most failed attempts in a row to resume a stream before its call fails: about a minute.
+const MAX_RESUME_FAILURES: u32 = 6;
