@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::mcp;
-use barewire::server::http::{Http, HttpLimits, StopHandle};
+use barewire::server::http::{HttpBuilder, HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Tool};
 use eventually::eventually;
 use schemars::JsonSchema;
@@ -120,7 +120,7 @@ struct Site {
 }
 
 impl Site {
-    async fn of(http: Http) -> Self {
+    async fn of(http: HttpBuilder) -> Self {
         let listener = http.bind("127.0.0.1:0").await.expect("bound");
         let (addr, url, stop) = (listener.local_addr().expect("bound"), listener.url(), listener.stop_handle());
         Self { url, addr, stop, running: tokio::spawn(listener.run()) }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use barewire::mcp::{CallToolResult, ElicitResult, Revision};
 use barewire::server::{
-    Call, Elicit, Invocation, Layer, NextLayer, Prompt, ProtocolError, Resource, Served, Template, Tool, ToolError,
+    Call, Elicit, Invocation, InvocationResult, Layer, NextLayer, Prompt, ProtocolError, Resource, Template, Tool,
+    ToolError,
 };
 use barewire::{Client, ClientError, Server, testkit};
 use schemars::JsonSchema;
@@ -165,8 +166,8 @@ async fn a_layer_may_refuse_ask_and_answer_by_itself() {
         .layer(|invocation, next| async move {
             match invocation.name() {
                 "never" | "note://never" => invocation.refuse("not allowed"),
-                "canned" => Ok(Served::Tool(CallToolResult::text("from the layer"))),
-                "odd" => Ok(Served::Prompt(barewire::mcp::GetPromptResult::new(Vec::new()))),
+                "canned" => Ok(InvocationResult::Tool(CallToolResult::text("from the layer"))),
+                "odd" => Ok(InvocationResult::Prompt(barewire::mcp::GetPromptResult::new(Vec::new()))),
                 "asked" => {
                     let asked = invocation.call().ask("sure", Elicit::<Name>::form("Sure?")).await;
                     match asked {

@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 
 use super::ask::{AskError, Question};
 use super::connection::object;
-use super::progress::{Amount, ProgressText, Report, Total};
+use super::progress::{ProgressAmount, ProgressText, ProgressTotal, Report};
 use super::rounds::{Asked, Rounds};
 use super::seal::Binding;
 use super::session::Session;
@@ -122,7 +122,7 @@ impl Call {
         }
     }
 
-    /// Who called, if the server asks that: over HTTP, with [`Http::authenticate`](super::http::Http::authenticate).
+    /// Who called, if the server asks that: over HTTP, with [`HttpBuilder::authenticate`](super::http::HttpBuilder::authenticate).
     #[cfg(feature = "http")]
     pub fn principal(&self) -> Option<&super::http::Principal> {
         self.0.context.caller()
@@ -162,8 +162,8 @@ impl Call {
     /// ```
     pub async fn progress(
         &self,
-        done: impl Amount,
-        total: impl Total,
+        done: impl ProgressAmount,
+        total: impl ProgressTotal,
         message: impl ProgressText,
     ) -> Result<(), CallError> {
         if !self.wants_progress() {

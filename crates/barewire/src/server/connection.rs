@@ -18,7 +18,7 @@ use super::layer::{Entry, serve_layered};
 use super::registry::Offer;
 use super::serving::{Empty, Style, ready};
 use super::session::Session;
-use super::{Cache, Shared, Tool, listen, methods};
+use super::{CachePolicy, Shared, Tool, listen, methods};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{BoxedWork, Context, IncomingParams, Service};
@@ -209,7 +209,7 @@ impl Service for Connected {
 impl Calling<'_> {
     /// How the result is written.
     #[inline]
-    pub(super) fn style(&self, cache: Option<Cache>) -> Style {
+    pub(super) fn style(&self, cache: Option<CachePolicy>) -> Style {
         Style::new(self.revision, Arc::clone(self.shared), cache)
     }
 

@@ -56,7 +56,7 @@ macro_rules! described {
     (@ cache) => {
         /// For how long its contents may be kept, instead of what the server says of all.
         #[must_use]
-        pub fn cache(mut self, cache: Cache) -> Self {
+        pub fn cache(mut self, cache: CachePolicy) -> Self {
             self.cache = Some(cache);
             self
         }

@@ -22,17 +22,17 @@ use crate::peer::BoxedWork;
     message = "`{Self}` is not a layer",
     label = "not a layer",
     note = "a layer is an async function or closure that takes an `Invocation` and a `NextLayer`, and returns \
-            `Result<Served, ProtocolError>`"
+            `Result<InvocationResult, ProtocolError>`"
 )]
 pub trait Layer: Fn(Invocation, NextLayer) -> <Self as Layer>::Future + Send + Sync + 'static {
     /// The layer while it runs.
-    type Future: Future<Output = Result<Served, ProtocolError>> + Send + 'static;
+    type Future: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static;
 }
 
 impl<L, F> Layer for L
 where
     L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+    F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
 {
     type Future = F;
 }
@@ -59,7 +59,7 @@ pub enum InvocationKind {
 /// The result of an [`Invocation`], of its kind.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Served {
+pub enum InvocationResult {
     /// Of a tool, which may say that it failed.
     Tool(CallToolResult),
     /// Of a prompt.
@@ -80,7 +80,7 @@ pub struct NextLayer {
 #[derive(Clone, Default)]
 pub(super) struct Layers(Arc<Vec<Arc<BoxedLayer>>>);
 
-type BoxedLayer = dyn Fn(Invocation, NextLayer) -> BoxedOutcome<Served, ProtocolError> + Send + Sync;
+type BoxedLayer = dyn Fn(Invocation, NextLayer) -> BoxedOutcome<InvocationResult, ProtocolError> + Send + Sync;
 
 /// A handler, or a layer, at work.
 pub(super) type BoxedOutcome<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -116,9 +116,9 @@ impl Invocation {
 
     /// The answer of a layer that does not let it through: a tool's result with `isError`, which the model reads; the error
     /// -32600 for a prompt or a resource, because their results cannot say so.
-    pub fn refuse(&self, why: impl Into<String>) -> Result<Served, ProtocolError> {
+    pub fn refuse(&self, why: impl Into<String>) -> Result<InvocationResult, ProtocolError> {
         match self.kind {
-            InvocationKind::Tool => Ok(Served::Tool(CallToolResult::error(why.into()))),
+            InvocationKind::Tool => Ok(InvocationResult::Tool(CallToolResult::error(why.into()))),
             InvocationKind::Prompt | InvocationKind::Resource => {
                 Err(ProtocolError(ErrorObject::new(Code::INVALID_REQUEST, why.into()).into()))
             }
@@ -126,7 +126,7 @@ impl Invocation {
     }
 }
 
-impl Served {
+impl InvocationResult {
     /// Whether it is the result of a tool that failed.
     pub fn is_tool_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error)
@@ -138,7 +138,7 @@ impl NextLayer {
     ///
     /// In the modern era a handler that asks something ends here: this never returns, the layer is dropped, and it runs again
     /// in the next round.
-    pub async fn run(self, invocation: Invocation) -> Result<Served, ProtocolError> {
+    pub async fn run(self, invocation: Invocation) -> Result<InvocationResult, ProtocolError> {
         let Self { layers, index, entry } = self;
         match layers.0.get(index).map(Arc::clone) {
             Some(layer) => layer(invocation, Self { layers, index: index + 1, entry }).await,
@@ -151,7 +151,7 @@ impl Layers {
     pub(super) fn add<L, F>(&mut self, layer: L)
     where
         L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+        F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
     {
         let boxed = move |invocation, next| -> BoxedOutcome<_, _> { Box::pin(layer(invocation, next)) };
         Arc::make_mut(&mut self.0).push(Arc::new(boxed));
@@ -173,13 +173,13 @@ impl Entry {
     }
 
     /// Runs the handler.
-    async fn run(self, call: Call) -> Result<Served, Failure> {
+    async fn run(self, call: Call) -> Result<InvocationResult, Failure> {
         let mut handler = Box::pin(async move {
             match self {
-                Self::Tool(tool) => tool.outcome(&call).await.map(Served::Tool),
-                Self::Prompt(prompt) => prompt.outcome(&call).await.map(Served::Prompt),
-                Self::Resource(resource) => resource.outcome(&call).await.map(Served::Resource),
-                Self::Template(template) => template.outcome(&call).await.map(Served::Resource),
+                Self::Tool(tool) => tool.outcome(&call).await.map(InvocationResult::Tool),
+                Self::Prompt(prompt) => prompt.outcome(&call).await.map(InvocationResult::Prompt),
+                Self::Resource(resource) => resource.outcome(&call).await.map(InvocationResult::Resource),
+                Self::Template(template) => template.outcome(&call).await.map(InvocationResult::Resource),
             }
         });
         let done = poll_fn(|context| match Failure::catch(|| handler.as_mut().poll(context)) {
@@ -208,7 +208,7 @@ pub(super) fn serve_layered<T: LayerResult>(
     let next = NextLayer { layers: calling.shared.settings.layers.clone(), index: 0, entry };
     let outcome = async move {
         let served = next.run(invocation).await?;
-        T::from_served(served)
+        T::from_invocation_result(served)
             .ok_or_else(|| Failure::internal("Layer", "a layer returned the result of another kind of entry"))
     };
     Ok(serve(outcome, Some(call), style))
@@ -216,7 +216,7 @@ pub(super) fn serve_layered<T: LayerResult>(
 
 /// A result that layers give.
 pub(super) trait LayerResult: Answer {
-    fn from_served(served: Served) -> Option<Self>
+    fn from_invocation_result(served: InvocationResult) -> Option<Self>
     where
         Self: Sized;
 }
@@ -224,9 +224,9 @@ pub(super) trait LayerResult: Answer {
 macro_rules! layer_results {
     ($($kind:ident $result:ty)*) => {$(
         impl LayerResult for $result {
-            fn from_served(served: Served) -> Option<Self> {
+            fn from_invocation_result(served: InvocationResult) -> Option<Self> {
                 match served {
-                    Served::$kind(result) => Some(result),
+                    InvocationResult::$kind(result) => Some(result),
                     _ => None,
                 }
             }

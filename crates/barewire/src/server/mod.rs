@@ -70,12 +70,12 @@ pub use ask::{AskError, Elicit, Question, Roots, Visit};
 pub use call::Call;
 pub use completion::CompletionRequest;
 pub use handler::{Handler, HandlerContext, TakesArguments, TakesCall, TakesCallAndArguments, TakesNothing};
-pub use layer::{Invocation, InvocationKind, Layer, NextLayer, Served};
-pub use progress::{Amount, ProgressText, Total};
+pub use layer::{Invocation, InvocationKind, InvocationResult, Layer, NextLayer};
+pub use progress::{ProgressAmount, ProgressText, ProgressTotal};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, Template};
 pub use result::{IntoToolResult, ProtocolError, Structured, ToolError, audio, image};
-pub use settings::Cache;
+pub use settings::CachePolicy;
 pub use tool::Tool;
 
 use connection::{Calling, Connected, Side};
@@ -141,7 +141,7 @@ impl Server {
 
     /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. One of the same name is replaced.
     #[must_use]
-    pub fn with(self, entry: impl Into<Entry>) -> Self {
+    pub fn with(self, entry: impl Into<ServerEntry>) -> Self {
         entry.into().add_to(&self.registry);
         self
     }
@@ -192,7 +192,7 @@ impl Server {
 
     /// For how long clients may keep lists and contents, and for whom; instead of not at all.
     #[must_use]
-    pub fn cache(mut self, cache: Cache) -> Self {
+    pub fn cache(mut self, cache: CachePolicy) -> Self {
         self.settings.cache = cache;
         self
     }
@@ -241,7 +241,7 @@ impl Server {
     pub fn layer<L, F>(mut self, layer: L) -> Self
     where
         L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+        F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
     {
         self.settings.layers.add(layer);
         self
@@ -288,7 +288,7 @@ pub struct ServerHandle {
 
 impl ServerHandle {
     /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. One of the same name is replaced.
-    pub fn add(&self, entry: impl Into<Entry>) {
+    pub fn add(&self, entry: impl Into<ServerEntry>) {
         entry.into().add_to(&self.registry);
     }
 
@@ -320,32 +320,32 @@ impl ServerHandle {
 
 /// Something that a server offers.
 #[derive(Debug)]
-pub struct Entry(Offered);
+pub struct ServerEntry(EntryKind);
 
 #[derive(Debug)]
-enum Offered {
+enum EntryKind {
     Tool(Tool),
     Resource(Resource),
     Template(Template),
     Prompt(Prompt),
 }
 
-impl Entry {
+impl ServerEntry {
     fn add_to(self, registry: &Registry) {
         match self.0 {
-            Offered::Tool(tool) => registry.change(Kind::Tools, |offer| {
+            EntryKind::Tool(tool) => registry.change(Kind::Tools, |offer| {
                 offer.tools.add(&tool.definition.name.clone(), tool);
                 true
             }),
-            Offered::Prompt(prompt) => registry.change(Kind::Prompts, |offer| {
+            EntryKind::Prompt(prompt) => registry.change(Kind::Prompts, |offer| {
                 offer.prompts.add(&prompt.definition.name.clone(), prompt);
                 true
             }),
-            Offered::Resource(resource) => registry.change(Kind::Resources, |offer| {
+            EntryKind::Resource(resource) => registry.change(Kind::Resources, |offer| {
                 offer.resources.add(&resource.definition.uri.clone(), resource);
                 true
             }),
-            Offered::Template(template) => registry.change(Kind::Resources, |offer| {
+            EntryKind::Template(template) => registry.change(Kind::Resources, |offer| {
                 offer.templates.add(&template.definition.uri_template.clone(), template);
                 true
             }),
@@ -353,27 +353,27 @@ impl Entry {
     }
 }
 
-impl From<Tool> for Entry {
+impl From<Tool> for ServerEntry {
     fn from(tool: Tool) -> Self {
-        Self(Offered::Tool(tool))
+        Self(EntryKind::Tool(tool))
     }
 }
 
-impl From<Resource> for Entry {
+impl From<Resource> for ServerEntry {
     fn from(resource: Resource) -> Self {
-        Self(Offered::Resource(resource))
+        Self(EntryKind::Resource(resource))
     }
 }
 
-impl From<Template> for Entry {
+impl From<Template> for ServerEntry {
     fn from(template: Template) -> Self {
-        Self(Offered::Template(template))
+        Self(EntryKind::Template(template))
     }
 }
 
-impl From<Prompt> for Entry {
+impl From<Prompt> for ServerEntry {
     fn from(prompt: Prompt) -> Self {
-        Self(Offered::Prompt(prompt))
+        Self(EntryKind::Prompt(prompt))
     }
 }
 

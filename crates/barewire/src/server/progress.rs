@@ -10,16 +10,16 @@ use serde_json::Number;
     label = "not a number",
     note = "how much is done is an integer of up to 64 bits or a float"
 )]
-pub trait Amount: sealed::IntoNumber {}
+pub trait ProgressAmount: sealed::IntoNumber {}
 
-/// How much there is to do: a number as in [`Amount`], or `None` if that is not known.
+/// How much there is to do: a number as in [`ProgressAmount`], or `None` if that is not known.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say how much there is to do",
     label = "not a number",
     note = "how much there is to do is an integer of up to 64 bits, a float, an `Option<f64>`, or `None` if it is not \
             known"
 )]
-pub trait Total: sealed::IntoNumber {}
+pub trait ProgressTotal: sealed::IntoNumber {}
 
 /// What is being done, for people: text, or `None`.
 #[diagnostic::on_unimplemented(
@@ -57,7 +57,7 @@ pub(super) struct Report<'a> {
 impl<'a> Report<'a> {
     pub(super) fn new(
         progress: &'a Number,
-        total: impl Total,
+        total: impl ProgressTotal,
         message: &'a impl ProgressText,
         revision: Revision,
     ) -> Self {
@@ -74,8 +74,8 @@ macro_rules! numbers {
                 convert(self)
             }
         }
-        impl Amount for $number {}
-        impl Total for $number {}
+        impl ProgressAmount for $number {}
+        impl ProgressTotal for $number {}
     )*};
 }
 
@@ -100,7 +100,7 @@ impl IntoNumber for Option<f64> {
         self.and_then(Number::from_f64)
     }
 }
-impl Total for Option<f64> {}
+impl ProgressTotal for Option<f64> {}
 
 macro_rules! texts {
     ($($text:ty)*) => {$(

@@ -16,7 +16,7 @@ use super::handler::sealed::FromCalling;
 use super::layer::{BoxedOutcome, Entry, serve_layered};
 use super::serving::{Style, serve};
 use super::words::{self, Words};
-use super::{BadEntry, Cache, Call, Calling, Handler};
+use super::{BadEntry, CachePolicy, Call, Calling, Handler};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
@@ -35,7 +35,7 @@ use crate::peer::BoxedWork;
 pub struct Resource {
     pub(super) definition: mcp::Resource,
     reader: Arc<dyn Read>,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
 }
 
 /// Resources at all URIs of a form, as `note://{id}`: RFC 6570.
@@ -56,7 +56,7 @@ pub struct Template {
     template: UriTemplate,
     reader: Arc<dyn Read>,
     pub(super) completers: Completers,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
 }
 
 /// What a resource can be read as: text, bytes, [`ResourceContents`], several of them, or a whole
@@ -91,7 +91,7 @@ struct Reading<'a> {
     calling: &'a Calling<'a>,
     uri: &'a str,
     mime_type: Option<&'a str>,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
 }
 
 struct Typed<H, M> {
@@ -149,7 +149,7 @@ where
     async move { handler.await.into_contents(&uri, mime_type.as_deref()) }
 }
 
-fn style(calling: &Calling<'_>, cache: Option<Cache>) -> Style {
+fn style(calling: &Calling<'_>, cache: Option<CachePolicy>) -> Style {
     let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));
     match (calling.params.input_responses, calling.params.request_state) {
         (None, None) => style,

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::rounds::{Asked, Interrupt};
-use super::{Cache, Call, Shared, result};
+use super::{CachePolicy, Call, Shared, result};
 use crate::Failure;
 use crate::peer::{BoxedWork, Raw, Work};
 
@@ -35,7 +35,7 @@ pub(super) trait Answer: Serialize + Send + 'static {
     fn take_meta(&mut self) -> Option<Meta>;
 
     /// For how long it says itself that it may be kept.
-    fn take_cache(&mut self) -> Option<Cache> {
+    fn take_cache(&mut self) -> Option<CachePolicy> {
         None
     }
 
@@ -53,7 +53,7 @@ pub(super) struct Style {
     revision: Revision,
     shared: Arc<Shared>,
     /// For how long it may be kept, if results of its kind may.
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
     /// Whether the result may say that itself.
     may_cache: bool,
     /// What stands in its `_meta` besides the server's name, written.
@@ -172,13 +172,13 @@ where
 
 impl Style {
     #[inline]
-    pub(super) fn new(revision: Revision, shared: Arc<Shared>, cache: Option<Cache>) -> Self {
+    pub(super) fn new(revision: Revision, shared: Arc<Shared>, cache: Option<CachePolicy>) -> Self {
         Self { revision, shared, cache, may_cache: true, meta: None }
     }
 
     /// Not to be kept, whatever the result says.
     pub(super) fn uncached(mut self) -> Self {
-        (self.cache, self.may_cache) = (self.cache.map(|_| Cache::none()), false);
+        (self.cache, self.may_cache) = (self.cache.map(|_| CachePolicy::none()), false);
         self
     }
 
@@ -279,11 +279,11 @@ impl Answer for ReadResourceResult {
         self.meta.take()
     }
 
-    fn take_cache(&mut self) -> Option<Cache> {
+    fn take_cache(&mut self) -> Option<CachePolicy> {
         let (time, scope) = (self.ttl_ms.take(), self.cache_scope.take());
         let says = time.is_some() || scope.is_some();
         let time = Duration::from_millis(time.unwrap_or_default());
-        says.then(|| Cache { time, scope: scope.unwrap_or(CacheScope::Private) })
+        says.then(|| CachePolicy { time, scope: scope.unwrap_or(CacheScope::Private) })
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Settings {
     pub(super) revisions: Vec<Revision>,
     pub(super) lenient: bool,
     pub(super) page_size: usize,
-    pub(super) cache: Cache,
+    pub(super) cache: CachePolicy,
     /// Made when it is needed; of all connections, because a client may come back over another.
     pub(super) sealer: Arc<OnceLock<Sealer>>,
     pub(super) state_lifetime: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Settings {
 /// For how long a client may keep a result, and whether it may share it with others. In the modern era clients are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cache {
+pub struct CachePolicy {
     /// For how long. A change that the client is told of ends it.
     pub time: Duration,
     /// Whether everybody would get the same.
@@ -61,7 +61,7 @@ impl Settings {
             revisions: Revision::ALL.to_vec(),
             lenient: false,
             page_size: PAGE,
-            cache: Cache::none(),
+            cache: CachePolicy::none(),
             sealer: Arc::default(),
             state_lifetime: LIFETIME,
             layers: Layers::default(),
@@ -69,7 +69,7 @@ impl Settings {
     }
 }
 
-impl Cache {
+impl CachePolicy {
     /// Not at all.
     pub const fn none() -> Self {
         Self { time: Duration::ZERO, scope: CacheScope::Private }

@@ -1,7 +1,7 @@
 //! Who asks, and what those are told who may not.
 
 use barewire::server::http::{
-    Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, ProtectedResource, RequestHead,
+    AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, ProtectedResource, RequestHead,
 };
 use serde_json::json;
 
@@ -126,7 +126,7 @@ impl Authenticate for Proof {
             let proof = asked.headers.get("dpop").and_then(|proof| proof.to_str().ok());
             match proof {
                 Some(proof) if proof == format!("{} {}", asked.method, asked.uri) => Ok(Principal::new("prover")),
-                _ => Err(Denied::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
+                _ => Err(AuthError::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
             }
         })
     }

@@ -10,8 +10,8 @@ use barewire::mcp::{
     SamplingMessage, Tool as Offered,
 };
 use barewire::server::{
-    Cache, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured, Template,
-    Tool, ToolError, Visit, audio, image,
+    CachePolicy, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured,
+    Template, Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub(crate) fn server(arguments: &[&str]) -> Server {
         return server;
     }
     let server = server.title("A little of everything").instructions("Try it.");
-    let server = resources(prompts(questions(tools(server.cache(Cache::public(Duration::from_secs(60)))))));
+    let server = resources(prompts(questions(tools(server.cache(CachePolicy::public(Duration::from_secs(60)))))));
     if still {
         return server;
     }
@@ -307,7 +307,7 @@ fn resources(server: Server) -> Server {
     let note = Template::new("note://by-number/{id}", "note", |Id { id }| async move { format!("Note {id}") });
     server
         .with(Resource::text("note://hello", "hello", "Hello!").title("Hello").mime_type("text/plain"))
-        .with(Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(Cache::private(Duration::from_secs(1))))
+        .with(Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(CachePolicy::private(Duration::from_secs(1))))
         .with(Resource::new("note://asks", "asks", |call: Call| async move {
             let Name { name } = call.ask("name", Elicit::form("Whose?")).await?;
             Ok::<_, barewire::Failure>(format!("{name}'s note"))

@@ -15,7 +15,7 @@ use subtle::{Choice, ConstantTimeEq};
 /// above all, goes no further: handlers are given the [`Principal`], and nothing is passed on to anybody else.
 ///
 /// ```
-/// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, Denied, Principal};
+/// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, AuthError, Principal};
 ///
 /// /// Everybody who has come through the company's proxy, which says who they are.
 /// struct BehindProxy;
@@ -24,7 +24,7 @@ use subtle::{Choice, ConstantTimeEq};
 ///     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
 ///         Box::pin(async move {
 ///             let user = head.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
-///             user.map(Principal::new).ok_or_else(Denied::unauthorized)
+///             user.map(Principal::new).ok_or_else(AuthError::unauthorized)
 ///         })
 ///     }
 /// }
@@ -35,7 +35,7 @@ pub trait Authenticate: Send + Sync + 'static {
 }
 
 /// A check under way.
-pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>;
+pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send + 'a>>;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ impl Principal {
 
 /// A request that is not served because of who sent it.
 #[derive(Debug, Clone)]
-pub struct Denied {
+pub struct AuthError {
     pub(super) status: StatusCode,
     pub(super) what: String,
     pub(super) error: Option<&'static str>,
@@ -91,7 +91,7 @@ pub struct Denied {
     pub(super) challenges: Vec<HeaderValue>,
 }
 
-impl Denied {
+impl AuthError {
     fn new(status: StatusCode, what: &str, error: Option<&'static str>) -> Self {
         Self { status, what: what.to_owned(), error, scopes: Vec::new(), challenges: Vec::new() }
     }
@@ -175,9 +175,9 @@ impl BearerTokens {
         self
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+    fn check(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
         let Some(given) = bearer(headers)? else {
-            return Err(Denied::unauthorized().scopes(self.scopes.iter().cloned()));
+            return Err(AuthError::unauthorized().scopes(self.scopes.iter().cloned()));
         };
         let mut found = None;
         for (token, principal) in &self.tokens {
@@ -187,21 +187,21 @@ impl BearerTokens {
                 found = Some(principal);
             }
         }
-        let principal = found.ok_or_else(|| Denied::invalid_token().scopes(self.scopes.iter().cloned()))?;
+        let principal = found.ok_or_else(|| AuthError::invalid_token().scopes(self.scopes.iter().cloned()))?;
         if self.scopes.iter().all(|scope| principal.has_scope(scope)) {
             Ok(principal.clone())
         } else {
-            Err(Denied::insufficient_scope(self.scopes.iter().cloned()))
+            Err(AuthError::insufficient_scope(self.scopes.iter().cloned()))
         }
     }
 }
 
 /// The token of `Authorization: Bearer`, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
+fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, AuthError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Denied::invalid_token());
+        return Err(AuthError::invalid_token());
     }
     let value = value.as_bytes();
     let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
-pub use auth::{Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, RequestHead};
+pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, RequestHead};
 #[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
@@ -69,7 +69,7 @@ use session::Sessions;
 
 /// A server that is about to be reached over HTTP.
 #[must_use = "nothing is served yet"]
-pub struct Http {
+pub struct HttpBuilder {
     server: Server,
     path: String,
     access: Access,
@@ -94,8 +94,8 @@ impl Server {
     }
 
     /// This, over HTTP: to be told how, and then mounted or bound.
-    pub fn http(&self) -> Http {
-        Http {
+    pub fn http(&self) -> HttpBuilder {
+        HttpBuilder {
             server: self.same(),
             path: "/mcp".to_owned(),
             access: Access::loopback(),
@@ -113,7 +113,7 @@ impl Server {
     }
 }
 
-impl Http {
+impl HttpBuilder {
     /// Answers at this path instead of `/mcp`. Only a [`HttpListener`] looks at it: a service is mounted somewhere.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
@@ -253,8 +253,8 @@ impl Http {
     }
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for HttpBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("server", &self.server).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("HttpBuilder").field("server", &self.server).field("path", &self.path).finish_non_exhaustive()
     }
 }

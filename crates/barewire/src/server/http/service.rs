@@ -21,7 +21,7 @@ use super::endpoint::Endpoint;
 use super::mailbox::{First, Letter};
 use super::response::{Refused, event_stream, json, refused, status};
 use super::session::{self, Session, SessionEvents};
-use super::{Denied, Principal, RequestHead, receive};
+use super::{AuthError, Principal, RequestHead, receive};
 use crate::headers::Of;
 use crate::peer::{AnyCaller, Sent};
 
@@ -127,7 +127,7 @@ async fn authenticate(endpoint: &Endpoint, head: &http::request::Parts) -> Resul
     }
 }
 
-fn denial(endpoint: &Endpoint, denied: &Denied) -> Refused {
+fn denial(endpoint: &Endpoint, denied: &AuthError) -> Refused {
     let rule = if denied.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
     let mut response = refused(Rejection::new(rule, denied.what.clone()));
     *response.status_mut() = denied.status;
