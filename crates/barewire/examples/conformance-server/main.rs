@@ -1,13 +1,14 @@
-//! The server that the official conformance suite is run against: one of everything that a server can offer, under the names
-//! that the suite looks for. `interop/conformance/run` runs it.
+//! The server that the official conformance suite runs against, with one of everything that a server can offer, under
+//! the names that the suite expects. `interop/conformance/run` runs it.
 //!
 //! ```text
 //! conformance-server                       on stdin and stdout
 //! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the URL is printed on stderr
 //! ```
 //!
-//! `tools` answer by themselves, `questions` ask the client first, `changes` change what is offered; then there are `prompts`
-//! and `resources`. Every handler is written once, and serves both eras of the protocol over either carrier.
+//! `tools` answer by themselves, `questions` ask the client first, `changes` change the server's entries; then there
+//! are `prompts` and `resources`. Every handler is written once, and serves both eras of the protocol over stdio and
+//! HTTP.
 
 #![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "somebody wants to know where it listens"))]
 
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// All that is offered.
+/// Returns the server with all its entries.
 fn server() -> Server {
     let server = Server::new("conformance-server", env!("CARGO_PKG_VERSION"))
         .title("What the conformance suite looks for")

@@ -1,5 +1,5 @@
-//! Many requests over few connections, in both eras, answered in one body and in streams: none is lost, none is run or
-//! answered twice.
+//! Many requests over few connections, in both eras, answered in one body and in streams: none is lost, and none is run
+//! or answered twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::{Wire, text};
-use super::{Served, requests, say, threads};
+use super::{LoadServer, report, requests, threads};
 
 #[test]
 fn every_request_is_answered_once() {
@@ -32,16 +32,16 @@ struct Number {
 
 async fn run(count: u64) {
     let ran: Arc<[AtomicU8]> = (0..count).map(|_| AtomicU8::new(0)).collect();
-    let served = Served::start(server(&ran), HttpLimits::default()).await;
+    let load_server = LoadServer::start(server(&ran), HttpLimits::default()).await;
     let next = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
     let mut clients = Vec::new();
     for client in 0..CONNECTIONS / 4 {
-        // Of four connections two are modern, and two share a session.
-        let session = Arc::new(Wire::connect(served.addr).await.initialize().await);
+        // Of four connections, two are modern and two share a session.
+        let session = Arc::new(Wire::connect(load_server.addr).await.initialize().await);
         for which in 0..4 {
             let session = (which > 1).then(|| Arc::clone(&session));
-            let (addr, next) = (served.addr, Arc::clone(&next));
+            let (addr, next) = (load_server.addr, Arc::clone(&next));
             clients.push(tokio::spawn(async move {
                 let mut wire = Wire::connect(addr).await;
                 let mut answered = 0;
@@ -66,8 +66,8 @@ async fn run(count: u64) {
     let wrong = ran.iter().position(|times| times.load(Ordering::Relaxed) != 1);
     assert_eq!(wrong, None, "a call that did not run exactly once");
     let rate = f64::from(u32::try_from(count).expect("few enough")) / begun.elapsed().as_secs_f64();
-    say(&format!("{count} requests, each answered once, {rate:.0} a second"));
-    served.end().await;
+    report(&format!("{count} requests, each answered once, {rate:.0} a second"));
+    load_server.end().await;
 }
 
 async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
@@ -85,7 +85,7 @@ async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
     assert_eq!(text(&wire.answer().await, number), format!("{tool} {number}"));
 }
 
-/// Tools that count how often they were called with each number.
+/// Returns tools that count their calls with each number.
 fn server(ran: &Arc<[AtomicU8]>) -> Server {
     let counts = || {
         let ran = Arc::clone(ran);
@@ -113,5 +113,5 @@ fn server(ran: &Arc<[AtomicU8]>) -> Server {
         })
 }
 
-/// As the benchmark has.
+/// The same number as in the benchmark.
 const CONNECTIONS: usize = 32;

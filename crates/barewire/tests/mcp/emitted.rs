@@ -1,4 +1,4 @@
-//! What went over a connection -> a line of JSON for each message, with the revision it is written in, for others to judge.
+//! The messages of a connection -> a line of JSON each, with the revision of the message, for other validators.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Writes into the folder that `BAREWIRE_EMITTED` names, if there is one.
+/// A writer into the folder that `BAREWIRE_EMITTED` names, if it is set.
 pub(crate) struct Emitted {
     file: Option<File>,
     name: String,
     connections: u32,
-    /// What `initialize` agreed on.
+    /// The revision that `initialize` negotiated.
     agreed: Option<String>,
-    /// The revisions of the client's requests, by id; and of the server's.
+    /// The revisions of the client's requests and of the server's, by id.
     theirs: HashMap<String, String>,
     ours: HashMap<String, String>,
     /// The revision of the last request.
@@ -22,12 +22,12 @@ pub(crate) struct Emitted {
 }
 
 impl Emitted {
-    /// Keeps nothing.
+    /// Creates a writer that writes nothing.
     pub(crate) fn silent() -> Self {
         Self::with(None, "")
     }
 
-    /// Keeps what this transcript says, if anybody wants to know.
+    /// Creates a writer for this transcript, if `BAREWIRE_EMITTED` is set.
     pub(crate) fn new(name: &str) -> Self {
         let file = std::env::var_os("BAREWIRE_EMITTED").map(|folder| {
             std::fs::create_dir_all(&folder).expect("a folder");
@@ -49,7 +49,7 @@ impl Emitted {
         }
     }
 
-    /// A new connection.
+    /// Starts a new connection.
     pub(crate) fn open(&mut self) {
         self.connections += 1;
         self.agreed = None;
@@ -58,11 +58,11 @@ impl Emitted {
         self.last = LEGACY.to_owned();
     }
 
-    /// A line from the client.
+    /// Records a line from the client.
     pub(crate) fn client(&mut self, line: &[u8]) {
         for message in messages(line) {
             let revision = match (message.get("method"), message.get("id")) {
-                // What has no id that can be answered is no request, and there is nothing to pair it with.
+                // A message without a valid id is not a request that could be paired with a response.
                 (Some(_), Some(Value::Null)) => continue,
                 (Some(_), id) => {
                     let revision = self.revision_of(&message);
@@ -79,7 +79,7 @@ impl Emitted {
         }
     }
 
-    /// A line from the server.
+    /// Records a line from the server.
     pub(crate) fn server(&mut self, line: &[u8]) {
         for message in messages(line) {
             if let Some(agreed) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
@@ -102,7 +102,7 @@ impl Emitted {
         }
     }
 
-    /// The revision of a client's message: what its `_meta` says, or what was agreed.
+    /// Returns the revision of a client's message: the one in its `_meta`, or the negotiated one.
     fn revision_of(&self, message: &Value) -> String {
         let meta = message.pointer("/params/_meta").and_then(Value::as_object);
         let modern = meta.is_some_and(|meta| {
@@ -128,7 +128,7 @@ impl Emitted {
             "connection": connection,
             "revision": revision,
             "from": from,
-            // What the client says is often wrong on purpose: it is there to be paired with, not to be judged.
+            // Messages of the client are often wrong on purpose: they are only there for pairing, not for validation.
             "ours": from == "server",
             "message": message,
         });
@@ -136,7 +136,7 @@ impl Emitted {
     }
 }
 
-/// The messages of a line: one, those of a batch, or none if it is no JSON.
+/// Returns the messages of a line: one, those of a batch, or none if it is not JSON.
 fn messages(line: &[u8]) -> Vec<Value> {
     match serde_json::from_slice(line) {
         Ok(Value::Array(messages)) => messages,
@@ -147,5 +147,5 @@ fn messages(line: &[u8]) -> Vec<Value> {
 
 const MODERN: &str = "2026-07-28";
 
-/// What a connection speaks before it has agreed on something.
+/// The revision of a connection before one is negotiated.
 const LEGACY: &str = "2025-11-25";
