@@ -37,9 +37,9 @@ pub(super) mod sealed {
         /// Returns the params for this revision.
         fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError>;
         /// Returns the capability that the client must have declared.
-        fn needs(&self) -> ClientCapability;
+        fn required_capability(&self) -> ClientCapability;
         /// Whether a client with these capabilities can be asked in this revision.
-        fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
+        fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
         /// Reads the client's result.
         fn read(&self, answer: &RawValue) -> Result<Self::Answer, AskError>;
     }
@@ -126,11 +126,11 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
         raw(&FormParams { mode: mode(revision), message: &self.message, requested_schema })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationForm
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
     }
 
@@ -154,11 +154,11 @@ impl sealed::Askable for ElicitForm {
         raw(&WithMode { mode: mode(revision), params: self })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationForm
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
     }
 
@@ -218,11 +218,11 @@ impl sealed::Askable for Visit {
         raw(&UrlParams { mode: "url", message: &self.message, url: &self.url, elicitation_id })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationUrl
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_url_elicitation() && client.has(ClientCapability::ElicitationUrl)
     }
 
@@ -243,14 +243,14 @@ impl sealed::Askable for CreateMessageParams {
         raw(self)
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         match wants_tools(self) {
             true => ClientCapability::SamplingTools,
             false => ClientCapability::Sampling,
         }
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         match wants_tools(self) {
             true => revision.has_sampling_tools() && client.has(ClientCapability::SamplingTools),
             false => client.has(ClientCapability::Sampling),
@@ -282,11 +282,11 @@ impl sealed::Askable for Roots {
         Ok(None)
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::Roots
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {
         client.has(ClientCapability::Roots)
     }
 

@@ -56,8 +56,8 @@ enum CallClient {
 impl Call {
     pub(super) fn new(request: &IncomingRequest<'_>) -> Result<Self, Failure> {
         let IncomingRequest { context, params, revision, client, shared, .. } = request;
-        let subject_json = if context.method() == "resources/read" { params.uri } else { params.name };
-        let name = subject_json.and_then(Text::from_json).map(Text::to_name);
+        let name_or_uri = if context.method() == "resources/read" { params.uri } else { params.name };
+        let name = name_or_uri.and_then(Text::from_json).map(Text::to_name);
         let name = name.as_deref().unwrap_or_default().into();
         let arguments = params.arguments.map(|arguments| arguments.as_str().into());
         let subject = CallSubject { name, arguments };
@@ -159,7 +159,7 @@ impl Call {
     ///     call.progress(done, files.len(), format!("reading {file}")).await?;
     /// }
     /// call.progress(0.5, 1.0, "halfway").await?;
-    /// call.progress(3, None, None).await?; // how much there is to do is not known, and there is nothing to say of it
+    /// call.progress(3, None, None).await?; // without a total and a message
     /// # Ok(()) }
     /// ```
     pub async fn progress(
@@ -200,12 +200,12 @@ impl Call {
             logger: Option<&'a str>,
             data: T,
         }
-        let wanted = match &self.0.client {
+        let min_level = match &self.0.client {
             CallClient::Legacy(client) => Some(client.log_level()),
             // MCP 2026-07-28, server/utilities/logging: no messages for a request that does not ask for them.
             CallClient::Modern { log_level, .. } => *log_level,
         };
-        if wanted.is_none_or(|wanted| level < wanted) {
+        if min_level.is_none_or(|min_level| level < min_level) {
             return Ok(());
         }
         self.0.context.notify("notifications/message", LogParams { level, logger, data }).await
@@ -237,8 +237,8 @@ impl Call {
     /// `key` names the question within this call. Asking again under the same key asks a new question. If the client
     /// has not declared the capability that the question needs, the call ends with an error that names it.
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
-        if !question.may_ask(self.client_capabilities(), self.0.revision) {
-            self.0.rounds.report_missing_capability(question.needs());
+        if !question.can_ask(self.client_capabilities(), self.0.revision) {
+            self.0.rounds.report_missing_capability(question.required_capability());
             return self.wait_for_end().await;
         }
         let params = question.params(self.0.revision)?;

@@ -100,12 +100,12 @@ impl ConnectionService {
 
     /// Serves `initialize`, the one request that changes the state of the connection.
     fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
-        let asked: InitializeParams = crate::params::read(params)?;
-        let event = Event::Initialize(&asked.protocol_version);
+        let init: InitializeParams = crate::params::read(params)?;
+        let event = Event::Initialize(&init.protocol_version);
         let revision = self.step(event)?;
         // Subscriptions that a lenient server accepted before `initialize` stay.
         let watch = self.legacy_client.take().map(|client| Arc::clone(&client.watch));
-        self.legacy_client = Some(Arc::new(LegacyClient::new(Some(asked.client_info), asked.capabilities, watch)));
+        self.legacy_client = Some(Arc::new(LegacyClient::new(Some(init.client_info), init.capabilities, watch)));
         #[cfg(feature = "http")]
         if let Some(negotiated) = &self.negotiated {
             let _ = negotiated.set(revision);
@@ -149,11 +149,11 @@ impl Service for ConnectionService {
             return Err(Failure::invalid_params("params must be an object"));
         }
         self.refresh();
-        let read = incoming.members();
-        record_trace_context(&read);
+        let members = incoming.members();
+        record_trace_context(&members);
         let supported = &self.shared.settings.revisions;
-        let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
-        let (revision, event) = match (&judged, context.method()) {
+        let modern = modern::judge(context.method(), &members.meta, supported).map_err(|bad| bad.error())?;
+        let (revision, event) = match (&modern, context.method()) {
             (Some(modern), _) => (Some(modern.revision), Event::Request),
             (None, "initialize") => return self.initialize(params),
             (None, "ping") => {
@@ -167,20 +167,20 @@ impl Service for ConnectionService {
             Some(revision) => revision,
             None => self.step(event)?,
         };
-        let client;
-        let client = match judged {
+        let legacy_client;
+        let client = match modern {
             Some(modern) => ClientEra::Modern(modern),
             None => {
                 // Only a client that a lenient server serves before `initialize` has no state yet.
-                client = self
+                legacy_client = self
                     .legacy_client
                     .get_or_insert_with(|| Arc::new(LegacyClient::new(None, ClientCapabilities::default(), None)));
-                ClientEra::Legacy(client)
+                ClientEra::Legacy(legacy_client)
             }
         };
         let request = IncomingRequest {
             context,
-            params: read,
+            params: members,
             revision,
             client,
             shared: &self.shared,
@@ -202,8 +202,8 @@ impl Service for ConnectionService {
         }
     }
 
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
-        most.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
+    fn batch(&self, limit: Option<usize>) -> Option<usize> {
+        limit.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
     }
 }
 

@@ -288,9 +288,9 @@ impl McpResult for ReadResourceResult {
 
     fn take_cache(&mut self) -> Option<CachePolicy> {
         let (time, scope) = (self.ttl_ms.take(), self.cache_scope.take());
-        let says = time.is_some() || scope.is_some();
+        let is_set = time.is_some() || scope.is_some();
         let time = Duration::from_millis(time.unwrap_or_default());
-        says.then(|| CachePolicy { time, scope: scope.unwrap_or(CacheScope::Private) })
+        is_set.then(|| CachePolicy { time, scope: scope.unwrap_or(CacheScope::Private) })
     }
 }
 

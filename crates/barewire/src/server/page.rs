@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_own_list_only() {
+    fn a_cursor_is_valid_only_for_its_list() {
         let text = serde_json::to_string(&write_cursor("tools", 7)).expect("JSON");
         let json = Json::parse(text.as_bytes()).expect("JSON");
         assert_eq!(parse_cursor("tools", Some(json)).ok(), Some(7));

@@ -2,7 +2,7 @@
 //! is rejected if it was changed, has expired, or comes with another request.
 //!
 //! ```text
-//! version, nonce, XChaCha20-Poly1305(expiry, state), tag     in Base64 for URLs; what it is bound to is associated data
+//! version, nonce, XChaCha20-Poly1305(expiry, state), tag     in URL-safe Base64; the binding is the associated data
 //! ```
 
 use std::error::Error;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_is_opened_by_the_same_request_written_otherwise() {
+    fn a_state_opens_for_an_equal_request_in_another_spelling() {
         let sealed = sealer().seal(b"state", &binding(r#"{"a":1,"b":2.0}"#), at(1000), LIFETIME).expect("sealed");
         assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{sealed}");
         for same in [r#"{"a":1,"b":2.0}"#, r#"{"b":2,"a":1.0}"#, r#" {"\u0062" : 20e-1, "a":1} "#] {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn method_name_and_principal_are_bound_and_cannot_slide_into_each_other() {
+    fn method_name_and_principal_are_bound_separately() {
         let bindings = [
             Binding::new("tools/call", "a", None, None),
             Binding::new("prompts/get", "a", None, None),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_character_and_every_cut_is_seen() {
+    fn every_changed_character_and_every_truncation_is_rejected() {
         for plain in [&b""[..], b"a", b"ab", b"state of some length"] {
             let sealed = sealer().seal(plain, &binding("{}"), at(0), LIFETIME).expect("sealed");
             assert_eq!(sealer().open(&sealed, &binding("{}"), at(0)).as_deref(), Ok(plain));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_is_seen() {
+    fn every_changed_bit_is_rejected() {
         let sealed = sealer().seal(b"state", &binding("{}"), at(0), LIFETIME).expect("sealed");
         let bytes = BASE64.decode(&sealed).expect("Base64");
         assert_eq!(bytes.len(), HEAD_BYTES + EXPIRY_BYTES + b"state".len() + TAG_BYTES);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_opens_nothing_and_no_two_texts_are_alike() {
+    fn another_key_opens_nothing_and_no_two_texts_are_equal() {
         let binding = binding("{}");
         let sealed = sealer().seal(b"x", &binding, at(0), LIFETIME).expect("sealed");
         assert_ne!(sealed, sealer().seal(b"x", &binding, at(0), LIFETIME).expect("sealed"));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_state_is_sealed_and_opened_and_no_longer_one() {
+    fn the_length_limit_is_exact() {
         let binding = binding("{}");
         let longest = vec![b'x'; MAX_STATE_BYTES];
         let sealed = sealer().seal(&longest, &binding, at(0), LIFETIME).expect("sealed");
@@ -329,14 +329,14 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn anything_comes_back(plain in prop::collection::vec(any::<u8>(), 0..300), now in 0..1u64 << 40) {
+        fn any_state_round_trips(plain in prop::collection::vec(any::<u8>(), 0..300), now in 0..1u64 << 40) {
             let binding = binding("{}");
             let sealed = sealer().seal(&plain, &binding, at(now), LIFETIME).expect("sealed");
             prop_assert_eq!(sealer().open(&sealed, &binding, at(now)), Ok(plain));
         }
 
         #[test]
-        fn nothing_else_is_opened(text in "[A-Za-z0-9_-]{0,120}", garbage in "\\PC{0,40}") {
+        fn other_text_is_rejected(text in "[A-Za-z0-9_-]{0,120}", garbage in "\\PC{0,40}") {
             prop_assert_eq!(sealer().open(&text, &binding("{}"), at(0)), Err(OpenError::Unreadable));
             prop_assert_eq!(sealer().open(&garbage, &binding("{}"), at(0)), Err(OpenError::Unreadable));
         }

@@ -12,11 +12,11 @@ use serde::forward_to_deserialize_any;
 pub(super) type TextArguments<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// Deserializes a type from named strings. For a field that is a number or a `bool`, the string is parsed.
-pub(super) fn read<T: DeserializeOwned>(words: TextArguments<'_>) -> Result<T, TextArgumentsError> {
-    let words: Vec<(Cow<'_, str>, TextValue<'_>)> =
-        words.into_iter().map(|(name, text)| (name, TextValue(text))).collect();
-    let nothing = words.is_empty();
-    let read = T::deserialize(MapDeserializer::new(words.into_iter()));
+pub(super) fn read<T: DeserializeOwned>(strings: TextArguments<'_>) -> Result<T, TextArgumentsError> {
+    let strings: Vec<(Cow<'_, str>, TextValue<'_>)> =
+        strings.into_iter().map(|(name, text)| (name, TextValue(text))).collect();
+    let nothing = strings.is_empty();
+    let read = T::deserialize(MapDeserializer::new(strings.into_iter()));
     read.or_else(|error: Error| {
         // A type without fields, such as `()`, accepts an empty list.
         let unit = || T::deserialize(IntoDeserializer::<Error>::into_deserializer(())).ok();
@@ -136,39 +136,39 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, Deserialize)]
-    struct Wanted {
+    struct TextFields {
         id: u64,
         name: String,
         on: Option<bool>,
-        way: Way,
+        way: Direction,
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Way {
+    enum Direction {
         Up,
     }
 
-    fn read_all<T: DeserializeOwned>(words: &[(&str, &str)]) -> Result<T, String> {
-        let words = words.iter().map(|(name, text)| (Cow::from(*name), Cow::from(*text)));
-        read(words.collect()).map_err(|error| error.to_string())
+    fn read_strings<T: DeserializeOwned>(strings: &[(&str, &str)]) -> Result<T, String> {
+        let strings = strings.iter().map(|(name, text)| (Cow::from(*name), Cow::from(*text)));
+        read(strings.collect()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn text_becomes_what_is_wanted() {
-        let read = read_all(&[("id", "7"), ("name", "7"), ("way", "up")]);
-        assert_eq!(read, Ok(Wanted { id: 7, name: "7".into(), on: None, way: Way::Up }));
-        let read = read_all(&[("id", "7"), ("name", ""), ("way", "up"), ("on", "true"), ("more", "x")]);
-        assert_eq!(read, Ok(Wanted { id: 7, name: String::new(), on: Some(true), way: Way::Up }));
-        assert_eq!(read_all(&[]), Ok(()));
+    fn strings_become_the_field_types() {
+        let read = read_strings(&[("id", "7"), ("name", "7"), ("way", "up")]);
+        assert_eq!(read, Ok(TextFields { id: 7, name: "7".into(), on: None, way: Direction::Up }));
+        let read = read_strings(&[("id", "7"), ("name", ""), ("way", "up"), ("on", "true"), ("more", "x")]);
+        assert_eq!(read, Ok(TextFields { id: 7, name: String::new(), on: Some(true), way: Direction::Up }));
+        assert_eq!(read_strings(&[]), Ok(()));
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
-        let missing = read_all::<Wanted>(&[("id", "7")]).expect_err("no name");
+    fn errors_name_the_field_or_value() {
+        let missing = read_strings::<TextFields>(&[("id", "7")]).expect_err("no name");
         assert!(missing.contains("name"), "{missing}");
-        let wrong = read_all::<Wanted>(&[("id", "x"), ("name", ""), ("way", "up")]).expect_err("no number");
+        let wrong = read_strings::<TextFields>(&[("id", "x"), ("name", ""), ("way", "up")]).expect_err("no number");
         assert!(wrong.contains("\"x\"") && wrong.contains("u64"), "{wrong}");
-        assert!(read_all::<Wanted>(&[("id", "7"), ("name", ""), ("way", "down")]).is_err());
+        assert!(read_strings::<TextFields>(&[("id", "7"), ("name", ""), ("way", "down")]).is_err());
     }
 }

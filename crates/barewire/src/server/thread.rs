@@ -20,14 +20,14 @@ pub(super) async fn run<T: Send + 'static>(
         call.rounds().hold_questions();
     }
     let permit = THREAD_PERMITS.acquire().await;
-    let (waits, gone) = oneshot::channel::<()>();
+    let (keep_running, cancelled) = oneshot::channel::<()>();
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         runtime.block_on(async move {
-            let (mut work, mut gone) = (pin!(work), pin!(gone));
+            let (mut work, mut cancelled) = (pin!(work), pin!(cancelled));
             poll_fn(|context| {
-                if gone.as_mut().poll(context).is_ready() {
+                if cancelled.as_mut().poll(context).is_ready() {
                     return Poll::Ready(None);
                 }
                 let polled = work.as_mut().poll(context).map(Some);
@@ -40,7 +40,7 @@ pub(super) async fn run<T: Send + 'static>(
         })
     });
     let outcome = thread.await;
-    drop(waits);
+    drop(keep_running);
     match outcome {
         Ok(Some(outcome)) => outcome,
         Ok(None) => Err(Failure::internal("cancelled", "the request was cancelled before the handler finished")),

@@ -337,7 +337,7 @@ fn finished(result: CallToolResult) -> ResultFuture<CallToolResult, Failure> {
     Box::pin(std::future::ready(Ok(result)))
 }
 
-/// Turns a handler that was started behind layers into a boxed result.
+/// Boxes the result of a handler that was started behind layers.
 fn layered_result<F>(future: F, call: &Call, on_thread: bool) -> ResultFuture<CallToolResult, Failure>
 where
     F: Future + Send + 'static,

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_who_has_it() {
+    fn a_token_identifies_its_principal() {
         let (missing, invalid) = (Err((401, None)), Err((401, Some("invalid_token"))));
         for (values, expected) in [
             (&["Bearer s3cret"][..], Ok("ada".to_owned())),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_gone_and_known_to_be() {
+    fn old_events_are_dropped_at_the_limits() {
         let events = MemoryEvents::new(3 * (100 + EVENT_OVERHEAD), 5 * (100 + EVENT_OVERHEAD));
         let message = Bytes::from(vec![b'x'; 100]);
         for sequence in 0..5 {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back() {
+    fn forgetting_sessions_frees_memory() {
         let events = MemoryEvents::new(1000, 10_000);
         for round in 0..2000 {
             let session = format!("s{round}");

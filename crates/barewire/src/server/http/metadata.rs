@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_the_standard_has_it() {
+    fn the_document_matches_rfc_9728() {
         let resource = ProtectedResource::new("https://a.example/mcp")
             .authorization_server("https://issuer.example")
             .scopes(["mcp:read"]);

@@ -202,9 +202,9 @@ fn check_params(endpoint: &HttpEndpoint, headers: &Of<'_>, message: &KeptMessage
     // The plan has checked that this header matches the body.
     let name = single(headers, mcp::NAME).ok().flatten().and_then(|name| mirror::decode(name).ok());
     let entries = endpoint.shared.registry.entries();
-    let known = name.and_then(|name| entries.tools.find(&name)?.header_params());
-    match known {
-        Some(known) => known
+    let header_params = name.and_then(|name| entries.tools.find(&name)?.header_params());
+    match header_params {
+        Some(header_params) => header_params
             .check(message.params().and_then(|params| params.arguments), headers)
             .map_err(|rejection| refusal(rejection.answering(&request.id))),
         None => Ok(()),
@@ -229,10 +229,10 @@ fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>
 
 /// Returns the rejection of a message whose session has ended or never existed.
 fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
-    let gone = Rejection::session_gone();
+    let rejection = Rejection::session_gone();
     match parsed {
-        Parsed::Message(Message::Request(request)) => gone.answering(&request.id),
-        _ => gone,
+        Parsed::Message(Message::Request(request)) => rejection.answering(&request.id),
+        _ => rejection,
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum DetectedProtocol {
     Framed(Framing),
 }
 
-/// Reads until the protocol is known. Returns `None` if it is not one of ours, with the bytes read so far otherwise.
+/// Reads until the protocol is known. Returns it with the bytes read so far, or `None` if the protocol is not supported.
 pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(DetectedProtocol, Vec<u8>)>> {
     let mut first = Vec::with_capacity(MAX_SNIFFED_BYTES);
     loop {
@@ -56,8 +56,8 @@ fn detect(first: &[u8]) -> Detection {
     }
     let end = first.iter().position(|byte| !(byte.is_ascii_alphabetic() || *byte == b'-'));
     let Some(end) = end else { return Detection::NeedMore };
-    let (word, behind) = first.split_at(end);
-    match behind.first() {
+    let (word, rest) = first.split_at(end);
+    match rest.first() {
         Some(b' ') if !word.is_empty() && word.iter().all(u8::is_ascii_uppercase) => {
             Detection::Known(DetectedProtocol::Http)
         }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_bytes_tell_what_is_spoken() {
+    async fn the_first_bytes_identify_the_protocol() {
         let (lines, counted) =
             (Some(DetectedProtocol::Framed(Framing::Lines)), Some(DetectedProtocol::Framed(Framing::ContentLength)));
         for (bytes, expected) in [
