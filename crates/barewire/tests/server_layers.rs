@@ -154,8 +154,8 @@ async fn a_layer_runs_in_each_round_of_a_call() {
         let client = connect(&server(&log), revision).await;
         assert_eq!(text(&client, "greet", json!({})).await.expect("greeted"), "hello Ada");
         let log = log.take();
-        let began = log.iter().filter(|what| what.starts_with("inner> ")).count();
-        assert_eq!((began, log.iter().filter(|what| *what == "inner< ok").count()), (rounds, 1), "{log:?}");
+        let started = log.iter().filter(|what| what.starts_with("inner> ")).count();
+        assert_eq!((started, log.iter().filter(|what| *what == "inner< ok").count()), (rounds, 1), "{log:?}");
     }
 }
 
@@ -204,30 +204,30 @@ async fn a_layer_may_refuse_ask_and_answer_by_itself() {
 
 #[tokio::test]
 async fn a_layer_is_dropped_with_its_call() {
-    struct Told(Arc<tokio::sync::Notify>);
-    impl Drop for Told {
+    struct NotifyOnDrop(Arc<tokio::sync::Notify>);
+    impl Drop for NotifyOnDrop {
         fn drop(&mut self) {
             self.0.notify_one();
         }
     }
     for revision in ERAS {
-        let (began, dropped) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
-        let (begins, drops) = (Arc::clone(&began), Arc::clone(&dropped));
+        let (started, dropped) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (starts, drops) = (Arc::clone(&started), Arc::clone(&dropped));
         let server = Server::new("waits", "1.0")
             .layer(move |invocation, next| {
-                let told = Told(Arc::clone(&drops));
+                let notify_on_drop = NotifyOnDrop(Arc::clone(&drops));
                 async move {
-                    let _told = told;
+                    let _notify_on_drop = notify_on_drop;
                     next.run(invocation).await
                 }
             })
             .tool("wait", "Waits", move || {
-                begins.notify_one();
+                starts.notify_one();
                 pending::<()>()
             });
         let client = connect(&server, revision).await;
         let call = tokio::spawn(async move { client.call_tool("wait", json!({})).await.map(drop) });
-        began.notified().await;
+        started.notified().await;
         call.abort();
         dropped.notified().await;
     }

@@ -10,7 +10,7 @@
 //! are `prompts` and `resources`. Every handler is written once, and serves both eras of the protocol over stdio and
 //! HTTP.
 
-#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "somebody wants to know where it listens"))]
+#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "the caller needs the URL"))]
 
 mod changes;
 mod prompts;
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("{}", listener.url());
             listener.run().await;
         }
-        Some(other) => return Err(format!("{other} is nothing that this server is told").into()),
+        Some(other) => return Err(format!("unknown argument {other}: expected --http ADDRESS").into()),
     }
     Ok(())
 }

@@ -35,9 +35,9 @@ type Calls = Arc<Mutex<HashMap<String, usize>>>;
 
 async fn run() {
     let calls = Calls::default();
-    let heard = Arc::clone(&calls);
+    let calls_of_tool = Arc::clone(&calls);
     let server = Server::new("load", "1").tool("echo", "Says it back", move |Text { text }| {
-        *heard.lock().expect("no panic").entry(text.clone()).or_default() += 1;
+        *calls_of_tool.lock().expect("no panic").entry(text.clone()).or_default() += 1;
         async move { text }
     });
     let limits = limits(|limits| limits.body_timeout = Duration::from_millis(500));
@@ -191,7 +191,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
                 .into_bytes(),
         ),
         ("an encoding that is not the last", Refused, bare("Transfer-Encoding: chunked, identity", &chunked)),
-        ("an encoding that nobody knows", Refused, bare("Transfer-Encoding: xchunked", &chunked)),
+        ("an unknown encoding", Refused, bare("Transfer-Encoding: xchunked", &chunked)),
         ("an encoding with a vertical tab", Refused, bare("Transfer-Encoding: \x0bchunked", &chunked)),
         ("chunks of no length", Refused, bare("Transfer-Encoding: chunked", &format!("g\r\n{body}\r\n0\r\n\r\n"))),
         (
@@ -232,7 +232,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("another version", Refused, in_line("HTTP/1.1", "HTTP/9.9")),
         ("two spaces", Refused, in_line("POST /mcp", "POST  /mcp")),
         ("a method that is none", Refused, in_line("POST", "INJECTED\x01")),
-        ("a method that nobody knows", Refused, in_line("POST", "INJECTED")),
+        ("an unknown method", Refused, in_line("POST", "INJECTED")),
         ("CONNECT", Refused, b"CONNECT injected:443 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("TRACE", Refused, in_line("POST", "TRACE")),
         ("an upgrade to HTTP/2", Refused, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),

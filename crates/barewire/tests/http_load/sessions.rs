@@ -50,14 +50,14 @@ fn run(count: usize, idle: Duration) {
     };
     let (first, resident_first) = round();
     let (second, resident_second) = round();
-    let kept = i64::try_from(count).expect("a count") * TABLE_ENTRY_BYTES;
+    let table_bytes = i64::try_from(count).expect("a count") * TABLE_ENTRY_BYTES;
     let each = second.bytes_max / u64::try_from(count).expect("a count");
     report(&format!(
         "{count} sessions of {each} bytes each with the client's part, opened and expired twice: {} and {} bytes more than \
          before; resident {before}, {resident_first} and {resident_second} KiB",
         first.bytes_current, second.bytes_current
     ));
-    assert!(first.bytes_current < kept + ALLOWED_GROWTH_BYTES, "{first:?}");
+    assert!(first.bytes_current < table_bytes + ALLOWED_GROWTH_BYTES, "{first:?}");
     assert!(second.bytes_current.abs() < ALLOWED_GROWTH_BYTES, "{second:?}");
     assert!(resident_second < resident_first + 4 * 1024, "{resident_first} -> {resident_second} KiB");
     runtime.block_on(async {
@@ -71,11 +71,11 @@ fn run(count: usize, idle: Duration) {
 async fn time_to_open(count: usize) -> Duration {
     let load_server = LoadServer::start(echo(), limits(|limits| limits.sessions = count)).await;
     let mut wire = Wire::connect(load_server.addr).await;
-    let begun = Instant::now();
+    let start = Instant::now();
     for _ in 0..count {
         wire.initialize().await;
     }
-    let time = begun.elapsed();
+    let time = start.elapsed();
     drop(wire);
     load_server.end().await;
     time
@@ -94,12 +94,12 @@ async fn open_and_expire(wire: &mut Wire, count: usize, idle: Duration) {
     sessions.push(wire.initialize().await);
     // A request keeps its session alive, so none is sent before the session must have expired. On a busy machine it may
     // expire later.
-    let begun = Instant::now();
+    let start = Instant::now();
     for session in &sessions {
         let call = requests::session_call(session, 1, "echo", r#"{"text":""}"#);
-        tokio::time::sleep_until((begun + idle).into()).await;
+        tokio::time::sleep_until((start + idle).into()).await;
         while wire.ask(&call).await.0.status != 404 {
-            assert!(begun.elapsed() < idle + DEADLINE, "it has not expired");
+            assert!(start.elapsed() < idle + DEADLINE, "it has not expired");
             tokio::time::sleep(idle + Duration::from_millis(100)).await;
         }
     }

@@ -32,11 +32,11 @@ fn stuck_requests_are_aborted_on_shutdown() {
     threads().block_on(stuck());
 }
 
-/// Returns a server whose tools take a while, and the number of calls that have started. `telling` reports progress
+/// Returns a server whose tools take a while, and the number of calls that have started. `reporting` reports progress
 /// first.
 fn server(time: Duration) -> (Server, Arc<AtomicUsize>) {
-    let begun: Arc<AtomicUsize> = Arc::default();
-    let (slow, telling) = (Arc::clone(&begun), Arc::clone(&begun));
+    let started: Arc<AtomicUsize> = Arc::default();
+    let (slow, reporting) = (Arc::clone(&started), Arc::clone(&started));
     let server = echo()
         .tool("slow", "Takes a while", move |Text { text }| {
             slow.fetch_add(1, Ordering::SeqCst);
@@ -45,22 +45,22 @@ fn server(time: Duration) -> (Server, Arc<AtomicUsize>) {
                 text
             }
         })
-        .tool("telling", "Says something, and takes a while", move |call: Call, Text { text }| {
-            let telling = Arc::clone(&telling);
+        .tool("reporting", "Says something, and takes a while", move |call: Call, Text { text }| {
+            let reporting = Arc::clone(&reporting);
             async move {
                 call.progress(1, None, None).await.expect("the client is there");
-                telling.fetch_add(1, Ordering::SeqCst);
+                reporting.fetch_add(1, Ordering::SeqCst);
                 tokio::time::sleep(time).await;
                 text
             }
         });
-    (server, begun)
+    (server, started)
 }
 
 async fn run(each: u64) {
     // Long enough that all calls have started before the first one finishes.
     let time = Duration::from_millis(700 + 2 * each);
-    let (server, begun) = server(time);
+    let (server, started) = server(time);
     let limits = limits(|limits| limits.grace = Duration::from_secs(30));
     let load_server = LoadServer::start(server, limits).await;
     let addr = load_server.addr;
@@ -69,13 +69,13 @@ async fn run(each: u64) {
     let mut sessions = Vec::new();
     for id in 0..each {
         let mut listen = Wire::connect(addr).await;
-        listen.send(&requests::listen(id)).await.expect("it is taken");
+        listen.send(&requests::listen(id)).await.expect("sent");
         listen.head().await.expect("a stream");
         listen.event().await.expect("a stream").expect("an acknowledgement");
         listens.push(tokio::spawn(async move { (id, rest(listen).await) }));
         let mut wire = Wire::connect(addr).await;
         let session = wire.initialize().await;
-        wire.send(&requests::get(&session, None)).await.expect("it is taken");
+        wire.send(&requests::get(&session, None)).await.expect("sent");
         wire.head().await.expect("a stream");
         unasked.push(tokio::spawn(rest(wire)));
         sessions.push(session);
@@ -84,14 +84,14 @@ async fn run(each: u64) {
     let mut calls: Vec<JoinHandle<(u64, String)>> = Vec::new();
     for (id, session) in (0..).zip(sessions) {
         calls.push(tokio::spawn(call(addr, id, requests::call(id, "slow", &argument(id)))));
-        calls.push(tokio::spawn(call(addr, id, requests::call(id, "telling", &argument(id)))));
+        calls.push(tokio::spawn(call(addr, id, requests::call(id, "reporting", &argument(id)))));
         let in_session = |tool| requests::session_call(&session, id, tool, &argument(id));
         calls.push(tokio::spawn(call(addr, id, in_session("slow"))));
         calls.push(tokio::spawn(call(addr, id + each, {
-            requests::session_call(&session, id + each, "telling", &argument(id + each))
+            requests::session_call(&session, id + each, "reporting", &argument(id + each))
         })));
     }
-    until(Duration::from_secs(20), "all calls have begun", || begun.load(Ordering::SeqCst) == calls.len()).await;
+    until(Duration::from_secs(20), "all calls have started", || started.load(Ordering::SeqCst) == calls.len()).await;
     let stopped = Instant::now();
     load_server.stop.stop();
     // New connections are refused.
@@ -120,24 +120,24 @@ async fn run(each: u64) {
 
 /// Calls that never finish are aborted.
 async fn stuck() {
-    let (server, begun) = server(Duration::from_secs(3600));
+    let (server, started) = server(Duration::from_secs(3600));
     let grace = Duration::from_millis(500);
     let load_server = LoadServer::start(server, limits(|limits| limits.grace = grace)).await;
     let mut wires = Vec::new();
-    for tool in ["slow", "telling"] {
+    for tool in ["slow", "reporting"] {
         let mut wire = Wire::connect(load_server.addr).await;
-        wire.send(&requests::call(1, tool, &argument(1))).await.expect("it is taken");
+        wire.send(&requests::call(1, tool, &argument(1))).await.expect("sent");
         wires.push(wire);
         let mut wire = Wire::connect(load_server.addr).await;
         let session = wire.initialize().await;
-        wire.send(&requests::session_call(&session, 1, tool, &argument(1))).await.expect("it is taken");
+        wire.send(&requests::session_call(&session, 1, tool, &argument(1))).await.expect("sent");
         wires.push(wire);
     }
     // And one that has sent half of a request.
     let mut half = Wire::connect(load_server.addr).await;
-    half.send(b"POST /mcp HTTP/1.1\r\nHost: localh").await.expect("it is taken");
+    half.send(b"POST /mcp HTTP/1.1\r\nHost: localh").await.expect("sent");
     wires.push(half);
-    until(Duration::from_secs(10), "all calls have begun", || begun.load(Ordering::SeqCst) == 4).await;
+    until(Duration::from_secs(10), "all calls have started", || started.load(Ordering::SeqCst) == 4).await;
     let stopped = Instant::now();
     load_server.stop.stop();
     before_deadline("the end", load_server.running).await.expect("no panic");
@@ -154,7 +154,7 @@ fn argument(id: u64) -> String {
 /// Sends a call on a connection of its own.
 async fn call(addr: SocketAddr, id: u64, request: Vec<u8>) -> (u64, String) {
     let mut wire = Wire::connect(addr).await;
-    wire.send(&request).await.expect("it is taken");
+    wire.send(&request).await.expect("sent");
     (id, text(&wire.answer().await, id))
 }
 

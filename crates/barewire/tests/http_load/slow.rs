@@ -45,8 +45,8 @@ async fn run(each: usize, timeout: Duration, pause: Duration) {
             clients.push((slow, tokio::spawn(dribble(wire, slow, pause))));
         }
     }
-    let begun = Instant::now();
-    while begun.elapsed() < timeout / 2 {
+    let start = Instant::now();
+    while start.elapsed() < timeout / 2 {
         load_server.is_alive().await;
         tokio::time::sleep(timeout / 20).await;
     }
@@ -63,7 +63,7 @@ async fn run(each: usize, timeout: Duration, pause: Duration) {
         }
         assert!(response.matches("HTTP/1.1").count() < 2, "{slow:?}: {response}");
     }
-    report(&format!("slow senders: cut off within {:?}", begun.elapsed()));
+    report(&format!("slow senders: cut off within {:?}", start.elapsed()));
     load_server.is_alive().await;
     load_server.end().await;
 }
@@ -89,8 +89,8 @@ async fn dribble(mut wire: Wire, slow: SlowPart, pause: Duration) -> (Vec<u8>, D
             (head.into_bytes(), chunks.collect::<String>().into_bytes())
         }
     };
-    let begun = Instant::now();
-    wire.send(&at_once).await.expect("it is taken");
+    let start = Instant::now();
+    wire.send(&at_once).await.expect("sent");
     let (reader, mut writer) = wire.stream.into_split();
     let sending = tokio::spawn(async move {
         for byte in slowly {
@@ -114,5 +114,5 @@ async fn dribble(mut wire: Wire, slow: SlowPart, pause: Duration) -> (Vec<u8>, D
         }
     }
     sending.abort();
-    (response, begun.elapsed())
+    (response, start.elapsed())
 }

@@ -44,7 +44,7 @@ fn fifty_modern_streams_that_are_not_read() {
 }
 
 #[test]
-#[ignore = "long: 2 GiB to nobody"]
+#[ignore = "long: 2 GiB without a reader"]
 fn two_gibibytes_for_a_legacy_stream_that_is_not_read() {
     if in_own_process("stall::two_gibibytes_for_a_legacy_stream_that_is_not_read") {
         threads().block_on(legacy(2 << 30));
@@ -92,18 +92,18 @@ async fn modern(readers: u64, write_timeout: Duration) {
     let mut stalled = Vec::new();
     for id in 0..readers {
         let mut wire = Wire::new(connect(load_server.addr).await);
-        wire.send(&requests::call(id, "flood", "{}")).await.expect("it is taken");
+        wire.send(&requests::call(id, "flood", "{}")).await.expect("sent");
         wire.head().await.expect("a stream");
         stalled.push(wire);
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let is_dropped = || floods.iter().all(|flood| flood.is_dropped.load(Ordering::SeqCst));
     // Other clients are served meanwhile.
     let mut served_meanwhile = 0;
     while !is_dropped() {
         load_server.is_alive().await;
         served_meanwhile += usize::from(!is_dropped());
-        assert!(begun.elapsed() < write_timeout + Duration::from_secs(20), "handlers run on without a reader");
+        assert!(start.elapsed() < write_timeout + Duration::from_secs(20), "handlers run on without a reader");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(served_meanwhile > 3, "other clients were served {served_meanwhile} times");
@@ -111,7 +111,7 @@ async fn modern(readers: u64, write_timeout: Duration) {
     let each = peak().saturating_sub(before) / readers;
     report(&format!(
         "{readers} readers that stop: given up after {:?}, {} KiB written to the hungriest, {each} KiB of memory for each",
-        begun.elapsed(),
+        start.elapsed(),
         bytes_reported / 1024
     ));
     assert!(bytes_reported < MAX_BYTES_WRITTEN, "{bytes_reported}");
@@ -131,7 +131,7 @@ async fn legacy(bytes: usize) {
     let before = resident();
     let session = Wire::connect(load_server.addr).await.initialize().await;
     let mut wire = Wire::new(connect(load_server.addr).await);
-    wire.send(&requests::session_call(&session, 1, "flood", "{}")).await.expect("it is taken");
+    wire.send(&requests::session_call(&session, 1, "flood", "{}")).await.expect("sent");
     wire.head().await.expect("a stream");
     // While the connection is open, the handler waits: the amount that it has reported stays the same.
     let (mut bytes_reported, mut same) = (0, 0);

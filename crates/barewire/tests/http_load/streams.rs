@@ -59,13 +59,13 @@ async fn run(count: u64) {
     }
     let each = resident().saturating_sub(before) / count;
     load_server.is_alive().await;
-    let begun = Instant::now();
+    let start = Instant::now();
     load_server.handle.add(Tool::new("fresh", "Was not there before", || async { "" }));
     for _ in 0..count {
         let notified = before_deadline("that something changed", reached.recv()).await;
         assert!(matches!(notified, Some(StreamStage::Notified)), "a stream opened twice");
     }
-    let all_notified = begun.elapsed();
+    let all_notified = start.elapsed();
     load_server.is_alive().await;
     load_server.end().await;
     for (number, client) in clients.into_iter().enumerate() {
@@ -85,7 +85,7 @@ async fn run(count: u64) {
 /// Opens a listen, and waits for its acknowledgement.
 async fn listen(addr: SocketAddr, id: u64) -> Wire {
     let mut wire = Wire::connect(addr).await;
-    wire.send(&requests::listen(id)).await.expect("it is taken");
+    wire.send(&requests::listen(id)).await.expect("sent");
     let head = wire.head().await.expect("a response");
     assert_eq!((head.status, head.header("Content-Type")), (200, Some("text/event-stream")));
     assert_eq!(head.header("X-Accel-Buffering"), Some("no"));
@@ -98,7 +98,7 @@ async fn listen(addr: SocketAddr, id: u64) -> Wire {
 async fn open(addr: SocketAddr) -> Wire {
     let mut wire = Wire::connect(addr).await;
     let session = wire.initialize().await;
-    wire.send(&requests::get(&session, None)).await.expect("it is taken");
+    wire.send(&requests::get(&session, None)).await.expect("sent");
     let head = wire.head().await.expect("a response");
     assert_eq!((head.status, head.header("Content-Type")), (200, Some("text/event-stream")));
     wire

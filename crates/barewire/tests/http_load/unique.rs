@@ -34,7 +34,7 @@ async fn run(count: u64) {
     let ran: Arc<[AtomicU8]> = (0..count).map(|_| AtomicU8::new(0)).collect();
     let load_server = LoadServer::start(server(&ran), HttpLimits::default()).await;
     let next = Arc::new(AtomicU64::new(0));
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut clients = Vec::new();
     for client in 0..CONNECTIONS / 4 {
         // Of four connections, two are modern and two share a session.
@@ -53,7 +53,7 @@ async fn run(count: u64) {
                     ask(&mut wire, session.as_ref().map(|session| session.as_str()), number).await;
                     answered += 1;
                 }
-                assert!(wire.is_quiet(), "client {client}.{which} was answered more than it asked");
+                assert!(wire.is_quiet(), "client {client}.{which} got more than one response for a request");
                 answered
             }));
         }
@@ -65,14 +65,14 @@ async fn run(count: u64) {
     assert_eq!(answered, count);
     let wrong = ran.iter().position(|times| times.load(Ordering::Relaxed) != 1);
     assert_eq!(wrong, None, "a call that did not run exactly once");
-    let rate = f64::from(u32::try_from(count).expect("few enough")) / begun.elapsed().as_secs_f64();
+    let rate = f64::from(u32::try_from(count).expect("few enough")) / start.elapsed().as_secs_f64();
     report(&format!("{count} requests, each answered once, {rate:.0} a second"));
     load_server.end().await;
 }
 
 async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
     let tool = match number % 16 {
-        0 => "telling",
+        0 => "reporting",
         1 | 2 => "later",
         _ => "now",
     };
@@ -81,7 +81,7 @@ async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
         Some(session) => requests::session_call(session, number, tool, &arguments),
         None => requests::call(number, tool, &arguments),
     };
-    wire.send(&request).await.expect("it is taken");
+    wire.send(&request).await.expect("sent");
     assert_eq!(text(&wire.answer().await, number), format!("{tool} {number}"));
 }
 
@@ -91,7 +91,7 @@ fn server(ran: &Arc<[AtomicU8]>) -> Server {
         let ran = Arc::clone(ran);
         move |number: u64| ran[usize::try_from(number).expect("small")].fetch_add(1, Ordering::Relaxed)
     };
-    let (now, later, telling) = (counts(), counts(), counts());
+    let (now, later, reporting) = (counts(), counts(), counts());
     Server::new("load", "1")
         .tool("now", "Answers at once", move |Number { number }| {
             now(number);
@@ -104,11 +104,11 @@ fn server(ran: &Arc<[AtomicU8]>) -> Server {
                 format!("later {number}")
             }
         })
-        .tool("telling", "Says something before it answers", move |call: Call, Number { number }| {
-            telling(number);
+        .tool("reporting", "Says something before it answers", move |call: Call, Number { number }| {
+            reporting(number);
             async move {
-                let told = call.progress(1, None, None).await;
-                format!("{} {number}", if told.is_ok() { "telling" } else { "mute" })
+                let sent = call.progress(1, None, None).await;
+                format!("{} {number}", if sent.is_ok() { "reporting" } else { "mute" })
             }
         })
 }

@@ -39,7 +39,7 @@ fn two_thousand_legacy_handlers_continue() {
 /// The numbers of handlers that have started, are running, and have finished.
 #[derive(Default)]
 struct HandlerCounts {
-    begun: AtomicUsize,
+    started: AtomicUsize,
     running: AtomicUsize,
     finished: AtomicUsize,
 }
@@ -49,7 +49,7 @@ struct RunningGuard(Arc<HandlerCounts>);
 
 impl RunningGuard {
     fn begin(counts: &Arc<HandlerCounts>) -> Self {
-        counts.begun.fetch_add(1, Ordering::SeqCst);
+        counts.started.fetch_add(1, Ordering::SeqCst);
         counts.running.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(counts))
     }
@@ -61,14 +61,14 @@ impl Drop for RunningGuard {
     }
 }
 
-/// Returns a server whose handlers wait for the gate to open: `mute` sends nothing before that, `telling` reports
+/// Returns a server whose handlers wait for the gate to open: `mute` sends nothing before that, `reporting` reports
 /// progress.
 fn server(counts: &Arc<HandlerCounts>, gate: &watch::Receiver<bool>) -> Server {
     let waits = || {
         let (counts, gate) = (Arc::clone(counts), gate.clone());
         move || (RunningGuard::begin(&counts), Arc::clone(&counts), gate.clone())
     };
-    let (mute, telling) = (waits(), waits());
+    let (mute, reporting) = (waits(), waits());
     echo()
         .tool("mute", "Waits", move |Text { text }| {
             let (running, counts, mut gate) = mute();
@@ -79,8 +79,8 @@ fn server(counts: &Arc<HandlerCounts>, gate: &watch::Receiver<bool>) -> Server {
                 text
             }
         })
-        .tool("telling", "Says so, and waits", move |call: Call, Text { text }| {
-            let (running, counts, mut gate) = telling();
+        .tool("reporting", "Says so, and waits", move |call: Call, Text { text }| {
+            let (running, counts, mut gate) = reporting();
             async move {
                 let _running = running;
                 call.progress(1, None, None).await.expect("the client is there");
@@ -105,15 +105,15 @@ async fn modern(count: usize) {
             let mut wire = Wire::connect(load_server.addr).await;
             match number % 3 {
                 // No status has arrived yet.
-                0 => wire.send(&requests::call(id, "mute", r#"{"text":""}"#)).await.expect("it is taken"),
+                0 => wire.send(&requests::call(id, "mute", r#"{"text":""}"#)).await.expect("sent"),
                 1 => {
-                    wire.send(&requests::call(id, "telling", r#"{"text":""}"#)).await.expect("it is taken");
+                    wire.send(&requests::call(id, "reporting", r#"{"text":""}"#)).await.expect("sent");
                     wire.head().await.expect("a stream");
                     let event = before_deadline("progress", wire.event()).await.expect("a stream").expect("no end");
                     assert_eq!(event.message["method"], "notifications/progress");
                 }
                 _ => {
-                    wire.send(&requests::listen(id)).await.expect("it is taken");
+                    wire.send(&requests::listen(id)).await.expect("sent");
                     wire.head().await.expect("a stream");
                     before_deadline("an acknowledgement", wire.event()).await.expect("a stream").expect("no end");
                 }
@@ -121,17 +121,18 @@ async fn modern(count: usize) {
             wires.push(wire);
         }
         let calls = (0..count).filter(|number| number % 3 < 2).count();
-        until(Duration::from_secs(10), "all have begun", || counts.begun.load(Ordering::SeqCst) == round * calls).await;
+        until(Duration::from_secs(10), "all have started", || counts.started.load(Ordering::SeqCst) == round * calls)
+            .await;
         assert_eq!(counts.running.load(Ordering::SeqCst), calls);
         let mut one_more = Wire::connect(load_server.addr).await;
         let (head, _) = one_more.ask(&requests::listen(1)).await;
         assert_eq!(head.status, 503, "there are as many streams as there may be");
         drop(wires);
-        let begun = Instant::now();
+        let start = Instant::now();
         // A second, plus the time that a busy machine takes to close this many.
         let time = Duration::from_secs(1) + Duration::from_micros(u64::try_from(count).expect("a count") * 500);
         until(time, "all handlers are dropped", || counts.running.load(Ordering::SeqCst) == 0).await;
-        report(&format!("{calls} handlers dropped {:?} after their clients vanished", begun.elapsed()));
+        report(&format!("{calls} handlers dropped {:?} after their clients vanished", start.elapsed()));
     }
     assert_eq!(counts.finished.load(Ordering::SeqCst), 0);
     load_server.is_alive().await;
@@ -148,15 +149,16 @@ async fn legacy(count: usize) {
         let mut wire = Wire::connect(load_server.addr).await;
         let session = wire.initialize().await;
         let arguments = format!(r#"{{"text":"of {number}"}}"#);
-        let tool = if number % 4 == 0 { "mute" } else { "telling" };
-        wire.send(&requests::session_call(&session, id, tool, &arguments)).await.expect("it is taken");
-        if tool == "telling" {
+        let tool = if number % 4 == 0 { "mute" } else { "reporting" };
+        wire.send(&requests::session_call(&session, id, tool, &arguments)).await.expect("sent");
+        if tool == "reporting" {
             wire.head().await.expect("a stream");
             let event = before_deadline("progress", wire.event()).await.expect("a stream").expect("no end");
             assert_eq!(event.message["method"], "notifications/progress");
             left.push((id, session, event.id.expect("events of sessions have ids")));
         } else {
-            until(Duration::from_secs(10), "it has begun", || counts.begun.load(Ordering::SeqCst) == number + 1).await;
+            until(Duration::from_secs(10), "it has started", || counts.started.load(Ordering::SeqCst) == number + 1)
+                .await;
         }
     }
     // The connections are closed, and that cancels nothing. This takes a pause, because no message says that the server
@@ -169,7 +171,7 @@ async fn legacy(count: usize) {
         // Twice, because the connection may break again.
         for _ in 0..2 {
             let mut wire = Wire::connect(load_server.addr).await;
-            wire.send(&requests::get(session, Some(last))).await.expect("it is taken");
+            wire.send(&requests::get(session, Some(last))).await.expect("sent");
             let head = wire.head().await.expect("a stream");
             assert_eq!(head.status, 200);
             let mut messages = Vec::new();

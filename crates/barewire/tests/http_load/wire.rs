@@ -64,7 +64,7 @@ impl Wire {
     /// Sends a modern call on a connection of its own, and returns the text of its result.
     pub(super) async fn call(addr: SocketAddr, id: u64, tool: &str, arguments: &str) -> String {
         let mut wire = Self::connect(addr).await;
-        wire.send(&requests::call(id, tool, arguments)).await.expect("it is taken");
+        wire.send(&requests::call(id, tool, arguments)).await.expect("sent");
         text(&wire.answer().await, id)
     }
 
@@ -74,7 +74,7 @@ impl Wire {
 
     /// Sends a request, and reads a response that is not a stream.
     pub(super) async fn ask(&mut self, request: &[u8]) -> (Head, Vec<u8>) {
-        self.send(request).await.expect("it is taken");
+        self.send(request).await.expect("sent");
         let head = self.head().await.expect("a response");
         let body = self.body(&head).await.expect("a body");
         (head, body)

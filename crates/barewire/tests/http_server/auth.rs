@@ -74,8 +74,8 @@ async fn a_session_belongs_to_one_principal() {
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let answer = wire.ask(&[ADA], &initialize).await;
     let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(wire.ask(&[ADA, &session], &told).await.status(), 202);
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(wire.ask(&[ADA, &session], &initialized).await.status(), 202);
     assert_eq!(wire.ask(&[BOB, &session], &call(1, "whoami", json!({}))).await.refusal(), (404, -32600));
     wire.get(&[BOB, &session]).await;
     assert_eq!(wire.answer().await.status(), 404);
@@ -120,12 +120,12 @@ async fn state_of_one_principal_is_refused_from_another() {
 struct Proof;
 
 impl Authenticate for Proof {
-    fn authenticate<'a>(&'a self, asked: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let proof = asked.headers.get("dpop").and_then(|proof| proof.to_str().ok());
+            let proof = head.headers.get("dpop").and_then(|proof| proof.to_str().ok());
             match proof {
-                Some(proof) if proof == format!("{} {}", asked.method, asked.uri) => Ok(Principal::new("prover")),
+                Some(proof) if proof == format!("{} {}", head.method, head.uri) => Ok(Principal::new("prover")),
                 _ => Err(AuthError::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
             }
         })

@@ -26,8 +26,8 @@ async fn a_session_begins_serves_and_ends() {
         let unknown = wire.ask(&[&session, "MCP-Protocol-Version: 1999-01-01"], &call(3, "echo", json!({}))).await;
         assert_eq!(unknown.status(), 400);
         assert_eq!(wire.delete(&session).await.status(), 200);
-        let gone = wire.ask(&[&session], &call(4, "echo", json!({}))).await;
-        assert_eq!((gone.refusal(), &gone.json()["id"]), ((404, -32600), &json!(4)));
+        let response = wire.ask(&[&session], &call(4, "echo", json!({}))).await;
+        assert_eq!((response.refusal(), &response.json()["id"]), ((404, -32600), &json!(4)));
         assert_eq!(wire.delete(&session).await.refusal(), (404, -32600));
         wire.get(&[&session]).await;
         assert_eq!(wire.answer().await.refusal(), (404, -32600));
@@ -166,8 +166,8 @@ async fn batches_are_answered_where_the_revision_has_them() {
     assert_eq!(of(1)["result"]["content"][0]["text"], "one");
     assert_eq!(of(2)["result"]["content"][0]["text"], "held");
     assert_eq!(of(3)["error"]["code"], -32600);
-    let told = wire.ask(&[&session], &json!([{"jsonrpc": "2.0", "method": "notifications/unknown"}])).await;
-    assert_eq!((told.status(), told.body.as_str()), (202, ""));
+    let response = wire.ask(&[&session], &json!([{"jsonrpc": "2.0", "method": "notifications/unknown"}])).await;
+    assert_eq!((response.status(), response.body.as_str()), (202, ""));
     let empty = wire.ask(&[&session], &json!([])).await;
     assert_eq!(empty.refusal(), (400, -32600));
     for revision in ["2025-06-18", "2025-11-25"] {
@@ -193,9 +193,9 @@ async fn sessions_are_bounded_and_expire() {
     let third = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let full = wire.ask(&[], &third).await;
     assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")));
-    let begun = Instant::now();
+    let start = Instant::now();
     while wire.ask(&[], &third).await.status() != 200 {
-        assert!(begun.elapsed() < DEADLINE, "there is no room again");
+        assert!(start.elapsed() < DEADLINE, "no session has expired");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");

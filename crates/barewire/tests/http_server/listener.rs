@@ -160,25 +160,25 @@ async fn a_shutdown_lets_running_requests_finish() {
     let mut idle = site.connect().await;
     assert_eq!(idle.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     running_handlers.until(2).await;
-    let began = Instant::now();
+    let start = Instant::now();
     site.stop.stop();
     assert!(idle.is_closed().await);
     assert_eq!(stream.next().await, None);
     assert_eq!(legacy.answer().await.json()["result"]["content"][0]["text"], "held");
     assert_eq!(call.answer().await.json()["result"]["content"][0]["text"], "held");
     site.running.await.expect("it ends by itself");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     assert!(tokio::net::TcpStream::connect(site.addr).await.is_err());
     // A request that takes longer than the grace period is aborted.
     let (site, running_handlers) = TestSite::with(|limits| limits.grace = Duration::from_millis(200)).await;
     let mut call = site.connect().await;
     call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
     running_handlers.until(1).await;
-    let began = Instant::now();
+    let start = Instant::now();
     site.stop.stop();
     assert!(call.is_closed().await);
     site.running.await.expect("it ends by itself");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     running_handlers.until(0).await;
 }
 
@@ -213,10 +213,10 @@ async fn running_requests_are_limited() {
 async fn run_until_stops_on_its_signal() {
     let listener = test_server().0.http().bind("127.0.0.1:0").await.expect("a listener");
     let addr = listener.local_addr().expect("bound");
-    let (tell, told) = tokio::sync::oneshot::channel::<()>();
-    let run = tokio::spawn(listener.run_until(async { told.await.unwrap_or_default() }));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(listener.run_until(async { stopped.await.unwrap_or_default() }));
     assert!(tokio::net::TcpStream::connect(addr).await.is_ok());
-    tell.send(()).expect("it still runs");
+    stop.send(()).expect("it still runs");
     run.await.expect("it ends in order");
     assert!(tokio::net::TcpStream::connect(addr).await.is_err());
 }

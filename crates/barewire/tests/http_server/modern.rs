@@ -100,14 +100,14 @@ async fn a_question_and_its_answer_are_two_requests() {
     let mut wire = site.connect().await;
     let capable = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
     let params = json!({"name": "ask", "_meta": capable});
-    let asked = wire.ask_modern(1, "tools/call", params.clone()).await.json();
-    assert_eq!(asked["result"]["resultType"], "input_required");
-    assert_eq!(asked["result"]["inputRequests"]["who"]["method"], "elicitation/create");
-    let mut again = params;
-    again["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ada"}}});
+    let question = wire.ask_modern(1, "tools/call", params.clone()).await.json();
+    assert_eq!(question["result"]["resultType"], "input_required");
+    assert_eq!(question["result"]["inputRequests"]["who"]["method"], "elicitation/create");
+    let mut retry = params;
+    retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ada"}}});
     // Over another connection: the server keeps no state.
     let mut wire = site.connect().await;
-    let done = wire.ask_modern(2, "tools/call", again).await.json();
+    let done = wire.ask_modern(2, "tools/call", retry).await.json();
     assert_eq!(done["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
@@ -128,8 +128,8 @@ async fn a_listen_gets_its_notifications_until_the_server_stops() {
     assert_eq!(tag(&first), 9);
     assert!(events.next().await.expect("an event").comment, "it is quiet");
     handle.remove_tool("echo");
-    let news = events.message().await;
-    assert_eq!((news["method"].as_str(), tag(&news)), (Some("notifications/tools/list_changed"), json!(9)));
+    let change = events.message().await;
+    assert_eq!((change["method"].as_str(), tag(&change)), (Some("notifications/tools/list_changed"), json!(9)));
     site.stop.stop();
     let rest = events.rest().await;
     assert_eq!(rest.len(), 1);

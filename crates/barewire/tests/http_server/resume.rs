@@ -143,9 +143,9 @@ async fn the_get_stream_is_resumed_where_it_broke() {
     assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
     wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
     let mut events = Events::of(wire).await;
-    let news = events.next().await.expect("an event");
+    let change = events.next().await.expect("an event");
     assert_eq!(
-        (news.id.as_deref(), news.json()["method"].as_str()),
+        (change.id.as_deref(), change.json()["method"].as_str()),
         (Some("0-1"), Some("notifications/tools/list_changed"))
     );
     handle.remove_tool("ask");

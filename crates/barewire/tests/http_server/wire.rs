@@ -259,8 +259,8 @@ impl Wire {
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.json()["result"]["protocolVersion"], revision);
         let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
-        let told = self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        assert_eq!((told.status(), told.body.as_str()), (202, ""));
+        let response = self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!((response.status(), response.body.as_str()), (202, ""));
         session
     }
 

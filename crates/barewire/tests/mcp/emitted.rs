@@ -13,10 +13,10 @@ pub(crate) struct Emitted {
     name: String,
     connections: u32,
     /// The revision that `initialize` negotiated.
-    agreed: Option<String>,
-    /// The revisions of the client's requests and of the server's, by id.
-    theirs: HashMap<String, String>,
-    ours: HashMap<String, String>,
+    negotiated: Option<String>,
+    /// The revisions of the requests of the client and of the server, by id.
+    client_revisions: HashMap<String, String>,
+    server_revisions: HashMap<String, String>,
     /// The revision of the last request.
     last: String,
 }
@@ -42,9 +42,9 @@ impl Emitted {
             file,
             name: name.to_owned(),
             connections: 0,
-            agreed: None,
-            theirs: HashMap::new(),
-            ours: HashMap::new(),
+            negotiated: None,
+            client_revisions: HashMap::new(),
+            server_revisions: HashMap::new(),
             last: LEGACY.to_owned(),
         }
     }
@@ -52,9 +52,9 @@ impl Emitted {
     /// Starts a new connection.
     pub(crate) fn open(&mut self) {
         self.connections += 1;
-        self.agreed = None;
-        self.theirs.clear();
-        self.ours.clear();
+        self.negotiated = None;
+        self.client_revisions.clear();
+        self.server_revisions.clear();
         self.last = LEGACY.to_owned();
     }
 
@@ -67,12 +67,14 @@ impl Emitted {
                 (Some(_), id) => {
                     let revision = self.revision_of(&message);
                     if let Some(id) = id {
-                        self.theirs.insert(id.to_string(), revision.clone());
+                        self.client_revisions.insert(id.to_string(), revision.clone());
                         self.last.clone_from(&revision);
                     }
                     revision
                 }
-                (None, Some(id)) => self.ours.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy()),
+                (None, Some(id)) => {
+                    self.server_revisions.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
+                }
                 (None, None) => self.legacy(),
             };
             self.write("client", &revision, &message);
@@ -82,19 +84,19 @@ impl Emitted {
     /// Records a line from the server.
     pub(crate) fn server(&mut self, line: &[u8]) {
         for message in messages(line) {
-            if let Some(agreed) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
-                self.agreed = Some(agreed.to_owned());
+            if let Some(negotiated) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
+                self.negotiated = Some(negotiated.to_owned());
             }
             let initialize = message.pointer("/result/protocolVersion").is_some();
             let revision = match (message.get("method"), message.get("id")) {
                 (Some(_), Some(id)) => {
-                    self.ours.insert(id.to_string(), self.legacy());
+                    self.server_revisions.insert(id.to_string(), self.legacy());
                     self.legacy()
                 }
                 (Some(_), None) if message.pointer("/params/_meta").is_some() => MODERN.to_owned(),
                 (Some(_), None) => self.last.clone(),
                 (None, Some(id)) if !initialize => {
-                    self.theirs.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
+                    self.client_revisions.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
                 }
                 _ => self.legacy(),
             };
@@ -118,7 +120,7 @@ impl Emitted {
     }
 
     fn legacy(&self) -> String {
-        self.agreed.clone().unwrap_or_else(|| LEGACY.to_owned())
+        self.negotiated.clone().unwrap_or_else(|| LEGACY.to_owned())
     }
 
     fn write(&mut self, from: &str, revision: &str, message: &Value) {
@@ -129,7 +131,7 @@ impl Emitted {
             "revision": revision,
             "from": from,
             // Messages of the client are often wrong on purpose: they are only there for pairing, not for validation.
-            "ours": from == "server",
+            "server_revisions": from == "server",
             "message": message,
         });
         writeln!(file, "{line}").expect("writable");

@@ -15,7 +15,7 @@ pub(super) enum DetectedProtocol {
     Framed(Framing),
 }
 
-/// Reads until the protocol is known. Returns it with the bytes read so far, or `None` if the protocol is not supported.
+/// Reads until the protocol is known. Returns it with the bytes read so far, or `None` if it is not supported.
 pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(DetectedProtocol, Vec<u8>)>> {
     let mut first = Vec::with_capacity(MAX_SNIFFED_BYTES);
     loop {
