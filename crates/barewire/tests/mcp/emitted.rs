@@ -131,7 +131,7 @@ impl Emitted {
             "revision": revision,
             "from": from,
             // Messages of the client are often wrong on purpose: they are only there for pairing, not for validation.
-            "server_revisions": from == "server",
+            "ours": from == "server",
             "message": message,
         });
         writeln!(file, "{line}").expect("writable");
