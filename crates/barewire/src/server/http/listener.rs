@@ -171,8 +171,7 @@ async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Serv
             .await;
         }
         Some(Ok(Ok(None))) => {
-            let what = "connection closed: its first bytes are neither HTTP nor a message";
-            endpoint.log.report(format_args!("{what}"));
+            endpoint.log.report(format_args!("connection closed: its first bytes are neither HTTP nor a message"));
         }
         // The connection ended, or sent its first bytes too late.
         _ => {}
