@@ -133,18 +133,19 @@ impl ServerShared {
     /// added.
     #[inline]
     pub(super) fn offers(&self, entries: &RegistryEntries, capability: ServerCapability) -> bool {
-        let open = self.registry.is_changeable();
-        let resources = || open || !entries.resources.is_empty() || !entries.templates.is_empty();
+        let changeable = self.registry.is_changeable();
+        let resources = || changeable || !entries.resources.is_empty() || !entries.templates.is_empty();
         match capability {
-            ServerCapability::Tools => open || !entries.tools.is_empty(),
-            ServerCapability::Prompts => open || !entries.prompts.is_empty(),
+            ServerCapability::Tools => changeable || !entries.tools.is_empty(),
+            ServerCapability::Prompts => changeable || !entries.prompts.is_empty(),
             ServerCapability::Resources => resources(),
             ServerCapability::ToolsListChanged
             | ServerCapability::PromptsListChanged
             | ServerCapability::ResourcesListChanged
-            | ServerCapability::ResourcesSubscribe => open,
+            | ServerCapability::ResourcesSubscribe => changeable,
             ServerCapability::Completions => {
-                open || entries.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+                changeable
+                    || entries.prompts.iter().any(|prompt| !prompt.completers.is_empty())
                     || entries.templates.iter().any(|template| !template.completers.is_empty())
             }
             ServerCapability::Logging => true,
@@ -155,14 +156,14 @@ impl ServerShared {
     /// Returns all capabilities, in the form of this revision.
     pub(super) fn capabilities(&self, entries: &RegistryEntries, revision: Revision) -> ServerCapabilities {
         let offers = |capability| self.offers(entries, capability);
-        let open = self.registry.is_changeable();
-        let list = |capability| offers(capability).then(|| ListCapability::default().list_changed(open));
+        let changeable = self.registry.is_changeable();
+        let list = |capability| offers(capability).then(|| ListCapability::default().list_changed(changeable));
         let completions = revision.has_completions_capability() && offers(ServerCapability::Completions);
         let mut capabilities = ServerCapabilities::default().logging(Object::new());
         capabilities.tools = list(ServerCapability::Tools);
         capabilities.prompts = list(ServerCapability::Prompts);
         capabilities.resources = offers(ServerCapability::Resources)
-            .then(|| ResourcesCapability::default().subscribe(open).list_changed(open));
+            .then(|| ResourcesCapability::default().subscribe(changeable).list_changed(changeable));
         capabilities.completions = completions.then(Object::new);
         capabilities
     }

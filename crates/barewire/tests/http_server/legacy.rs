@@ -225,7 +225,7 @@ async fn ending_a_session_answers_requests_in_flight() {
     }
 }
 
-/// Many connections of one session, on several threads: no message is lost when two threads meet.
+/// Many connections of one session, on several threads: no message is lost when threads contend for the session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_connections_of_one_session_are_all_answered() {
     let (site, _) = TestSite::new().await;
