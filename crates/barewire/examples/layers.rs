@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use barewire::Server;
-use barewire::server::{Invocation, InvocationKind, Layer, NextLayer, ProtocolError, Served, Tool};
+use barewire::server::{Invocation, InvocationKind, InvocationResult, Layer, NextLayer, ProtocolError, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Logs each call: what came of it, and how long it took.
-async fn log(invocation: Invocation, next: NextLayer) -> Result<Served, ProtocolError> {
+async fn log(invocation: Invocation, next: NextLayer) -> Result<InvocationResult, ProtocolError> {
     let (kind, name, start) = (invocation.kind(), invocation.name().to_owned(), Instant::now());
     let outcome = next.run(invocation).await;
     let took = start.elapsed();

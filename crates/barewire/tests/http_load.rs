@@ -1,7 +1,8 @@
-//! A server over HTTP under load, and with clients that stall, vanish, dribble or lie: what each is told, and what is left of
-//! it afterwards. Clients are written by hand on sockets, so that they can do what no library would.
+//! A server over HTTP under load, and with clients that stall, disconnect, send slowly or send bad requests: the
+//! responses, and what the server still holds afterwards. The clients use raw sockets, so that they can do what no
+//! library would.
 //!
-//! The same at full length, in some minutes:
+//! The long versions take some minutes:
 //!
 //! ```text
 //! cargo test --release -p barewire --features http --test http_load -- --ignored --nocapture --test-threads=1
@@ -46,16 +47,16 @@ use serde::Deserialize;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// A server at a port of its own.
-struct Served {
+/// A server on a port of its own.
+struct LoadServer {
     addr: SocketAddr,
-    /// What changes its offer.
+    /// Changes the server's entries.
     handle: ServerHandle,
     stop: StopHandle,
     running: JoinHandle<()>,
 }
 
-impl Served {
+impl LoadServer {
     async fn start(server: Server, limits: HttpLimits) -> Self {
         let handle = server.handle();
         let http = server.http().limits(limits);
@@ -64,31 +65,32 @@ impl Served {
         Self { addr, handle, stop, running: tokio::spawn(listener.run()) }
     }
 
-    /// It goes on to answer: a request of a client that does nothing wrong is served at once.
+    /// Checks that the server still answers a correct request at once.
     async fn is_alive(&self) {
-        let answer = soon("an echo", wire::Wire::call(self.addr, 7, "echo", r#"{"text":"still there"}"#)).await;
+        let answer =
+            before_deadline("an echo", wire::Wire::call(self.addr, 7, "echo", r#"{"text":"still there"}"#)).await;
         assert_eq!(answer, "still there");
     }
 
-    /// Stops it, and waits for its end.
+    /// Stops the server, and waits for its end.
     async fn end(self) {
         self.stop.stop();
-        soon("the end", self.running).await.expect("no panic");
+        before_deadline("the end", self.running).await.expect("no panic");
     }
 }
 
-/// What most tools here are given.
+/// The arguments of most tools here.
 #[derive(Deserialize, JsonSchema)]
 struct Text {
     text: String,
 }
 
-/// A server with the tool `echo`.
+/// Returns a server with the tool `echo`.
 fn echo() -> Server {
     Server::new("load", "1").tool("echo", "Says it back", |Text { text }| async move { text })
 }
 
-/// Default limits, but for these.
+/// Returns the default limits with these changes.
 fn limits(set: impl FnOnce(&mut HttpLimits)) -> HttpLimits {
     let mut limits = HttpLimits::default();
     set(&mut limits);
@@ -103,7 +105,7 @@ fn one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+async fn before_deadline<F: Future>(what: &str, future: F) -> F::Output {
     within(DEADLINE, what, future).await
 }
 
@@ -114,7 +116,7 @@ async fn within<F: Future>(time: Duration, what: &str, future: F) -> F::Output {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 async fn until(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     within(time, what, async {
         while !is_so() {
@@ -124,7 +126,7 @@ async fn until(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     .await;
 }
 
-/// What was found, for whoever runs the long versions.
-fn say(what: &str) {
+/// Prints a measurement, for the long versions.
+fn report(what: &str) {
     let _ = writeln!(io::stderr(), "{what}");
 }

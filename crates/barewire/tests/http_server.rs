@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use barewire::Server;
 use barewire::mcp;
-use barewire::server::http::{Http, HttpLimits, StopHandle};
+use barewire::server::http::{HttpBuilder, HttpLimits, StopHandle};
 use barewire::server::{Call, Elicit, Tool};
 use eventually::eventually;
 use schemars::JsonSchema;
@@ -45,38 +45,38 @@ struct Name {
     name: String,
 }
 
-/// How many handlers of `hold` and `hang_up` are running.
+/// Counts the running handlers of `hold` and `hang_up`.
 #[derive(Clone, Default)]
-struct Holding(Arc<AtomicUsize>);
+struct RunningHandlers(Arc<AtomicUsize>);
 
-struct Held(Holding);
+struct RunningGuard(RunningHandlers);
 
-impl Drop for Held {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Holding {
+impl RunningHandlers {
     fn now(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many are running.
+    /// Waits until this many handlers are running.
     async fn until(&self, count: usize) {
         eventually(&format!("{count} handlers are running"), || self.now() == count).await;
     }
 }
 
-/// A server with a tool for everything that is tested here.
-fn offered() -> (Server, Holding) {
-    let holding = Holding::default();
-    let (held, hanging) = (holding.clone(), holding.clone());
+/// Returns a server with a tool for each behaviour that is tested here.
+fn test_server() -> (Server, RunningHandlers) {
+    let running_handlers = RunningHandlers::default();
+    let (held, hanging) = (running_handlers.clone(), running_handlers.clone());
     let hold = move |call: Call, Ms { ms }| {
         let held = held.clone();
         async move {
             held.0.fetch_add(1, Ordering::SeqCst);
-            let _held = Held(held);
+            let _held = RunningGuard(held);
             call.progress(1.0, None, None).await?;
             tokio::time::sleep(Duration::from_millis(ms)).await;
             call.progress(2.0, None, None).await?;
@@ -95,7 +95,7 @@ fn offered() -> (Server, Holding) {
         let hanging = hanging.clone();
         async move {
             hanging.0.fetch_add(1, Ordering::SeqCst);
-            let _held = Held(hanging);
+            let _held = RunningGuard(hanging);
             call.hang_up(Duration::from_millis(ms));
             tokio::time::sleep(Duration::from_millis(50)).await;
             "back again"
@@ -108,34 +108,34 @@ fn offered() -> (Server, Holding) {
         .tool("whoami", "Who is it", whoami)
         .tool("hang_up", "Hangs up", hang_up)
         .with(Tool::unchecked(mirrored, |_: Box<RawValue>| async { "mirrored" }));
-    (server, holding)
+    (server, running_handlers)
 }
 
-/// A server that runs, and a way to it.
-struct Site {
+/// A running server and its address.
+struct TestSite {
     url: String,
     addr: std::net::SocketAddr,
     stop: StopHandle,
     running: tokio::task::JoinHandle<()>,
 }
 
-impl Site {
-    async fn of(http: Http) -> Self {
+impl TestSite {
+    async fn of(http: HttpBuilder) -> Self {
         let listener = http.bind("127.0.0.1:0").await.expect("bound");
         let (addr, url, stop) = (listener.local_addr().expect("bound"), listener.url(), listener.stop_handle());
         Self { url, addr, stop, running: tokio::spawn(listener.run()) }
     }
 
-    async fn new() -> (Self, Holding) {
-        let (server, holding) = offered();
-        (Self::of(server.http()).await, holding)
+    async fn new() -> (Self, RunningHandlers) {
+        let (server, running_handlers) = test_server();
+        (Self::of(server.http()).await, running_handlers)
     }
 
-    async fn with(limits: impl FnOnce(&mut HttpLimits)) -> (Self, Holding) {
-        let (server, holding) = offered();
+    async fn with(limits: impl FnOnce(&mut HttpLimits)) -> (Self, RunningHandlers) {
+        let (server, running_handlers) = test_server();
         let mut set = HttpLimits::default();
         limits(&mut set);
-        (Self::of(server.http().limits(set)).await, holding)
+        (Self::of(server.http().limits(set)).await, running_handlers)
     }
 
     async fn connect(&self) -> Wire {

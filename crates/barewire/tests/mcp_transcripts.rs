@@ -1,8 +1,8 @@
-//! The transcripts of `testdata/mcp`, run over memory with time paused, with a byte of room, and over a child process: what
-//! an MCP server must do, in every revision, byte for byte.
+//! The transcripts of `testdata/mcp`: the behaviour of an MCP server in every revision, byte for byte. They run over
+//! memory with paused time, over a pipe of one byte, and over a child process.
 //!
-//! `BLESS=1 cargo test` rewrites the `<` lines with what comes over memory. `BAREWIRE_ONLY=NAME` runs those whose names
-//! have this in them. `BAREWIRE_EMITTED=FOLDER` keeps all messages there, for other judges.
+//! `BLESS=1 cargo test` rewrites the `<` lines with the output over memory. `BAREWIRE_ONLY=NAME` runs the transcripts
+//! whose name contains this. `BAREWIRE_EMITTED=FOLDER` writes all messages there, for other validators.
 
 #[path = "mcp/emitted.rs"]
 mod emitted;
@@ -24,36 +24,36 @@ use emitted::Emitted;
 use script::{Script, Step};
 use secrets::Secrets;
 
-/// Where the fixture runs.
+/// The place where the fixture runs.
 #[derive(Debug, Clone, Copy)]
-enum Place {
-    /// Here, with so much room in the pipe. Time stands still while anybody has something to do, so that nothing more
-    /// comes is known at once.
+enum FixturePlace {
+    /// In this process, over a pipe of this many bytes. Time is paused while any task has work to do, so it is known at
+    /// once that no more output follows.
     Memory(usize),
-    /// In a process of its own. That nothing more comes is known at the end.
+    /// In a process of its own. Only at the end is it known that no more output follows.
     Child,
 }
 
 /// A connection to the fixture.
-struct Talk {
-    place: Place,
+struct FixtureConnection {
+    place: FixturePlace,
     writer: Option<Box<dyn AsyncWrite + Unpin>>,
     lines: mpsc::UnboundedReceiver<String>,
     end: std::pin::Pin<Box<dyn Future<Output = ()>>>,
 }
 
-impl Talk {
-    fn open(place: Place, arguments: &[String]) -> Self {
+impl FixtureConnection {
+    fn open(place: FixturePlace, arguments: &[String]) -> Self {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         match place {
-            Place::Memory(room) => {
+            FixturePlace::Memory(room) => {
                 let (here, there) = memory(room);
                 let connection = fixture::server(&arguments).connection(there);
                 let served = tokio::spawn(connection.run());
                 let end = async { served.await.expect("no panic").expect("a clean end") };
                 Self::over(place, here, end)
             }
-            Place::Child => {
+            FixturePlace::Child => {
                 let child = Child::new(example()).args(&arguments).stderr(Stderr::discard()).spawn();
                 let mut parts = child.expect("cargo test builds the examples").into_parts();
                 let ending = parts.ending.take().expect("a child has an end");
@@ -66,19 +66,19 @@ impl Talk {
         }
     }
 
-    fn over(place: Place, transport: impl Transport, end: impl Future<Output = ()> + 'static) -> Self {
+    fn over(place: FixturePlace, transport: impl Transport, end: impl Future<Output = ()> + 'static) -> Self {
         let parts = transport.into_parts();
         Self::of_parts(place, parts.reader, parts.writer, end)
     }
 
     fn of_parts(
-        place: Place,
+        place: FixturePlace,
         reader: impl tokio::io::AsyncRead + Unpin + Send + 'static,
         writer: impl AsyncWrite + Unpin + 'static,
         end: impl Future<Output = ()> + 'static,
     ) -> Self {
         let (send, lines) = mpsc::unbounded_channel();
-        // Read all the time: a server that cannot write does not read either.
+        // Reads all the time, because a server that cannot write does not read either.
         tokio::spawn(async move {
             let mut reader = BufReader::new(reader).lines();
             while let Some(line) = reader.next_line().await.expect("it writes UTF-8") {
@@ -94,14 +94,14 @@ impl Talk {
         writer.flush().await.expect("it reads");
     }
 
-    /// What comes now: all of it if that can be known, as much as is expected if not.
+    /// Returns the output up to now: all of it if that is known, else as many lines as expected.
     async fn receive(&mut self, expected: usize) -> Vec<String> {
         let mut got = Vec::new();
         let patience = match self.place {
-            Place::Memory(_) => QUIET,
-            Place::Child => PATIENCE,
+            FixturePlace::Memory(_) => QUIET_TIME,
+            FixturePlace::Child => CHILD_TIMEOUT,
         };
-        while matches!(self.place, Place::Memory(_)) || got.len() < expected {
+        while matches!(self.place, FixturePlace::Memory(_)) || got.len() < expected {
             match tokio::time::timeout(patience, self.lines.recv()).await {
                 Ok(Some(line)) => got.push(line),
                 Ok(None) | Err(_) => break,
@@ -110,7 +110,7 @@ impl Talk {
         got
     }
 
-    /// Closes the way to the server, and takes all that still comes.
+    /// Closes the connection to the server, and returns the rest of the output.
     async fn close(mut self) -> Vec<String> {
         let mut writer = self.writer.take().expect("it was open");
         writer.shutdown().await.expect("it is there");
@@ -124,7 +124,7 @@ impl Talk {
     }
 }
 
-/// `examples/everything`, built beside this test.
+/// Returns the path of `examples/everything`, which is built beside this test.
 fn example() -> PathBuf {
     let mut program = std::env::current_exe().expect("this test");
     program.pop();
@@ -132,53 +132,53 @@ fn example() -> PathBuf {
     program.join("examples/everything")
 }
 
-/// Runs a transcript: what came out after each step.
-async fn run(script: &Script, place: Place, emitted: &mut Emitted) -> Vec<Vec<String>> {
+/// Runs a transcript, and returns the output after each step.
+async fn run(script: &Script, place: FixturePlace, emitted: &mut Emitted) -> Vec<Vec<String>> {
     let mut secrets = Secrets::default();
-    let mut talk: Option<Talk> = None;
+    let mut connection: Option<FixtureConnection> = None;
     let mut outputs = Vec::new();
     for (step, expected) in script.steps() {
         let output = match step {
             Step::Open(arguments) => {
-                if let Some(talk) = talk.take() {
-                    finish(script, talk).await;
+                if let Some(connection) = connection.take() {
+                    finish(script, connection).await;
                 }
-                talk = Some(Talk::open(place, arguments));
+                connection = Some(FixtureConnection::open(place, arguments));
                 emitted.open();
                 Vec::new()
             }
             Step::Send(lines) => {
-                let talk = talk.as_mut().unwrap_or_else(|| panic!("{}: not open", script.name));
+                let connection = connection.as_mut().unwrap_or_else(|| panic!("{}: not open", script.name));
                 let lines: Vec<Vec<u8>> = lines.iter().map(|line| secrets.show(line)).collect();
-                talk.send(&lines).await;
+                connection.send(&lines).await;
                 lines.iter().for_each(|line| emitted.client(line));
-                talk.receive(expected.len()).await
+                connection.receive(expected.len()).await
             }
-            Step::Close => talk.take().expect("it is open").close().await,
+            Step::Close => connection.take().expect("it is open").close().await,
         };
         output.iter().for_each(|line| emitted.server(line.as_bytes()));
         let mut output: Vec<String> = output.iter().map(|line| secrets.hide(line)).collect();
-        if let (Step::Send(lines), false) = (step, matches!(place, Place::Memory(ROOM)))
+        if let (Step::Send(lines), false) = (step, matches!(place, FixturePlace::Memory(PIPE_BYTES)))
             && lines.len() > 1
         {
-            // What goes in together does not arrive together there, so it may come out in another order.
+            // Lines that are sent together do not arrive together here, so the output may be in another order.
             output = in_order_of(output, expected);
         }
         outputs.push(output);
     }
-    if let Some(talk) = talk {
-        finish(script, talk).await;
+    if let Some(connection) = connection {
+        finish(script, connection).await;
     }
     outputs
 }
 
-/// Ends a connection that has nothing more to say.
-async fn finish(script: &Script, talk: Talk) {
-    let rest = talk.close().await;
+/// Ends a connection that must have no output left.
+async fn finish(script: &Script, connection: FixtureConnection) {
+    let rest = connection.close().await;
     assert!(rest.is_empty(), "{}: came at the end, which is no step: {rest:#?}", script.name);
 }
 
-/// The same lines in the order of `expected`, as far as they are there.
+/// Returns the lines in the order of `expected`, as far as they are there.
 fn in_order_of(mut lines: Vec<String>, expected: &[String]) -> Vec<String> {
     let mut ordered = Vec::new();
     for wanted in expected {
@@ -190,18 +190,18 @@ fn in_order_of(mut lines: Vec<String>, expected: &[String]) -> Vec<String> {
     ordered
 }
 
-async fn run_all(place: Place) {
+async fn run_all(place: FixturePlace) {
     let mut wrong = Vec::new();
     for script in script::all() {
-        // One account of each is enough.
+        // The messages are written once for each transcript.
         let mut emitted = match place {
-            Place::Memory(ROOM) => Emitted::new(&script.name),
+            FixturePlace::Memory(PIPE_BYTES) => Emitted::new(&script.name),
             _ => Emitted::silent(),
         };
-        let is_first = matches!(place, Place::Memory(ROOM));
+        let is_first = matches!(place, FixturePlace::Memory(PIPE_BYTES));
         let bless = std::env::var_os("BLESS").is_some();
         if bless && !is_first {
-            // What is being rewritten cannot be compared with.
+            // A file that is being rewritten cannot be compared with.
             return;
         }
         let written = script.written(run(&script, place, &mut emitted).await);
@@ -229,24 +229,24 @@ async fn run_all(place: Place) {
 
 #[tokio::test(start_paused = true)]
 async fn over_memory() {
-    run_all(Place::Memory(ROOM)).await;
+    run_all(FixturePlace::Memory(PIPE_BYTES)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_memory_that_holds_one_byte() {
-    run_all(Place::Memory(1)).await;
+async fn over_a_pipe_of_one_byte() {
+    run_all(FixturePlace::Memory(1)).await;
 }
 
 #[tokio::test]
 async fn over_a_child_process() {
-    run_all(Place::Child).await;
+    run_all(FixturePlace::Child).await;
 }
 
-/// Room for all that goes in at once.
-const ROOM: usize = 1 << 16;
+/// Enough for all lines that are sent at once.
+const PIPE_BYTES: usize = 1 << 16;
 
-/// So long nothing comes if nothing will. No real time passes.
-const QUIET: Duration = Duration::from_secs(1);
+/// The silence after which no more output follows. Time is paused, so no real time passes.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// So long a process may take to answer, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time that a process has to answer, on a busy machine.
+const CHILD_TIMEOUT: Duration = Duration::from_secs(20);

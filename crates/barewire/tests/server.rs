@@ -1,13 +1,13 @@
-//! What transcripts cannot show of a server: what it lets go of, what it shares, what it costs.
+//! Server behaviour that transcripts cannot show: dropped handlers, shared state, exact bytes.
 
-#[path = "server/asking.rs"]
-mod asking;
 #[path = "server/clones.rs"]
 mod clones;
 mod emitted;
 mod eventually;
-#[path = "server/telling.rs"]
-mod telling;
+#[path = "server/notifications.rs"]
+mod notifications;
+#[path = "server/questions.rs"]
+mod questions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,17 +29,17 @@ struct Name {
     name: String,
 }
 
-/// Counts how many are alive.
-struct Alive(Arc<AtomicUsize>);
+/// Counts the live values of this type.
+struct LiveCounter(Arc<AtomicUsize>);
 
-impl Alive {
+impl LiveCounter {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Alive {
+impl Drop for LiveCounter {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -82,7 +82,7 @@ impl Wire {
     }
 }
 
-/// A modern call of a tool.
+/// A modern tool call.
 fn modern(id: u32, tool: &str, more: Value) -> Value {
     let mut params = json!({
         "name": tool,
@@ -101,7 +101,7 @@ async fn a_cancelled_handler_is_dropped() {
     let alive = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&alive);
     let wait = move || {
-        let alive = Alive::new(&count);
+        let alive = LiveCounter::new(&count);
         async move {
             let _alive = alive;
             std::future::pending::<()>().await;
@@ -113,13 +113,13 @@ async fn a_cancelled_handler_is_dropped() {
     eventually("it runs", || alive.load(Ordering::SeqCst) == 1).await;
     wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     eventually("it is dropped", || alive.load(Ordering::SeqCst) == 0).await;
-    // Nothing was said about it: the next line is the answer to something else.
+    // A cancelled request has no response: the next line answers the other request.
     let answer = wire.ask(modern(2, "no such tool", json!({}))).await;
     assert_eq!(answer["id"], 2);
 }
 
 #[tokio::test]
-async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
+async fn a_schema_written_by_hand_is_sent_unchanged() {
     let schema = r#"{"type":"object", "properties":{"z":{"type":"integer"},"a":{}},"x-mine":1.50}"#;
     let mut definition = mcp::Tool::new("raw", serde_json::from_str(schema).expect("JSON"));
     definition.output_schema = Some(serde_json::from_str(r#"{ "type" : "object" }"#).expect("JSON"));
@@ -140,7 +140,7 @@ async fn a_schema_of_ones_own_is_kept_as_it_is_written() {
 
 #[cfg(feature = "jsonschema")]
 #[tokio::test]
-async fn arguments_are_checked_by_a_schema_of_ones_own() {
+async fn arguments_are_checked_against_a_schema_written_by_hand() {
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}"#;
     let definition = mcp::Tool::new("raw", serde_json::from_str(schema).expect("JSON"));
     let handler = |arguments: Box<serde_json::value::RawValue>| async move { arguments.get().to_owned() };
@@ -162,7 +162,7 @@ struct Weather {
 }
 
 #[tokio::test]
-async fn structured_content_has_a_schema_and_is_text_as_well() {
+async fn structured_content_has_a_schema_and_is_also_sent_as_text() {
     let server = Server::new("test", "1")
         .tool("weather", "The weather", || async { Structured(Weather { degrees: 21.5 }) })
         .tool("list", "A list", || async { Structured(vec![1, 2]) });
@@ -171,7 +171,7 @@ async fn structured_content_has_a_schema_and_is_text_as_well() {
     let listed = wire.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
     let tools = &listed["result"]["tools"];
     assert_eq!(tools[0]["outputSchema"]["properties"]["degrees"]["type"], "number");
-    // Before 2026-07-28 structured content is an object.
+    // Before 2026-07-28 structured content must be an object.
     assert_eq!(tools[1].get("outputSchema"), None);
     let call =
         |id: u32, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
@@ -193,7 +193,7 @@ fn read(id: u32, uri: &str, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_resource_may_say_how_long_it_can_be_kept() {
+async fn a_resource_may_set_its_own_cache_policy() {
     let contents = || async {
         let mut result = mcp::ReadResourceResult::new(vec![mcp::ResourceContents::text("a://1", "text")]);
         (result.ttl_ms, result.cache_scope) = (Some(5000), Some(mcp::CacheScope::Public));
@@ -208,7 +208,7 @@ async fn a_resource_may_say_how_long_it_can_be_kept() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
+async fn a_refusal_does_not_have_the_id_of_a_request_in_flight() {
     let refused = Arc::new(Notify::new());
     let waits = Arc::clone(&refused);
     let wait = move || Arc::clone(&waits).notified_owned();
@@ -229,7 +229,7 @@ async fn what_is_refused_is_not_taken_for_the_answer_to_what_is_in_flight() {
 }
 
 #[tokio::test]
-async fn a_uri_that_does_not_fit_one_template_may_fit_the_next() {
+async fn a_uri_that_does_not_match_one_template_may_match_the_next() {
     #[derive(Deserialize)]
     struct Numbered {
         id: u32,
@@ -243,7 +243,7 @@ async fn a_uri_that_does_not_fit_one_template_may_fit_the_next() {
 }
 
 #[tokio::test]
-async fn a_panic_costs_one_answer() {
+async fn a_panic_fails_only_its_own_request() {
     #[expect(clippy::panic, reason = "that is the test")]
     let server = Server::new("test", "1").tool("panic", "Panics", || async {
         if true {
@@ -260,6 +260,6 @@ async fn a_panic_costs_one_answer() {
 
 #[test]
 #[should_panic(expected = "tool \"list\"")]
-fn arguments_that_are_no_object_are_refused_when_the_tool_is_made() {
+fn a_tool_whose_arguments_are_not_an_object_panics_on_creation() {
     let _ = Server::new("test", "1").tool("list", "Takes a list", |_: Vec<u32>| async {});
 }

@@ -1,4 +1,5 @@
-//! Layers around tools, prompts and resources: in both eras, over HTTP, with questions, threads, panics and cancelling.
+//! Layers around tools, prompts and resources: in both eras, over HTTP, with questions, threads, panics and
+//! cancellation.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,18 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use barewire::mcp::{CallToolResult, ElicitResult, Revision};
 use barewire::server::{
-    Call, Elicit, Invocation, Layer, NextLayer, Prompt, ProtocolError, Resource, Served, Template, Tool, ToolError,
+    Call, Elicit, Invocation, InvocationResult, Layer, NextLayer, Prompt, ProtocolError, Resource, Template, Tool,
+    ToolError,
 };
 use barewire::{Client, ClientError, Server, testkit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What the layers of a test have seen, in order.
+/// The events that the layers of a test have seen, in order.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+struct LayerLog(Arc<Mutex<Vec<String>>>);
 
-impl Seen {
+impl LayerLog {
     fn push(&self, what: String) {
         self.0.lock().expect("no panic").push(what);
     }
@@ -26,16 +28,16 @@ impl Seen {
         std::mem::take(&mut self.0.lock().expect("no panic"))
     }
 
-    /// A layer that writes down what goes in and what comes out.
+    /// Returns a layer that records each invocation and its outcome.
     fn layer(&self, name: &'static str) -> impl Layer + use<> {
-        let seen = self.clone();
+        let log = self.clone();
         move |invocation: Invocation, next: NextLayer| {
-            let seen = seen.clone();
+            let log = log.clone();
             async move {
                 let (kind, arguments) = (invocation.kind(), invocation.arguments().unwrap_or("-").to_owned());
-                seen.push(format!("{name}> {kind:?} {} {arguments}", invocation.name()));
+                log.push(format!("{name}> {kind:?} {} {arguments}", invocation.name()));
                 let outcome = next.run(invocation).await;
-                seen.push(match &outcome {
+                log.push(match &outcome {
                     Ok(served) if served.is_tool_error() => format!("{name}< failed"),
                     Ok(_) => format!("{name}< ok"),
                     Err(error) => format!("{name}< {}", error.code().get()),
@@ -67,10 +69,10 @@ async fn greet(call: Call) -> Result<String, ToolError> {
     Ok(format!("hello {name}"))
 }
 
-fn server(seen: &Seen) -> Server {
+fn server(log: &LayerLog) -> Server {
     Server::new("layered", "1.0")
-        .layer(seen.layer("outer"))
-        .layer(seen.layer("inner"))
+        .layer(log.layer("outer"))
+        .layer(log.layer("inner"))
         .tool("add", "Adds", |Add { a, b }| async move { a + b })
         .tool("greet", "Greets", greet)
         .tool("fail", "Fails", || async { Err::<(), _>("no") })
@@ -103,44 +105,44 @@ async fn text(client: &Client, tool: &str, arguments: Value) -> Result<String, C
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 #[tokio::test]
-async fn the_first_is_the_outermost_around_tools_prompts_and_resources() {
+async fn the_first_layer_is_the_outermost_around_tools_prompts_and_resources() {
     for revision in ERAS {
-        let seen = Seen::default();
-        let client = connect(&server(&seen), revision).await;
+        let log = LayerLog::default();
+        let client = connect(&server(&log), revision).await;
         assert_eq!(text(&client, "add", json!({"a": 19, "b": 23})).await.expect("added"), "42");
         let arguments = r#"{"a":19,"b":23}"#;
         let around = |what: &str| {
             [format!("outer> {what}"), format!("inner> {what}"), "inner< ok".to_owned(), "outer< ok".to_owned()]
         };
-        assert_eq!(seen.take(), around(&format!("Tool add {arguments}")));
+        assert_eq!(log.take(), around(&format!("Tool add {arguments}")));
         assert_eq!(text(&client, "slow", json!({"a": 19, "b": 23})).await.expect("on a thread"), "-4");
-        assert_eq!(seen.take(), around(&format!("Tool slow {arguments}")));
+        assert_eq!(log.take(), around(&format!("Tool slow {arguments}")));
         client.get_prompt("hello", json!({"name": "Ada"})).await.expect("a prompt");
-        assert_eq!(seen.take(), around(r#"Prompt hello {"name":"Ada"}"#));
+        assert_eq!(log.take(), around(r#"Prompt hello {"name":"Ada"}"#));
         for uri in ["note://readme", "note://7"] {
             client.read_resource(uri).await.expect("read");
-            assert_eq!(seen.take(), around(&format!("Resource {uri} -")));
+            assert_eq!(log.take(), around(&format!("Resource {uri} -")));
         }
-        // What the server does not have goes through no layer.
+        // Names that the server does not have go through no layer.
         client.call_tool("none", json!({})).await.expect_err("unknown");
         client.read_resource("note://none").await.expect_err("unknown");
-        assert_eq!(seen.take(), Vec::<String>::new());
+        assert_eq!(log.take(), Vec::<String>::new());
     }
 }
 
 #[tokio::test]
 async fn a_layer_sees_how_a_handler_failed() {
     for revision in ERAS {
-        let seen = Seen::default();
-        let client = connect(&server(&seen), revision).await;
+        let log = LayerLog::default();
+        let client = connect(&server(&log), revision).await;
         assert_eq!(text(&client, "fail", json!({})).await.expect("a result"), "failed: no");
-        assert_eq!(seen.take()[2..], ["inner< failed", "outer< failed"]);
+        assert_eq!(log.take()[2..], ["inner< failed", "outer< failed"]);
         let bad = text(&client, "add", json!({"a": 1})).await.expect("arguments are checked inside of the layers");
         assert!(bad.starts_with("failed: Invalid arguments"), "{bad}");
-        assert_eq!(seen.take()[2..], ["inner< failed", "outer< failed"]);
+        assert_eq!(log.take()[2..], ["inner< failed", "outer< failed"]);
         for (tool, code) in [("panic", -32603), ("refuse", -32602)] {
             text(&client, tool, json!({})).await.expect_err("an error of the protocol");
-            assert_eq!(seen.take()[2..], [format!("inner< {code}"), format!("outer< {code}")]);
+            assert_eq!(log.take()[2..], [format!("inner< {code}"), format!("outer< {code}")]);
         }
     }
 }
@@ -148,12 +150,12 @@ async fn a_layer_sees_how_a_handler_failed() {
 #[tokio::test]
 async fn a_layer_runs_in_each_round_of_a_call() {
     for (revision, rounds) in ERAS.into_iter().zip([1, 2]) {
-        let seen = Seen::default();
-        let client = connect(&server(&seen), revision).await;
+        let log = LayerLog::default();
+        let client = connect(&server(&log), revision).await;
         assert_eq!(text(&client, "greet", json!({})).await.expect("greeted"), "hello Ada");
-        let seen = seen.take();
-        let began = seen.iter().filter(|what| what.starts_with("inner> ")).count();
-        assert_eq!((began, seen.iter().filter(|what| *what == "inner< ok").count()), (rounds, 1), "{seen:?}");
+        let log = log.take();
+        let started = log.iter().filter(|what| what.starts_with("inner> ")).count();
+        assert_eq!((started, log.iter().filter(|what| *what == "inner< ok").count()), (rounds, 1), "{log:?}");
     }
 }
 
@@ -165,8 +167,8 @@ async fn a_layer_may_refuse_ask_and_answer_by_itself() {
         .layer(|invocation, next| async move {
             match invocation.name() {
                 "never" | "note://never" => invocation.refuse("not allowed"),
-                "canned" => Ok(Served::Tool(CallToolResult::text("from the layer"))),
-                "odd" => Ok(Served::Prompt(barewire::mcp::GetPromptResult::new(Vec::new()))),
+                "canned" => Ok(InvocationResult::Tool(CallToolResult::text("from the layer"))),
+                "odd" => Ok(InvocationResult::Prompt(barewire::mcp::GetPromptResult::new(Vec::new()))),
                 "asked" => {
                     let asked = invocation.call().ask("sure", Elicit::<Name>::form("Sure?")).await;
                     match asked {
@@ -180,7 +182,7 @@ async fn a_layer_may_refuse_ask_and_answer_by_itself() {
         .with(Resource::text("note://never", "never", "secret"));
     let server = ["never", "canned", "odd", "asked"].into_iter().fold(server, |server, name| {
         let count = Arc::clone(&count);
-        // Also what a closure does before its future must not be done if it is refused.
+        // A refused handler must not run at all, not even the part of the closure before its future.
         server.tool(name, "Counts", move || {
             count.fetch_add(1, Ordering::SeqCst);
             async { "ran" }
@@ -201,31 +203,31 @@ async fn a_layer_may_refuse_ask_and_answer_by_itself() {
 }
 
 #[tokio::test]
-async fn a_layer_is_dropped_with_the_call_that_it_is_around() {
-    struct Told(Arc<tokio::sync::Notify>);
-    impl Drop for Told {
+async fn a_layer_is_dropped_with_its_call() {
+    struct NotifyOnDrop(Arc<tokio::sync::Notify>);
+    impl Drop for NotifyOnDrop {
         fn drop(&mut self) {
             self.0.notify_one();
         }
     }
     for revision in ERAS {
-        let (began, dropped) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
-        let (begins, drops) = (Arc::clone(&began), Arc::clone(&dropped));
+        let (started, dropped) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (starts, drops) = (Arc::clone(&started), Arc::clone(&dropped));
         let server = Server::new("waits", "1.0")
             .layer(move |invocation, next| {
-                let told = Told(Arc::clone(&drops));
+                let notify_on_drop = NotifyOnDrop(Arc::clone(&drops));
                 async move {
-                    let _told = told;
+                    let _notify_on_drop = notify_on_drop;
                     next.run(invocation).await
                 }
             })
             .tool("wait", "Waits", move || {
-                begins.notify_one();
+                starts.notify_one();
                 pending::<()>()
             });
         let client = connect(&server, revision).await;
         let call = tokio::spawn(async move { client.call_tool("wait", json!({})).await.map(drop) });
-        began.notified().await;
+        started.notified().await;
         call.abort();
         dropped.notified().await;
     }
@@ -233,15 +235,15 @@ async fn a_layer_is_dropped_with_the_call_that_it_is_around() {
 
 #[cfg(feature = "http")]
 #[tokio::test]
-async fn layers_are_around_what_comes_over_http() {
-    let seen = Seen::default();
-    let listener = server(&seen).http().bind("127.0.0.1:0").await.expect("bound");
+async fn layers_run_for_requests_over_http() {
+    let log = LayerLog::default();
+    let listener = server(&log).http().bind("127.0.0.1:0").await.expect("bound");
     let url = listener.url();
     tokio::spawn(listener.run());
     for revision in ERAS {
         let client = Client::builder("t", "1").revision(revision).http(url.clone()).await.expect("connected");
         assert_eq!(text(&client, "add", json!({"a": 19, "b": 23})).await.expect("added"), "42");
-        assert_eq!(seen.take().len(), 4);
+        assert_eq!(log.take().len(), 4);
         client.shutdown().await.expect("an orderly end");
     }
 }

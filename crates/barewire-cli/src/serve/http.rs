@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::pin::pin;
 
 use barewire::Server;
-use barewire::server::http::{BearerTokens, Http, HttpError, HttpListener, Principal};
+use barewire::server::http::{BearerTokens, HttpBuilder, HttpError, HttpListener, Principal};
 use tokio::runtime::Builder;
 
 use super::server;
@@ -47,7 +47,7 @@ pub(super) fn run(offered: &Server, addr: &str, args: &HttpArgs) -> Result<Exit,
     served
 }
 
-async fn serve(offered: &Server, http: Http, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
+async fn serve(offered: &Server, http: HttpBuilder, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
     let listener = http.bind(addr).await.map_err(|error| unbound(addr, &error))?;
     let mut signals =
         Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;

@@ -1,4 +1,4 @@
-//! Tools that change what is offered, so that whoever listens is told.
+//! Tools that change the server's entries, so that subscribed clients get notifications.
 
 use barewire::Server;
 use barewire::server::{Prompt, Tool};

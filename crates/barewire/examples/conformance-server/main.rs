@@ -1,15 +1,16 @@
-//! The server that the official conformance suite is run against: one of everything that a server can offer, under the names
-//! that the suite looks for. `interop/conformance/run` runs it.
+//! The server that the official conformance suite runs against, with one of everything that a server can offer, under
+//! the names that the suite expects. `interop/conformance/run` runs it.
 //!
 //! ```text
 //! conformance-server                       on stdin and stdout
 //! conformance-server --http 127.0.0.1:0    over HTTP, at /mcp; the URL is printed on stderr
 //! ```
 //!
-//! `tools` answer by themselves, `questions` ask the client first, `changes` change what is offered; then there are `prompts`
-//! and `resources`. Every handler is written once, and serves both eras of the protocol over either carrier.
+//! `tools` answer by themselves, `questions` ask the client first, `changes` change the server's entries; then there
+//! are `prompts` and `resources`. Every handler is written once, and serves both eras of the protocol over stdio and
+//! HTTP.
 
-#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "somebody wants to know where it listens"))]
+#![cfg_attr(feature = "http", allow(clippy::print_stderr, reason = "the caller needs the URL"))]
 
 mod changes;
 mod prompts;
@@ -33,12 +34,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("{}", listener.url());
             listener.run().await;
         }
-        Some(other) => return Err(format!("{other} is nothing that this server is told").into()),
+        Some(other) => return Err(format!("unknown argument {other}: expected --http ADDRESS").into()),
     }
     Ok(())
 }
 
-/// All that is offered.
+/// Returns the server with all its entries.
 fn server() -> Server {
     let server = Server::new("conformance-server", env!("CARGO_PKG_VERSION"))
         .title("What the conformance suite looks for")

@@ -1,4 +1,4 @@
-//! Tools that ask the user or the model behind the client, and say what came of it.
+//! Tools that ask the user or the model behind the client, and return the answer.
 
 use barewire::Server;
 use barewire::mcp::{CreateMessageParams, ElicitForm, SamplingMessage};
@@ -21,7 +21,7 @@ pub(crate) fn add(server: Server) -> Server {
             call.progress(1, None, None).await?;
             let answer = call.ask("contact", Elicit::<Contact>::form("Who is there?")).await;
             call.progress(2, None, None).await?;
-            said("User response", answer)
+            describe_answer("User response", answer)
         })
 }
 
@@ -35,7 +35,8 @@ async fn sample(call: Call, Sample { prompt }: Sample) -> Result<String, ToolErr
     Ok(format!("LLM response: {}", ask_model(&call, "answer", prompt, 100).await?))
 }
 
-/// Asks the model, and gives the text that it answers with. A client that has declared none is told what it would have to.
+/// Asks the model, and returns the text of its answer. If the client has not declared sampling, the call ends with an
+/// error that says so.
 pub(crate) async fn ask_model(
     call: &Call,
     key: &str,
@@ -63,10 +64,10 @@ struct Contact {
 }
 
 async fn contact(call: Call, Message { message }: Message) -> Result<String, ToolError> {
-    said("User response", call.ask("contact", Elicit::<Contact>::form(message)).await)
+    describe_answer("User response", call.ask("contact", Elicit::<Contact>::form(message)).await)
 }
 
-/// What a form says of a default, and what stands for a field that the user leaves out.
+/// The values of the default: the form shows them, and they replace fields that the user leaves out.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Profile {
@@ -92,10 +93,10 @@ impl Default for Profile {
 }
 
 async fn defaults(call: Call) -> Result<String, ToolError> {
-    said("Elicitation completed", call.ask("profile", Elicit::<Profile>::form("Please check this")).await)
+    describe_answer("Elicitation completed", call.ask("profile", Elicit::<Profile>::form("Please check this")).await)
 }
 
-/// A form whose schema is written by hand, because types say choices in one way only.
+/// A form with a schema written by hand, because a type can express choices in one way only.
 async fn choices(call: Call) -> Result<String, ToolError> {
     let titled = json!([
         { "const": "value1", "title": "First Option" },
@@ -118,11 +119,11 @@ async fn choices(call: Call) -> Result<String, ToolError> {
         },
     });
     let form = ElicitForm::new("Please choose", to_raw_value(&schema)?);
-    said("Elicitation completed", call.ask("choices", form).await)
+    describe_answer("Elicitation completed", call.ask("choices", form).await)
 }
 
-/// What the user did. That they said no, or nothing, is an answer as well; that nobody could be asked is none.
-fn said(what: &str, answer: Result<impl Serialize, AskError>) -> Result<String, ToolError> {
+/// Describes the user's action. Declining and dismissing are answers too; being unable to ask is an error.
+fn describe_answer(what: &str, answer: Result<impl Serialize, AskError>) -> Result<String, ToolError> {
     match answer {
         Ok(values) => Ok(format!("{what}: action=accept, content={}", serde_json::to_string(&values)?)),
         Err(AskError::Declined) => Ok(format!("{what}: action=decline")),

@@ -1,7 +1,8 @@
-//! Tools that the modern scenarios ask for: a call that takes several rounds, because the client must answer in between.
+//! Tools for the modern scenarios of the suite: calls that take several rounds, because the client must answer in
+//! between.
 //!
-//! Nothing here looks at rounds: a handler asks, and goes on when there is an answer. Clients of the legacy era are asked in
-//! mid-call by the same lines.
+//! The handlers do not handle rounds themselves: they ask, and continue when there is an answer. The same lines ask
+//! legacy clients during the call.
 
 use barewire::Server;
 use barewire::mcp::ClientCapability;
@@ -20,9 +21,9 @@ pub(crate) fn add(server: Server) -> Server {
         .tool("test_input_required_result_list_roots", "Asks for the client's folders", folders)
         .tool("test_input_required_result_request_state", "Remembers something in between", remember)
         .tool("test_input_required_result_tampered_state", "Trusts what it remembers", remember)
-        .tool("test_input_required_result_multiple_inputs", "Asks for three things at once", at_once)
-        .tool("test_input_required_result_multi_round", "Asks for one thing after the other", in_turn)
-        .tool("test_input_required_result_capabilities", "Asks what the client can be asked", what_it_can)
+        .tool("test_input_required_result_multiple_inputs", "Asks for three things at once", ask_together)
+        .tool("test_input_required_result_multi_round", "Asks for one thing after the other", ask_in_turn)
+        .tool("test_input_required_result_capabilities", "Asks what the client can be asked", ask_what_is_declared)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +52,8 @@ struct Order {
     number: u32,
 }
 
-/// What is kept travels through the client, sealed: one that changes it is refused before this runs again.
+/// The stored value travels through the client, sealed. If the client changes it, the request is refused before this
+/// runs again.
 async fn remember(call: Call) -> Result<String, ToolError> {
     let order = call.state("order")?.unwrap_or(Order { number: 17 });
     call.keep("order", &order)?;
@@ -60,8 +62,8 @@ async fn remember(call: Call) -> Result<String, ToolError> {
     Ok(format!("state-ok: order {} is {confirmed}", order.number))
 }
 
-/// What is asked in one go goes out in one round.
-async fn at_once(call: Call) -> Result<String, ToolError> {
+/// Questions that are asked concurrently are sent in one round.
+async fn ask_together(call: Call) -> Result<String, ToolError> {
     call.keep("asked", &3)?;
     let (name, greeting, roots) = tokio::join!(
         call.ask("user_name", Elicit::<Name>::form("What is your name?")),
@@ -76,7 +78,7 @@ struct Color {
     color: String,
 }
 
-async fn in_turn(call: Call) -> Result<String, ToolError> {
+async fn ask_in_turn(call: Call) -> Result<String, ToolError> {
     call.keep("step", &1)?;
     let Name { name } = call.ask("step1", Elicit::form("Step 1: What is your name?")).await?;
     call.keep("step", &2)?;
@@ -84,8 +86,8 @@ async fn in_turn(call: Call) -> Result<String, ToolError> {
     Ok(format!("{name} likes {color}"))
 }
 
-/// A question that a client has not declared would end the call, so one that is not needed is not asked.
-async fn what_it_can(call: Call) -> Result<String, ToolError> {
+/// A question that the client has not declared would end the call, so optional questions are asked only if it has.
+async fn ask_what_is_declared(call: Call) -> Result<String, ToolError> {
     let client = call.client_capabilities();
     let mut answers = Vec::new();
     if client.has(ClientCapability::Sampling) {

@@ -20,12 +20,12 @@ pub(crate) fn add(server: Server) -> Server {
             let contents = ResourceContents::text("test://embedded-resource", text);
             Content::embedded(contents.with_mime_type("text/plain"))
         })
-        .tool("test_multiple_content_types", "Gives text, a picture and a resource", several)
+        .tool("test_multiple_content_types", "Gives text, a picture and a resource", several_contents)
         .tool("test_error_handling", "Fails", || async {
             Err::<(), _>("This tool intentionally returns an error for testing")
         })
         .tool("test_tool_with_logging", "Logs three times while it runs", log_three_times)
-        .tool("test_tool_with_progress", "Says three times how far it has come", come_far)
+        .tool("test_tool_with_progress", "Says three times how far it has come", report_progress_three_times)
         .tool("test_logging_tool", "Logs, for whoever asked for it", |call: Call| async move {
             call.log(LoggingLevel::Info, "Somebody wants to know").await?;
             Ok::<_, ToolError>("Logged, if that was wanted")
@@ -35,7 +35,7 @@ pub(crate) fn add(server: Server) -> Server {
         .with(schema_by_hand())
 }
 
-async fn several() -> [Content; 3] {
+async fn several_contents() -> [Content; 3] {
     let json = json!({ "test": "data", "value": 123 }).to_string();
     let resource = ResourceContents::text("test://mixed-content-resource", json);
     [
@@ -45,7 +45,7 @@ async fn several() -> [Content; 3] {
     ]
 }
 
-/// A legacy client gets what it set the level for, a modern one what it asked for with the call.
+/// A legacy client gets the messages of the level that it has set, a modern one those of the level in its call.
 async fn log_three_times(call: Call) -> Result<&'static str, ToolError> {
     call.log(LoggingLevel::Info, "Tool execution started").await?;
     tokio::time::sleep(STEP).await;
@@ -55,8 +55,8 @@ async fn log_three_times(call: Call) -> Result<&'static str, ToolError> {
     Ok("Tool with logging executed")
 }
 
-/// If nobody asked for progress, none is sent.
-async fn come_far(call: Call) -> Result<&'static str, ToolError> {
+/// Progress is sent only if the client asked for it.
+async fn report_progress_three_times(call: Call) -> Result<&'static str, ToolError> {
     call.progress(0, 100, None).await?;
     tokio::time::sleep(STEP).await;
     call.progress(50, 100, None).await?;
@@ -65,7 +65,7 @@ async fn come_far(call: Call) -> Result<&'static str, ToolError> {
     Ok("Tool with progress executed")
 }
 
-/// Nothing is lost: the answer waits for the client. A carrier that has no streams to end goes on as if nothing were said.
+/// The response waits for the client, so nothing is lost. On a transport without streams this has no effect.
 async fn reconnect(call: Call) -> &'static str {
     call.hang_up(STEP);
     tokio::time::sleep(2 * STEP).await;
@@ -83,7 +83,7 @@ async fn custom_header(CustomHeader { value }: CustomHeader) -> String {
     format!("The header and the body say {value}")
 }
 
-/// A tool whose schema does not come from a type: clients get it as it is written here.
+/// A tool with a schema written by hand. Clients get it unchanged.
 fn schema_by_hand() -> Tool {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -117,12 +117,12 @@ fn schema_by_hand() -> Tool {
     })
 }
 
-/// Long enough to be seen, short enough to be waited for.
+/// Long enough to be visible, short enough to wait for.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A red dot: 1 by 1 pixel.
+/// A red dot of 1 by 1 pixel.
 pub(crate) const DOT: &[u8] = include_bytes!("dot.png");
 
-/// A WAV file with nothing to hear in it.
+/// A WAV file without sound.
 const SILENCE: &[u8] =
     b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x44\xac\0\0\x88\x58\x01\0\x02\0\x10\0data\0\0\0\0";

@@ -1,5 +1,5 @@
-//! A question to the user or the model behind the client: what is asked, what the client must be able to do, and how the
-//! answer is read.
+//! Questions to the user or the model behind the client: the params to send, the capability that the client needs, and
+//! how to read the answer.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,8 +19,8 @@ use super::seal;
 use crate::peer::CallError;
 use crate::schema::{self, Constraints, Form, form_of};
 
-/// Something that [`Call::ask`](super::Call::ask) can ask: [`Elicit`], [`ElicitForm`] with a schema of your own,
-/// [`Visit`], [`CreateMessageParams`] to ask the model, [`Roots`].
+/// A question for [`Call::ask`](super::Call::ask): [`Elicit`], [`ElicitForm`] with a schema written by hand, [`Visit`],
+/// [`CreateMessageParams`] for the model, or [`Roots`].
 pub trait Question: sealed::Askable {}
 
 impl<Q: sealed::Askable> Question for Q {}
@@ -28,38 +28,38 @@ impl<Q: sealed::Askable> Question for Q {}
 pub(super) mod sealed {
     use super::*;
 
-    /// What the engine needs to know of a question.
+    /// The parts of a question that `Call::ask` uses.
     pub trait Askable: Send {
-        /// What the answer is.
+        /// The type of the answer.
         type Answer: Send;
-        /// The method that it is asked with.
+        /// The JSON-RPC method of the question.
         fn method(&self) -> &'static str;
-        /// The params.
+        /// Returns the params for this revision.
         fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError>;
-        /// What a client must have declared.
-        fn needs(&self) -> ClientCapability;
-        /// Whether one with these capabilities has.
-        fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
-        /// Reads the answer.
+        /// Returns the capability that the client must have declared.
+        fn required_capability(&self) -> ClientCapability;
+        /// Whether a client with these capabilities can be asked in this revision.
+        fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool;
+        /// Reads the client's result.
         fn read(&self, answer: &RawValue) -> Result<Self::Answer, AskError>;
     }
 }
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The user said no.
+    /// The user declined.
     Declined,
-    /// The user went away without a choice.
+    /// The user dismissed the question without a choice.
     Cancelled,
     /// The client answered with an error.
     Refused(ErrorObject),
-    /// The answer is not what was asked for.
+    /// The answer does not match the question.
     Unreadable(String),
-    /// The question cannot be asked in this way.
+    /// The question cannot be asked: its type makes no valid form, or the revision does not have it.
     Misuse(String),
-    /// There was no answer: the connection is over, or it took too long.
+    /// No answer arrived: the connection ended, or it took too long.
     Unanswered(String),
 }
 
@@ -68,10 +68,10 @@ impl fmt::Display for AskError {
         match self {
             Self::Declined => f.write_str("the user declined to answer"),
             Self::Cancelled => f.write_str("the user dismissed the question"),
-            // Without its code: this is read by a model.
+            // The code is left out: a model reads this text.
             Self::Refused(error) => write!(f, "the client could not answer: {}", error.message),
             Self::Unreadable(what) => write!(f, "the answer is not what was asked for: {what}"),
-            Self::Misuse(what) => write!(f, "this cannot be asked: {what}"),
+            Self::Misuse(what) => write!(f, "the question cannot be asked: {what}"),
             Self::Unanswered(what) => write!(f, "no answer: {what}"),
         }
     }
@@ -89,7 +89,7 @@ impl From<CallError> for AskError {
     }
 }
 
-/// A form for the user to fill in: one field for each of `T`'s.
+/// A form for the user to fill in, with one field for each field of `T`.
 #[derive(Debug, Clone)]
 pub struct Elicit<T> {
     message: String,
@@ -97,7 +97,7 @@ pub struct Elicit<T> {
 }
 
 impl<T: JsonSchema + DeserializeOwned> Elicit<T> {
-    /// A form with this text above it.
+    /// Creates a form with this text above its fields.
     pub fn form(message: impl Into<String>) -> Self {
         Self { message: message.into(), answer: PhantomData }
     }
@@ -107,13 +107,13 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
     type Answer = T;
 
     fn method(&self) -> &'static str {
-        ELICIT
+        ELICITATION_CREATE
     }
 
     fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
+        struct FormParams<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             mode: Option<&'static str>,
             message: &'a str,
@@ -121,16 +121,16 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
         }
         let Form { schema: requested_schema, several } = form_of::<T>().map_err(AskError::Misuse)?;
         if several && !revision.has_url_elicitation() {
-            return Err(AskError::Misuse(format!("a form of {revision} holds no choice of several")));
+            return Err(AskError::Misuse(format!("{revision} has no multiple-choice fields in forms")));
         }
-        raw(&Params { mode: mode(revision), message: &self.message, requested_schema })
+        raw(&FormParams { mode: mode(revision), message: &self.message, requested_schema })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationForm
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
     }
 
@@ -142,23 +142,23 @@ impl<T: JsonSchema + DeserializeOwned + Send> sealed::Askable for Elicit<T> {
     }
 }
 
-/// A form whose schema is written by hand. The answer is the values, as they came: nothing but the handler checks them.
+/// A form with a schema written by hand. The answer is returned as it arrived: the handler has to check it.
 impl sealed::Askable for ElicitForm {
     type Answer = Object;
 
     fn method(&self) -> &'static str {
-        ELICIT
+        ELICITATION_CREATE
     }
 
     fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
         raw(&WithMode { mode: mode(revision), params: self })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationForm
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_elicitation() && client.has(ClientCapability::ElicitationForm)
     }
 
@@ -167,7 +167,7 @@ impl sealed::Askable for ElicitForm {
     }
 }
 
-/// The params of a form, with what tells it from a page.
+/// The params of a form, with the member that distinguishes it from a URL.
 #[derive(Serialize)]
 struct WithMode<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,12 +176,13 @@ struct WithMode<T> {
     params: T,
 }
 
-/// The only mode there was has no name.
+/// Revisions without URL elicitation do not name the mode.
 fn mode(revision: Revision) -> Option<&'static str> {
     revision.has_url_elicitation().then_some("form")
 }
 
-/// A page for the user to visit. The answer says only that they are willing to; what they do there does not come this way.
+/// A web page for the user to visit. The answer says only that the user agreed to visit it. The data entered there does
+/// not come back through MCP.
 #[derive(Debug, Clone)]
 pub struct Visit {
     message: String,
@@ -189,7 +190,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// The page at this address, and why.
+    /// Creates the question from the reason shown to the user and the address of the page.
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { message: message.into(), url: url.into() }
     }
@@ -199,13 +200,13 @@ impl sealed::Askable for Visit {
     type Answer = ();
 
     fn method(&self) -> &'static str {
-        ELICIT
+        ELICITATION_CREATE
     }
 
     fn params(&self, revision: Revision) -> Result<Option<Box<RawValue>>, AskError> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Url<'a> {
+        struct UrlParams<'a> {
             mode: &'static str,
             message: &'a str,
             url: &'a str,
@@ -214,14 +215,14 @@ impl sealed::Askable for Visit {
         }
         let elicitation_id = revision.has_elicitation_ids().then(seal::random_name).transpose();
         let elicitation_id = elicitation_id.map_err(|error| AskError::Misuse(error.to_string()))?;
-        raw(&Url { mode: "url", message: &self.message, url: &self.url, elicitation_id })
+        raw(&UrlParams { mode: "url", message: &self.message, url: &self.url, elicitation_id })
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::ElicitationUrl
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         revision.has_url_elicitation() && client.has(ClientCapability::ElicitationUrl)
     }
 
@@ -230,7 +231,7 @@ impl sealed::Askable for Visit {
     }
 }
 
-/// The model behind the client is asked.
+/// A question to the model behind the client.
 impl sealed::Askable for CreateMessageParams {
     type Answer = CreateMessageResult;
 
@@ -242,14 +243,14 @@ impl sealed::Askable for CreateMessageParams {
         raw(self)
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         match wants_tools(self) {
             true => ClientCapability::SamplingTools,
             false => ClientCapability::Sampling,
         }
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, revision: Revision) -> bool {
         match wants_tools(self) {
             true => revision.has_sampling_tools() && client.has(ClientCapability::SamplingTools),
             false => client.has(ClientCapability::Sampling),
@@ -265,7 +266,7 @@ fn wants_tools(params: &CreateMessageParams) -> bool {
     params.tools.is_some() || params.tool_choice.is_some()
 }
 
-/// Which folders the client works in.
+/// A question for the folders that the client works in.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "`roots/list` takes no parameters")]
 pub struct Roots;
@@ -281,11 +282,11 @@ impl sealed::Askable for Roots {
         Ok(None)
     }
 
-    fn needs(&self) -> ClientCapability {
+    fn required_capability(&self) -> ClientCapability {
         ClientCapability::Roots
     }
 
-    fn may_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {
+    fn can_ask(&self, client: &ClientCapabilities, _: Revision) -> bool {
         client.has(ClientCapability::Roots)
     }
 
@@ -295,9 +296,9 @@ impl sealed::Askable for Roots {
     }
 }
 
-/// What the user did with a form or a page.
+/// Reads the user's response to a form or a page.
 fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
-    // An array of the values of its members would do for serde.
+    // serde would also accept an array of the member values.
     if !answer.get().starts_with('{') {
         return Err(AskError::Unreadable("the answer to a form must be an object".to_owned()));
     }
@@ -306,7 +307,7 @@ fn elicited(answer: &RawValue) -> Result<ElicitResult, AskError> {
         ElicitAction::Accept => Ok(answer),
         ElicitAction::Decline => Err(AskError::Declined),
         ElicitAction::Cancel => Err(AskError::Cancelled),
-        other => Err(AskError::Unreadable(format!("the action {other:?} is not known"))),
+        other => Err(AskError::Unreadable(format!("unknown action {other:?}"))),
     }
 }
 
@@ -318,4 +319,4 @@ fn unreadable(error: serde_json::Error) -> AskError {
     AskError::Unreadable(error.to_string())
 }
 
-const ELICIT: &str = "elicitation/create";
+const ELICITATION_CREATE: &str = "elicitation/create";

@@ -1,4 +1,4 @@
-//! What a handler is given besides its arguments: the call, and the client behind it.
+//! The call that a handler may take besides its arguments, and through which it reaches the client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,61 +14,61 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use super::ask::{AskError, Question};
-use super::connection::object;
-use super::progress::{Amount, ProgressText, Report, Total};
-use super::rounds::{Asked, Rounds};
+use super::connection::require_object;
+use super::legacy_client::LegacyClient;
+use super::progress::{ProgressAmount, ProgressText, ProgressTotal, Report};
+use super::rounds::{QuestionMessage, Rounds};
 use super::seal::Binding;
-use super::session::Session;
-use super::{Calling, Shared};
+use super::{IncomingRequest, ServerShared};
 use crate::peer::{CallError, Cancellation, Context, Raw};
 use crate::{Failure, TraceContext};
 
-/// One call of a tool, one reading of a resource or one getting of a prompt. Cheap to clone.
+/// One tool call, resource read or prompt request, and the client that sent it. Cheap to clone.
 #[derive(Clone)]
-pub struct Call(Arc<Inner>);
+pub struct Call(Arc<CallState>);
 
-struct Inner {
+struct CallState {
     context: Context,
     revision: Revision,
-    client: Client,
-    shared: Arc<Shared>,
-    /// `_meta` as it came.
+    client: CallClient,
+    shared: Arc<ServerShared>,
+    /// The `_meta` of the request, as written.
     meta: Option<Box<str>>,
-    subject: Subject,
+    subject: CallSubject,
     rounds: Rounds,
-    /// How far it has come, as far as the client has been told. Held while it is told, so that two tasks cannot overtake
-    /// each other.
+    /// The last amount of progress that was sent. The lock is held while a notification is sent, so that two tasks
+    /// cannot overtake each other.
     progress: Mutex<Option<f64>>,
 }
 
-/// What the call is about: what state is bound to.
-struct Subject {
+/// The tool, prompt or resource of the call and its arguments. Sealed state is bound to both.
+struct CallSubject {
     name: Box<str>,
     arguments: Option<Box<str>>,
 }
 
-/// The client behind a call.
-enum Client {
-    Legacy(Arc<Session>),
+/// The client that sent the call.
+enum CallClient {
+    Legacy(Arc<LegacyClient>),
     Modern { capabilities: OnceLock<Box<ClientCapabilities>>, log_level: Option<LoggingLevel> },
 }
 
 impl Call {
-    pub(super) fn new(calling: &Calling<'_>) -> Result<Self, Failure> {
-        let Calling { context, params, revision, client, shared, .. } = calling;
-        let about = if context.method() == "resources/read" { params.uri } else { params.name };
-        let name = about.and_then(Text::from_json).map(Text::to_name);
+    pub(super) fn new(request: &IncomingRequest<'_>) -> Result<Self, Failure> {
+        let IncomingRequest { context, params, revision, client, shared, .. } = request;
+        let name_or_uri = if context.method() == "resources/read" { params.uri } else { params.name };
+        let name = name_or_uri.and_then(Text::from_json).map(Text::to_name);
         let name = name.as_deref().unwrap_or_default().into();
         let arguments = params.arguments.map(|arguments| arguments.as_str().into());
-        let subject = Subject { name, arguments };
+        let subject = CallSubject { name, arguments };
         let (client, rounds) = match client {
-            super::Side::Legacy(session) => (Client::Legacy(Arc::clone(session)), Rounds::default()),
-            super::Side::Modern(Modern { log_level, .. }) => {
-                let rounds = rounds(calling, &subject)?;
-                (Client::Modern { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
+            super::ClientEra::Legacy(client) => (CallClient::Legacy(Arc::clone(client)), Rounds::default()),
+            super::ClientEra::Modern(Modern { log_level, .. }) => {
+                let rounds = read_rounds(request, &subject)?;
+                (CallClient::Modern { capabilities: OnceLock::new(), log_level: *log_level }, rounds)
             }
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(CallState {
             context: context.clone(),
             revision: *revision,
             client,
@@ -80,49 +80,50 @@ impl Call {
         })))
     }
 
-    /// The name of the tool or the prompt, or the URI of the resource.
+    /// Returns the name of the tool or the prompt, or the URI of the resource.
     pub(super) fn name(&self) -> &str {
         &self.0.subject.name
     }
 
-    /// The arguments as the client wrote them.
+    /// Returns the arguments as the client wrote them.
     pub(super) fn arguments_json(&self) -> Option<&str> {
         self.0.subject.arguments.as_deref()
     }
 
-    /// The arguments, if there are any: an object.
+    /// Returns the arguments, if there are any. They must be an object.
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
         let text = self.arguments_json();
-        object(text.map(|text| Json::parse(text.as_bytes()).expect("it was read as JSON before")))
+        require_object(text.map(|text| Json::parse(text.as_bytes()).expect("the request was parsed as JSON")))
     }
 
     pub(super) fn rounds(&self) -> &Rounds {
         &self.0.rounds
     }
 
-    /// The revision that the call is written in.
+    /// Returns the revision of the protocol that the call uses.
     pub fn revision(&self) -> Revision {
         self.0.revision
     }
 
-    /// Who the client says it is. It may be anybody, so it is for people and logs only.
+    /// Returns the name and version that the client claims. They are not verified: use them only for display and logs.
     pub fn client_info(&self) -> Option<Implementation> {
         match &self.0.client {
-            Client::Legacy(session) => session.info.clone(),
-            Client::Modern { .. } => self.meta().client_info.and_then(|info| info.to().ok()),
+            CallClient::Legacy(client) => client.info.clone(),
+            CallClient::Modern { .. } => self.meta().client_info.and_then(|info| info.to().ok()),
         }
     }
 
-    /// What the client can do.
+    /// Returns the capabilities that the client has declared.
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         match &self.0.client {
-            Client::Legacy(session) => &session.capabilities,
-            Client::Modern { capabilities, .. } => capabilities
-                .get_or_init(|| Box::new(self.meta().client_capabilities.map(capabilities_of).unwrap_or_default())),
+            CallClient::Legacy(client) => &client.capabilities,
+            CallClient::Modern { capabilities, .. } => capabilities
+                .get_or_init(|| Box::new(self.meta().client_capabilities.map(parse_capabilities).unwrap_or_default())),
         }
     }
 
-    /// Who called, if the server asks that: over HTTP, with [`Http::authenticate`](super::http::Http::authenticate).
+    /// Returns the authenticated sender of the request. `None` unless the server is reached over HTTP and has
+    /// [`HttpBuilder::authenticate`](super::http::HttpBuilder::authenticate).
     #[cfg(feature = "http")]
     pub fn principal(&self) -> Option<&super::http::Principal> {
         self.0.context.caller()
@@ -133,23 +134,24 @@ impl Call {
         meta.map(RequestMeta::read).unwrap_or_default()
     }
 
-    /// The `_meta` of the request, as a type.
+    /// Deserializes the `_meta` of the request.
     pub fn meta_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.0.meta.as_deref().unwrap_or("{}"))
     }
 
-    /// What ties this call to what caused it, to be passed on to whatever it causes.
+    /// Returns the trace context of the request, to be passed on to other services.
     pub fn trace_context(&self) -> TraceContext {
         self.meta_as().unwrap_or_default()
     }
 
-    /// Whether the client wants to know how far it has come.
+    /// Whether the client asked for progress notifications.
     pub fn wants_progress(&self) -> bool {
         self.0.context.wants_progress()
     }
 
-    /// Tells the client how far the call has come, if it asked to be told: how much is done, of how much, and what is being
-    /// done, for people. An amount that is not more than the one before is not sent, nor is one that JSON has no number for.
+    /// Sends a progress notification, if the client asked for them: the amount done, the total, and a message for
+    /// people. An amount that is not greater than the one sent before is skipped, and so is one that JSON cannot
+    /// express.
     ///
     /// ```
     /// # async fn handler(call: barewire::server::Call, files: Vec<String>) -> Result<(), barewire::server::ToolError> {
@@ -157,34 +159,34 @@ impl Call {
     ///     call.progress(done, files.len(), format!("reading {file}")).await?;
     /// }
     /// call.progress(0.5, 1.0, "halfway").await?;
-    /// call.progress(3, None, None).await?; // how much there is to do is not known, and there is nothing to say of it
+    /// call.progress(3, None, None).await?; // without a total and a message
     /// # Ok(()) }
     /// ```
     pub async fn progress(
         &self,
-        done: impl Amount,
-        total: impl Total,
+        done: impl ProgressAmount,
+        total: impl ProgressTotal,
         message: impl ProgressText,
     ) -> Result<(), CallError> {
         if !self.wants_progress() {
             return Ok(());
         }
         let Some(done) = done.into_number() else { return Ok(()) };
-        let amount = done.as_f64().expect("every number is near a float");
-        let mut told = self.0.progress.lock().await;
-        if told.is_some_and(|told| amount <= told) {
+        let amount = done.as_f64().expect("every JSON number converts to a float");
+        let mut last = self.0.progress.lock().await;
+        if last.is_some_and(|last| amount <= last) {
             return Ok(());
         }
-        *told = Some(amount);
+        *last = Some(amount);
         self.0.context.progress(Report::new(&done, total, &message, self.0.revision)).await
     }
 
-    /// Sends a log message to the client, if it wants those of this level.
+    /// Sends a log message to the client, if the client wants messages of this level.
     pub async fn log(&self, level: LoggingLevel, data: impl Serialize) -> Result<(), CallError> {
         self.log_as(level, None, data).await
     }
 
-    /// The same with the name of a logger.
+    /// Like [`Self::log`], with the name of a logger.
     pub async fn log_as(
         &self,
         level: LoggingLevel,
@@ -192,63 +194,64 @@ impl Call {
         data: impl Serialize,
     ) -> Result<(), CallError> {
         #[derive(Serialize)]
-        struct Params<'a, T> {
+        struct LogParams<'a, T> {
             level: LoggingLevel,
             #[serde(skip_serializing_if = "Option::is_none")]
             logger: Option<&'a str>,
             data: T,
         }
-        let wanted = match &self.0.client {
-            Client::Legacy(session) => Some(session.log_level()),
-            // MCP 2026-07-28, server/utilities/logging: none for a request that does not ask for it.
-            Client::Modern { log_level, .. } => *log_level,
+        let min_level = match &self.0.client {
+            CallClient::Legacy(client) => Some(client.log_level()),
+            // MCP 2026-07-28, server/utilities/logging: no messages for a request that does not ask for them.
+            CallClient::Modern { log_level, .. } => *log_level,
         };
-        if wanted.is_none_or(|wanted| level < wanted) {
+        if min_level.is_none_or(|min_level| level < min_level) {
             return Ok(());
         }
-        self.0.context.notify("notifications/message", Params { level, logger, data }).await
+        self.0.context.notify("notifications/message", LogParams { level, logger, data }).await
     }
 
-    /// Closes the connection that the answer would come over, and lets the client come back for it after `retry`: for long
-    /// work that should not hold a connection all the time. Only a client of 2025-11-25 that called over HTTP comes back;
-    /// for all others nothing happens.
+    /// Closes the HTTP connection of this call and lets the client come back for the answer after `retry`: for long
+    /// work that should not hold a connection all the time. Only clients of 2025-11-25 that call over HTTP can come
+    /// back; for all others this does nothing.
     pub fn hang_up(&self, retry: Duration) {
         if self.0.revision.has_polling() {
             self.0.context.hang_up(retry);
         }
     }
 
-    /// Whether the client still wants the result. A handler that is cancelled is dropped at its next `await`, so only what
-    /// goes on without it needs to look: threads, tasks, other programs.
+    /// Returns a flag that tells whether the request was cancelled. A cancelled handler is dropped at its next `await`,
+    /// so only work that continues without the handler needs this: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         self.0.context.cancellation()
     }
 
     /// Asks the user or the model behind the client, in any era.
     ///
-    /// A legacy client is asked, and the handler waits. A modern one is not: the call ends here with the question, the client
-    /// sends it again with the answer, and the handler runs anew from its beginning; then the same line gives the answer. So
-    /// what stands before it may run more than once: effects belong behind the last question, or into [`Self::once`]. What
-    /// is asked in one go, as in `join!`, goes out together.
+    /// A legacy client gets a request, and the handler waits for its response. A modern client cannot get requests: the
+    /// call ends here with the question, the client sends the call again with the answer, and the handler runs again
+    /// from its beginning. This time the same line returns the answer. So code before a question may run more than
+    /// once: put side effects after the last question, or into [`Self::once`]. Questions that are asked concurrently,
+    /// as in `join!`, are sent together.
     ///
-    /// `key` is the question's name among those of this call; asked again, it is another question. If the client has not said that it can be asked this, the call
-    /// ends with an error that says so.
+    /// `key` names the question within this call. Asking again under the same key asks a new question. If the client
+    /// has not declared the capability that the question needs, the call ends with an error that names it.
     pub async fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, AskError> {
-        if !question.may_ask(self.client_capabilities(), self.0.revision) {
-            self.0.rounds.lack(question.needs());
-            return self.ended().await;
+        if !question.can_ask(self.client_capabilities(), self.0.revision) {
+            self.0.rounds.report_missing_capability(question.required_capability());
+            return self.wait_for_end().await;
         }
         let params = question.params(self.0.revision)?;
         if self.0.revision.has_server_requests() {
             let params = self.with_trace(params);
             let mut call = self.0.context.call::<Raw>(question.method(), params);
-            call = call.timeout(PATIENCE);
+            call = call.timeout(QUESTION_TIMEOUT);
             let answer = serde_json::value::to_raw_value(&call.await?)
                 .map_err(|error| AskError::Unreadable(error.to_string()))?;
             return question.read(&answer);
         }
         let read = |answer: &RawValue| match question.read(answer) {
-            // What is none is asked for again: MCP 2026-07-28, basic/patterns/mrtr, "Error Handling".
+            // An unreadable answer is asked for again: MCP 2026-07-28, basic/patterns/mrtr, "Error Handling".
             Err(AskError::Unreadable(_)) => None,
             read => Some(read),
         };
@@ -256,17 +259,18 @@ impl Call {
         if let Some(answer) = self.0.rounds.answer(&key, read) {
             return answer;
         }
-        self.0.rounds.ask(&key, Asked { method: question.method(), params });
-        self.ended().await
+        self.0.rounds.ask(&key, QuestionMessage { method: question.method(), params });
+        self.wait_for_end().await
     }
 
-    /// Waits for the end of the call. The handler is dropped before it; only a task that goes on without it is told.
-    async fn ended<T>(&self) -> Result<T, AskError> {
+    /// Waits for the end of the call. The handler itself is dropped before that; only a task that outlives it sees the
+    /// error.
+    async fn wait_for_end<T>(&self) -> Result<T, AskError> {
         self.0.context.over().await;
         Err(AskError::Unanswered("the call has ended".to_owned()))
     }
 
-    /// The params of a question, with trace context in their `_meta` if the call has one.
+    /// Adds the trace context of the call, if it has one, to the `_meta` of a question's params.
     fn with_trace(&self, params: Option<Box<RawValue>>) -> Option<BTreeMap<String, Box<RawValue>>> {
         let mut params: Option<BTreeMap<String, Box<RawValue>>> =
             params.and_then(|params| serde_json::from_str(params.get()).ok());
@@ -279,45 +283,45 @@ impl Call {
         params
     }
 
-    /// Does something once, however often the handler runs: its result travels with the questions. It must be done before
-    /// something is asked: what still runs when a question goes out is dropped, and begins anew.
+    /// Runs `work` once, however often the handler runs: the result travels with the questions. `work` must finish
+    /// before a question is asked. If it is still running then, it is dropped, and starts over in the next round.
     pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
         F: Future<Output = T>,
     {
-        if let Some(done) = self.0.rounds.done(key)? {
+        if let Some(done) = self.0.rounds.once_result(key)? {
             return Ok(done);
         }
         let result = work.await;
-        self.0.rounds.do_not_repeat(key, &result)?;
+        self.0.rounds.store_once_result(key, &result)?;
         Ok(result)
     }
 
-    /// What [`Self::keep`] kept under this key, in this round or an earlier one.
+    /// Returns the value that [`Self::keep`] stored under this key, in this round or an earlier one.
     pub fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
         self.0.rounds.state(key)
     }
 
-    /// Keeps something for the rounds to come. It travels with the questions, sealed.
+    /// Stores a value for later rounds. It travels with the questions, sealed.
     pub fn keep(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
         self.0.rounds.keep(key, value)
     }
 
-    /// Seals what travels through the client.
+    /// Seals the state that travels through the client.
     pub(super) fn seal(&self, plain: &[u8]) -> Result<String, Failure> {
-        let inner = &*self.0;
-        let bound_to = inner.subject.binding(&inner.context);
-        inner
+        let state = &*self.0;
+        let bound_to = state.subject.binding(&state.context);
+        state
             .shared
             .sealer()?
-            .seal(plain, &bound_to, SystemTime::now(), inner.shared.settings.state_lifetime)
+            .seal(plain, &bound_to, SystemTime::now(), state.shared.settings.state_lifetime)
             .map_err(|error| Failure::internal("State", error.to_string()))
     }
 }
 
-/// What a client can do. Something that is not said as it should be is not said at all; the rest counts.
-fn capabilities_of(json: Json<'_>) -> ClientCapabilities {
+/// Parses the client's capabilities. A malformed member is ignored; the others count.
+fn parse_capabilities(json: Json<'_>) -> ClientCapabilities {
     if let Ok(capabilities) = json.to() {
         return capabilities;
     }
@@ -327,15 +331,15 @@ fn capabilities_of(json: Json<'_>) -> ClientCapabilities {
     serde_json::from_str(&format!("{{{}}}", good.join(","))).unwrap_or_default()
 }
 
-/// What a modern request has brought of earlier rounds.
-fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
-    let Calling { context, params, shared, .. } = calling;
+/// Reads the answers and the state of earlier rounds from a modern request.
+fn read_rounds(request: &IncomingRequest<'_>, subject: &CallSubject) -> Result<Rounds, Failure> {
+    let IncomingRequest { context, params, shared, .. } = request;
     let invalid = |what: &str| Failure::from(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")));
     let answers = match params.input_responses {
         None => BTreeMap::new(),
         Some(answers) => answers.to().map_err(|_| invalid("inputResponses must be an object"))?,
     };
-    let kept = match params.request_state {
+    let carried = match params.request_state {
         None => None,
         Some(state) => {
             let state = Text::from_json(state).and_then(Text::to_str);
@@ -345,10 +349,10 @@ fn rounds(calling: &Calling<'_>, subject: &Subject) -> Result<Rounds, Failure> {
             Some(opened.map_err(|_| invalid("state expired, start again"))?)
         }
     };
-    Rounds::new(answers, kept.as_deref()).map_err(|_| invalid("state expired, start again"))
+    Rounds::new(answers, carried.as_deref()).map_err(|_| invalid("state expired, start again"))
 }
 
-/// Who asks, if that is known: nobody else can go on with what they began.
+/// Returns the name of the authenticated sender, if there is one. Sealed state is bound to it.
 fn principal(context: &Context) -> Option<&str> {
     #[cfg(feature = "http")]
     return context.caller().map(super::http::Principal::name);
@@ -359,7 +363,7 @@ fn principal(context: &Context) -> Option<&str> {
     }
 }
 
-impl Subject {
+impl CallSubject {
     fn binding(&self, context: &Context) -> Binding {
         let arguments = self.arguments.as_deref().and_then(|text| Json::parse(text.as_bytes()).ok());
         Binding::new(context.method(), &self.name, arguments, principal(context))
@@ -375,5 +379,5 @@ impl fmt::Debug for Call {
     }
 }
 
-/// A person has to read the question and think about it; a model may have to wait for one.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// The time to answer a question: a person has to read and consider it, and a model may have to wait for a person.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);

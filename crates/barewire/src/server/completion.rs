@@ -1,42 +1,42 @@
-//! What a user has begun to write -> what it could become.
+//! Completion: a partly typed argument -> possible values.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// An argument that is being written.
+/// An argument that the user is typing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// What there is of it.
+    /// The text typed so far.
     pub value: String,
-    /// The arguments that are complete, by name. Since 2025-06-18.
+    /// The other arguments that already have a value, by name. Since 2025-06-18.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// A function for each argument that can be completed.
+/// A completion function for each argument that has one.
 #[derive(Clone, Default)]
-pub(super) struct Completers(HashMap<String, Arc<Complete>>);
+pub(super) struct Completers(HashMap<String, Arc<CompletionFn>>);
 
-type Complete = dyn Fn(CompletionRequest) -> Completed + Send + Sync;
+type CompletionFn = dyn Fn(CompletionRequest) -> CompletionFuture + Send + Sync;
 
-/// What can be put in.
-pub(super) type Completed = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
+/// A running completion; it resolves to the possible values.
+pub(super) type CompletionFuture = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
 
 impl Completers {
     pub(super) fn add<F>(&mut self, argument: String, complete: impl Fn(CompletionRequest) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Vec<String>> + Send + 'static,
     {
-        self.0.insert(argument, Arc::new(move |completing| Box::pin(complete(completing))));
+        self.0.insert(argument, Arc::new(move |request| Box::pin(complete(request))));
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn complete(&self, argument: &str, completing: CompletionRequest) -> Option<Completed> {
-        self.0.get(argument).map(|complete| complete(completing))
+    pub(super) fn complete(&self, argument: &str, request: CompletionRequest) -> Option<CompletionFuture> {
+        self.0.get(argument).map(|complete| complete(request))
     }
 }

@@ -1,4 +1,5 @@
-//! One connection of a server: what comes -> which era it is of, whether it may be served, and who serves it.
+//! One connection of a server: each incoming message -> its era, whether it is allowed now, and the method that serves
+//! it.
 
 use std::sync::Arc;
 #[cfg(feature = "http")]
@@ -14,108 +15,108 @@ use barewire_proto::mcp::{
 use barewire_proto::rpc::{Notification, Params};
 use tracing::Span;
 
-use super::layer::{Entry, serve_layered};
-use super::registry::Offer;
-use super::serving::{Empty, Style, ready};
-use super::session::Session;
-use super::{Cache, Shared, Tool, listen, methods};
+use super::handler_work::{EmptyResult, ResultFormat, ready};
+use super::layer::{InvocationTarget, serve_layered};
+use super::legacy_client::LegacyClient;
+use super::registry::RegistryEntries;
+use super::{CachePolicy, ServerShared, Tool, listen, methods};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::{BoxedWork, Context, IncomingParams, Service};
 
-/// What serves one connection.
-pub(super) struct Connected {
-    shared: Arc<Shared>,
+/// The service of one connection.
+pub(super) struct ConnectionService {
+    shared: Arc<ServerShared>,
     legacy: Legacy,
-    /// Is told the revision that was agreed on.
+    /// Receives the revision that `initialize` negotiated.
     #[cfg(feature = "http")]
-    agreed: Option<Arc<OnceLock<Revision>>>,
-    /// The handshake is complete, and the client has not been promised yet to be told of changes.
-    is_new: bool,
-    /// What a legacy client has said of itself.
-    session: Option<Arc<Session>>,
-    /// Held by each listen that is open.
-    listens: Arc<()>,
-    /// What was offered when it was last looked at.
-    offer: Arc<Offer>,
+    negotiated: Option<Arc<OnceLock<Revision>>>,
+    /// The handshake is complete, and change notifications to the client have not been started yet.
+    announcements_pending: bool,
+    /// The client of a legacy connection, once there is one.
+    legacy_client: Option<Arc<LegacyClient>>,
+    /// Each open `subscriptions/listen` holds a clone, so the reference count is the number of them plus one.
+    open_listens: Arc<()>,
+    /// The entries of the registry at `version`.
+    entries: Arc<RegistryEntries>,
     version: u64,
-    /// The tool that was called last: it is often the next as well.
-    last: Option<(Box<str>, Arc<Tool>)>,
+    /// The tool that was called last. Often the next call is for the same tool.
+    last_tool: Option<(Box<str>, Arc<Tool>)>,
 }
 
 /// A request that is about to be handled.
-pub(super) struct Calling<'a> {
+pub(super) struct IncomingRequest<'a> {
     pub(super) context: Context,
     pub(super) params: RequestParams<'a>,
     pub(super) revision: Revision,
-    pub(super) client: Side<'a>,
-    pub(super) shared: &'a Arc<Shared>,
-    pub(super) offer: &'a Offer,
-    pub(super) listens: &'a Arc<()>,
+    pub(super) client: ClientEra<'a>,
+    pub(super) shared: &'a Arc<ServerShared>,
+    pub(super) entries: &'a RegistryEntries,
+    pub(super) open_listens: &'a Arc<()>,
 }
 
-/// The client, as its era has it.
-pub(super) enum Side<'a> {
-    Legacy(&'a Arc<Session>),
+/// The client of a request: a legacy client has state on the connection, a modern one describes itself in each request.
+pub(super) enum ClientEra<'a> {
+    Legacy(&'a Arc<LegacyClient>),
     Modern(Modern<'a>),
 }
 
-impl Connected {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let (version, offer) = (shared.registry.version(), shared.registry.offer());
+impl ConnectionService {
+    pub(super) fn new(shared: Arc<ServerShared>) -> Self {
+        let (version, entries) = (shared.registry.version(), shared.registry.entries());
         Self {
             shared,
             legacy: Legacy::default(),
             #[cfg(feature = "http")]
-            agreed: None,
-            is_new: false,
-            session: None,
-            listens: Arc::default(),
-            offer,
+            negotiated: None,
+            announcements_pending: false,
+            legacy_client: None,
+            open_listens: Arc::default(),
+            entries,
             version,
-            last: None,
+            last_tool: None,
         }
     }
 
-    /// Tells the revision that is agreed on.
+    /// Stores the negotiated revision in `negotiated` as soon as it is known.
     #[cfg(feature = "http")]
-    pub(super) fn telling(mut self, agreed: Arc<OnceLock<Revision>>) -> Self {
-        self.agreed = Some(agreed);
+    pub(super) fn with_negotiated(mut self, negotiated: Arc<OnceLock<Revision>>) -> Self {
+        self.negotiated = Some(negotiated);
         self
     }
 
-    fn policy(shared: &Shared) -> Policy<'_> {
+    fn policy(shared: &ServerShared) -> Policy<'_> {
         Policy::new(&shared.settings.revisions).lenient(shared.settings.lenient)
     }
 
-    /// Looks again if something has changed.
+    /// Takes the entries of the registry again if they have changed.
     #[inline]
     fn refresh(&mut self) {
         let version = self.shared.registry.version();
         if version != self.version {
-            (self.version, self.offer, self.last) = (version, self.shared.registry.offer(), None);
+            (self.version, self.entries, self.last_tool) = (version, self.shared.registry.entries(), None);
         }
     }
 
-    /// The one request that changes what a connection is.
+    /// Serves `initialize`, the one request that changes the state of the connection.
     fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
-        let asked: InitializeParams = crate::params::read(params)?;
-        let event = Event::Initialize(&asked.protocol_version);
+        let init: InitializeParams = crate::params::read(params)?;
+        let event = Event::Initialize(&init.protocol_version);
         let revision = self.step(event)?;
-        // What it has subscribed to before it introduced itself, where that is allowed, stays.
-        let watch = self.session.take().map(|session| Arc::clone(&session.watch));
-        self.session = Some(Arc::new(Session::new(Some(asked.client_info), asked.capabilities, watch)));
+        // Subscriptions that a lenient server accepted before `initialize` stay.
+        let watch = self.legacy_client.take().map(|client| Arc::clone(&client.watch));
+        self.legacy_client = Some(Arc::new(LegacyClient::new(Some(init.client_info), init.capabilities, watch)));
         #[cfg(feature = "http")]
-        if let Some(agreed) = &self.agreed {
-            let _ = agreed.set(revision);
+        if let Some(negotiated) = &self.negotiated {
+            let _ = negotiated.set(revision);
         }
-        let capabilities = self.shared.capabilities(&self.offer, revision);
+        let capabilities = self.shared.capabilities(&self.entries, revision);
         let mut result = InitializeResult::new(revision, capabilities, self.shared.info(revision));
         result.instructions.clone_from(&self.shared.settings.instructions);
-        Ok(ready(result, Style::new(revision, Arc::clone(&self.shared), None)))
+        Ok(ready(result, ResultFormat::new(revision, Arc::clone(&self.shared), None)))
     }
 
-    /// What the handshake says of something that came: the revision it is served in.
+    /// Advances the handshake, and returns the revision in which this message is served.
     #[inline]
     fn step(&mut self, event: Event<'_>) -> Result<Revision, Failure> {
         match self.legacy.step(event, Self::policy(&self.shared)) {
@@ -125,40 +126,40 @@ impl Connected {
         }
     }
 
-    /// A notification whose turn it is.
-    fn notified(&mut self, context: &Context) -> Result<BoxedWork, Failure> {
-        if std::mem::take(&mut self.is_new)
-            && let Some(session) = &self.session
+    /// Handles a notification in its turn among other notifications.
+    fn handle_notification(&mut self, context: &Context) -> Result<BoxedWork, Failure> {
+        if std::mem::take(&mut self.announcements_pending)
+            && let Some(client) = &self.legacy_client
         {
-            self.shared.registry.watch(&session.watch);
-            tokio::spawn(listen::announce(Arc::clone(&session.watch), context.clone()));
+            self.shared.registry.add_watch(&client.watch);
+            tokio::spawn(listen::announce_to_legacy_client(Arc::clone(&client.watch), context.clone()));
         }
-        // The others are told to the engine, or to nobody.
+        // The engine handles all other notifications that have a meaning; the rest are ignored.
         Err(Failure::method_not_found())
     }
 }
 
-impl Service for Connected {
+impl Service for ConnectionService {
     fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
         let params = incoming.written;
         if context.id().is_none() {
-            return self.notified(&context);
+            return self.handle_notification(&context);
         }
         if params.is_some_and(|params| params.json().kind() != JsonKind::Object) {
             return Err(Failure::invalid_params("params must be an object"));
         }
         self.refresh();
-        let read = incoming.members();
-        trace(&read);
+        let members = incoming.members();
+        record_trace_context(&members);
         let supported = &self.shared.settings.revisions;
-        let judged = modern::judge(context.method(), &read.meta, supported).map_err(|bad| bad.error())?;
-        let (revision, event) = match (&judged, context.method()) {
+        let modern = modern::judge(context.method(), &members.meta, supported).map_err(|bad| bad.error())?;
+        let (revision, event) = match (&modern, context.method()) {
             (Some(modern), _) => (Some(modern.revision), Event::Request),
             (None, "initialize") => return self.initialize(params),
             (None, "ping") => {
                 let revision = self.step(Event::Ping)?;
                 let shared = Arc::clone(&self.shared);
-                return Ok(ready(Empty::default(), Style::new(revision, shared, None)));
+                return Ok(ready(EmptyResult::default(), ResultFormat::new(revision, shared, None)));
             }
             (None, _) => (None, Event::Request),
         };
@@ -166,67 +167,70 @@ impl Service for Connected {
             Some(revision) => revision,
             None => self.step(event)?,
         };
-        let session;
-        let client = match judged {
-            Some(modern) => Side::Modern(modern),
+        let legacy_client;
+        let client = match modern {
+            Some(modern) => ClientEra::Modern(modern),
             None => {
-                // Only a client that is served before it has introduced itself has none.
-                session = self
-                    .session
-                    .get_or_insert_with(|| Arc::new(Session::new(None, ClientCapabilities::default(), None)));
-                Side::Legacy(session)
+                // Only a client that a lenient server serves before `initialize` has no state yet.
+                legacy_client = self
+                    .legacy_client
+                    .get_or_insert_with(|| Arc::new(LegacyClient::new(None, ClientCapabilities::default(), None)));
+                ClientEra::Legacy(legacy_client)
             }
         };
-        let calling = Calling {
+        let request = IncomingRequest {
             context,
-            params: read,
+            params: members,
             revision,
             client,
             shared: &self.shared,
-            offer: &self.offer,
-            listens: &self.listens,
+            entries: &self.entries,
+            open_listens: &self.open_listens,
         };
-        if calling.context.method() == "tools/call" {
-            return calling.call_tool(&mut self.last);
+        if request.context.method() == "tools/call" {
+            return request.call_tool(&mut self.last_tool);
         }
-        methods::serve_method(&calling, params)
+        methods::serve_method(&request, params)
     }
 
-    /// Now, and not when its turn comes: what follows it may be served.
+    /// Handles `notifications/initialized` on arrival, not in its turn: the requests after it may then be served.
     fn arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
-            // Nobody is answered, so nobody is told if it came too early or twice.
+            // A notification has no response, so an early or repeated one is ignored silently.
             let effect = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
-            self.is_new |= matches!(effect, Effect::Serve(_));
+            self.announcements_pending |= matches!(effect, Effect::Serve(_));
         }
     }
 
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
-        most.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
+    fn batch(&self, limit: Option<usize>) -> Option<usize> {
+        limit.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
     }
 }
 
-impl Calling<'_> {
-    /// How the result is written.
+impl IncomingRequest<'_> {
+    /// Returns the format in which the result is written.
     #[inline]
-    pub(super) fn style(&self, cache: Option<Cache>) -> Style {
-        Style::new(self.revision, Arc::clone(self.shared), cache)
+    pub(super) fn format(&self, cache: Option<CachePolicy>) -> ResultFormat {
+        ResultFormat::new(self.revision, Arc::clone(self.shared), cache)
     }
 
-    /// The arguments, if there are any: an object.
+    /// Returns the arguments, if there are any. They must be an object.
     #[inline]
     pub(super) fn arguments(&self) -> Result<Option<Json<'_>>, Failure> {
-        object(self.params.arguments)
+        require_object(self.params.arguments)
     }
 
-    /// A member that must be there, and a string.
-    pub(super) fn text(&self, name: &str, member: Option<Json<'_>>) -> Result<std::borrow::Cow<'_, str>, Failure> {
+    /// Returns a member that is required and must be a string.
+    pub(super) fn required_string(
+        &self,
+        name: &str,
+        member: Option<Json<'_>>,
+    ) -> Result<std::borrow::Cow<'_, str>, Failure> {
         let text = member.and_then(Text::from_json).and_then(Text::to_str);
         text.map(|text| text.into_owned().into())
             .ok_or_else(|| Failure::invalid_params(format!("{name} must be there, and a string")))
     }
 
-    /// Calls a tool.
     #[inline]
     fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedWork, Failure> {
         if !self.offers(ServerCapability::Tools) {
@@ -239,7 +243,7 @@ impl Calling<'_> {
         {
             return self.start_tool(tool);
         }
-        let Some(tool) = self.offer.tools.find(&name) else {
+        let Some(tool) = self.entries.tools.find(&name) else {
             return Err(Failure::invalid_params(format!("Unknown tool: {}", quoted(name.as_bytes()))));
         };
         *last = Some((name.into(), Arc::clone(tool)));
@@ -251,18 +255,18 @@ impl Calling<'_> {
         if self.shared.settings.layers.is_empty() {
             return tool.start(self);
         }
-        serve_layered::<CallToolResult>(self, Entry::Tool(Arc::clone(tool)), self.style(None))
+        serve_layered::<CallToolResult>(self, InvocationTarget::Tool(Arc::clone(tool)), self.format(None))
     }
 
-    /// Whether this has been declared.
+    /// Whether the server has declared this capability.
     pub(super) fn offers(&self, capability: ServerCapability) -> bool {
-        self.shared.offers(self.offer, capability)
+        self.shared.offers(self.entries, capability)
     }
 }
 
-/// Arguments, which must be an object if there are any.
+/// Returns the arguments, or an error if they are not an object.
 #[inline]
-pub(super) fn object(arguments: Option<Json<'_>>) -> Result<Option<Json<'_>>, Failure> {
+pub(super) fn require_object(arguments: Option<Json<'_>>) -> Result<Option<Json<'_>>, Failure> {
     match arguments {
         Some(arguments) if arguments.kind() != JsonKind::Object => {
             Err(Failure::invalid_params("arguments must be an object"))
@@ -271,9 +275,9 @@ pub(super) fn object(arguments: Option<Json<'_>>) -> Result<Option<Json<'_>>, Fa
     }
 }
 
-/// Puts the caller's trace context on the span.
+/// Records the caller's trace context on the current span.
 #[inline]
-fn trace(params: &RequestParams<'_>) {
+fn record_trace_context(params: &RequestParams<'_>) {
     let meta = &params.meta;
     if meta.traceparent.is_none() && meta.tracestate.is_none() && meta.baggage.is_none() {
         return;
@@ -288,11 +292,11 @@ fn trace(params: &RequestParams<'_>) {
     }
 }
 
-/// What a legacy client asks to be told of.
-pub(super) fn set_level(session: &Session, params: Option<Params<'_>>) -> Result<Empty, Failure> {
+/// Sets the lowest level of log messages that a legacy client wants.
+pub(super) fn set_level(client: &LegacyClient, params: Option<Params<'_>>) -> Result<EmptyResult, Failure> {
     let SetLevelParams { level, .. } = crate::params::read(params)?;
-    session.set_log_level(level);
-    Ok(Empty::default())
+    client.set_log_level(level);
+    Ok(EmptyResult::default())
 }
 
 const INITIALIZED: &str = "notifications/initialized";

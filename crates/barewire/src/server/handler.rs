@@ -1,15 +1,15 @@
-//! Functions and closures of several shapes -> one trait: what they take, what they give.
+//! Functions and closures with different parameters -> one trait, [`Handler`].
 
 use std::future::Future;
 use std::marker::PhantomData;
 
-use super::{Call, Calling};
+use super::{Call, IncomingRequest};
 use crate::Failure;
 
-/// An async function or closure that a tool, a resource or a prompt is made of: of nothing, of its arguments, of a
-/// [`Call`], or of a [`Call`] and its arguments.
+/// An async function or closure behind a tool, a resource or a prompt. It takes nothing, its arguments, a [`Call`], or
+/// a [`Call`] and its arguments.
 ///
-/// `M` is there for the compiler, to tell one shape from another.
+/// `M` lets the compiler tell these four signatures apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a tool, a resource or a prompt",
     label = "not a handler",
@@ -20,21 +20,21 @@ use crate::Failure;
     note = "its future and everything that it captures must be `Send` and `'static`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// What it takes.
+    /// The type of its arguments.
     type Arguments;
-    /// What it gives.
+    /// The type that its future resolves to.
     type Output;
-    /// What it is while it runs.
+    /// The future that it returns.
     type Future: Future<Output = Self::Output> + Send + 'static;
-    /// The [`Call`], or `()` if it does not take one.
+    /// [`Call`], or `()` if the handler does not take one.
     type Context: HandlerContext;
 
-    /// Starts it.
+    /// Calls the handler.
     fn start(&self, context: Self::Context, arguments: Self::Arguments) -> Self::Future;
 }
 
-/// What a handler is given besides its arguments: a [`Call`], or nothing.
-pub trait HandlerContext: sealed::FromCalling + Send + 'static {}
+/// The first argument of a handler: a [`Call`], or `()` for a handler that takes none.
+pub trait HandlerContext: sealed::FromRequest + Send + 'static {}
 
 impl HandlerContext for Call {}
 impl HandlerContext for () {}
@@ -42,23 +42,23 @@ impl HandlerContext for () {}
 pub(super) mod sealed {
     use super::*;
 
-    /// Made of a call that is about to be handled.
-    pub trait FromCalling: Sized {
-        /// Looks at no more of the call than it needs.
+    /// A value that can be made from a request before its handler starts.
+    pub trait FromRequest: Sized {
+        /// Reads from the request only what it needs: `()` reads nothing.
         #[expect(private_interfaces, reason = "sealed")]
-        fn from_calling(calling: &Calling<'_>) -> Result<Self, Failure>;
+        fn from_request(request: &IncomingRequest<'_>) -> Result<Self, Failure>;
 
-        /// The same of a call that is known already.
+        /// Makes the value from a `Call` that exists already.
         fn from_call(call: &Call) -> Self;
 
-        /// The call, if it is told of it.
+        /// Returns the `Call`, if the handler takes one.
         fn call(&self) -> Option<Call>;
     }
 
     #[expect(private_interfaces, reason = "sealed")]
-    impl FromCalling for Call {
-        fn from_calling(calling: &Calling<'_>) -> Result<Self, Failure> {
-            Self::new(calling)
+    impl FromRequest for Call {
+        fn from_request(request: &IncomingRequest<'_>) -> Result<Self, Failure> {
+            Self::new(request)
         }
 
         fn from_call(call: &Call) -> Self {
@@ -71,8 +71,8 @@ pub(super) mod sealed {
     }
 
     #[expect(private_interfaces, reason = "sealed")]
-    impl FromCalling for () {
-        fn from_calling(_: &Calling<'_>) -> Result<Self, Failure> {
+    impl FromRequest for () {
+        fn from_request(_: &IncomingRequest<'_>) -> Result<Self, Failure> {
             Ok(())
         }
 
@@ -84,21 +84,21 @@ pub(super) mod sealed {
     }
 }
 
-/// The shape of a handler that takes nothing: `|| async { … }`.
+/// Marks a handler that takes nothing: `|| async { … }`.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
 pub struct TakesNothing;
 
-/// The shape of a handler that takes its arguments: `|arguments| async { … }`.
+/// Marks a handler that takes its arguments: `|arguments| async { … }`.
 #[derive(Debug)]
 pub struct TakesArguments<A>(PhantomData<A>);
 
-/// The shape of a handler that takes the call: `|call: Call| async { … }`.
+/// Marks a handler that takes the call: `|call: Call| async { … }`.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a marker, of which there is never a value")]
 pub struct TakesCall;
 
-/// The shape of a handler that takes both: `|call: Call, arguments| async { … }`.
+/// Marks a handler that takes the call and its arguments: `|call: Call, arguments| async { … }`.
 #[derive(Debug)]
 pub struct TakesCallAndArguments<A>(PhantomData<A>);
 

@@ -1,4 +1,5 @@
-//! Layers: a tool call, a prompt or a reading of a resource -> functions around it, one inside the other -> its handler.
+//! Layers: functions around every tool call, prompt and resource read, one inside the other, with the handler
+//! innermost.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -9,42 +10,43 @@ use std::task::Poll;
 use barewire_proto::mcp::{CallToolResult, GetPromptResult, ReadResourceResult};
 use barewire_proto::rpc::{Code, ErrorObject};
 
-use super::serving::{Answer, Style, serve};
-use super::{Call, Calling, Prompt, ProtocolError, Resource, Template, Tool};
+use super::handler_work::{McpResult, ResultFormat, serve};
+use super::{Call, IncomingRequest, Prompt, ProtocolError, Resource, Template, Tool};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
-/// An async function or closure around every tool call, prompt and reading of a resource: it takes an [`Invocation`] and the
-/// [`NextLayer`], and gives what that gives, or something of its own. See [`Server::layer`](super::Server::layer).
+/// An async function or closure around every tool call, prompt and resource read. It takes an [`Invocation`] and the
+/// [`NextLayer`], and returns the result of the next layer or its own. See [`Server::layer`](super::Server::layer).
 ///
-/// Every such function is one; the trait is there to be returned: `fn rate_limit(calls: u32) -> impl Layer`.
+/// Every such function implements this trait. The trait exists as a return type: `fn rate_limit(calls: u32) -> impl
+/// Layer`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a layer",
     label = "not a layer",
     note = "a layer is an async function or closure that takes an `Invocation` and a `NextLayer`, and returns \
-            `Result<Served, ProtocolError>`"
+            `Result<InvocationResult, ProtocolError>`"
 )]
 pub trait Layer: Fn(Invocation, NextLayer) -> <Self as Layer>::Future + Send + Sync + 'static {
-    /// The layer while it runs.
-    type Future: Future<Output = Result<Served, ProtocolError>> + Send + 'static;
+    /// The future that the layer returns.
+    type Future: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static;
 }
 
 impl<L, F> Layer for L
 where
     L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+    F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
 {
     type Future = F;
 }
 
-/// One tool call, prompt or reading of a resource, on its way through the layers.
+/// One tool call, prompt request or resource read on its way through the layers.
 #[derive(Debug)]
 pub struct Invocation {
     call: Call,
     kind: InvocationKind,
 }
 
-/// The kinds of entries whose handlers layers are around.
+/// The kind of an [`Invocation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvocationKind {
@@ -56,37 +58,37 @@ pub enum InvocationKind {
     Resource,
 }
 
-/// The result of an [`Invocation`], of its kind.
+/// The result of an [`Invocation`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Served {
-    /// Of a tool, which may say that it failed.
+pub enum InvocationResult {
+    /// The result of a tool. It may report that the tool failed.
     Tool(CallToolResult),
-    /// Of a prompt.
+    /// The result of a prompt.
     Prompt(GetPromptResult),
-    /// Of a resource.
+    /// The result of a resource read.
     Resource(ReadResourceResult),
 }
 
-/// The layers inside of this one, and the handler in the middle.
+/// The layers inside this one, and the handler.
 pub struct NextLayer {
     layers: Layers,
-    /// The number of the layer that is next; the handler comes after the last.
+    /// The index of the next layer. The handler comes after the last one.
     index: usize,
-    entry: Entry,
+    entry: InvocationTarget,
 }
 
 /// The layers of a server, the outermost first.
 #[derive(Clone, Default)]
 pub(super) struct Layers(Arc<Vec<Arc<BoxedLayer>>>);
 
-type BoxedLayer = dyn Fn(Invocation, NextLayer) -> BoxedOutcome<Served, ProtocolError> + Send + Sync;
+type BoxedLayer = dyn Fn(Invocation, NextLayer) -> ResultFuture<InvocationResult, ProtocolError> + Send + Sync;
 
-/// A handler, or a layer, at work.
-pub(super) type BoxedOutcome<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+/// A running handler or layer.
+pub(super) type ResultFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// The tool, prompt or resource whose handler is in the middle.
-pub(super) enum Entry {
+/// The tool, prompt or resource whose handler is innermost.
+pub(super) enum InvocationTarget {
     Tool(Arc<Tool>),
     Prompt(Arc<Prompt>),
     Resource(Arc<Resource>),
@@ -94,31 +96,33 @@ pub(super) enum Entry {
 }
 
 impl Invocation {
-    /// Whether it is a tool, a prompt or a resource.
+    /// Returns whether this is for a tool, a prompt or a resource.
     pub fn kind(&self) -> InvocationKind {
         self.kind
     }
 
-    /// The name of the tool or the prompt, or the URI of the resource.
+    /// Returns the name of the tool or the prompt, or the URI of the resource.
     pub fn name(&self) -> &str {
         self.call.name()
     }
 
-    /// The arguments as the client wrote them: JSON that has not been checked by the schema yet. A resource has none.
+    /// Returns the arguments as the client wrote them. They are not checked against the schema yet. A resource has
+    /// none.
     pub fn arguments(&self) -> Option<&str> {
         self.call.arguments_json()
     }
 
-    /// The call, with the client behind it. A layer can do with it what a handler can: ask the user, or log.
+    /// Returns the call. Through it a layer can do all that a handler can: ask the user, or log.
     pub fn call(&self) -> &Call {
         &self.call
     }
 
-    /// The answer of a layer that does not let it through: a tool's result with `isError`, which the model reads; the error
-    /// -32600 for a prompt or a resource, because their results cannot say so.
-    pub fn refuse(&self, why: impl Into<String>) -> Result<Served, ProtocolError> {
+    /// Returns a refusal, for a layer that does not run the next one. For a tool this is a result with `isError`, which
+    /// the model reads. For a prompt or a resource it is the error -32600, because their results cannot report a
+    /// failure.
+    pub fn refuse(&self, why: impl Into<String>) -> Result<InvocationResult, ProtocolError> {
         match self.kind {
-            InvocationKind::Tool => Ok(Served::Tool(CallToolResult::error(why.into()))),
+            InvocationKind::Tool => Ok(InvocationResult::Tool(CallToolResult::error(why.into()))),
             InvocationKind::Prompt | InvocationKind::Resource => {
                 Err(ProtocolError(ErrorObject::new(Code::INVALID_REQUEST, why.into()).into()))
             }
@@ -126,19 +130,19 @@ impl Invocation {
     }
 }
 
-impl Served {
-    /// Whether it is the result of a tool that failed.
+impl InvocationResult {
+    /// Whether this is the result of a tool that failed.
     pub fn is_tool_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error)
     }
 }
 
 impl NextLayer {
-    /// Runs what is inside of this layer. A handler that panics is an error of the protocol here.
+    /// Runs the layers inside this one and the handler. A panic of the handler is returned as a protocol error.
     ///
-    /// In the modern era a handler that asks something ends here: this never returns, the layer is dropped, and it runs again
-    /// in the next round.
-    pub async fn run(self, invocation: Invocation) -> Result<Served, ProtocolError> {
+    /// In the modern era a question ends the handler here: this future never resolves, the layer is dropped, and it
+    /// runs again in the next round.
+    pub async fn run(self, invocation: Invocation) -> Result<InvocationResult, ProtocolError> {
         let Self { layers, index, entry } = self;
         match layers.0.get(index).map(Arc::clone) {
             Some(layer) => layer(invocation, Self { layers, index: index + 1, entry }).await,
@@ -151,9 +155,9 @@ impl Layers {
     pub(super) fn add<L, F>(&mut self, layer: L)
     where
         L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+        F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
     {
-        let boxed = move |invocation, next| -> BoxedOutcome<_, _> { Box::pin(layer(invocation, next)) };
+        let boxed = move |invocation, next| -> ResultFuture<_, _> { Box::pin(layer(invocation, next)) };
         Arc::make_mut(&mut self.0).push(Arc::new(boxed));
     }
 
@@ -163,7 +167,7 @@ impl Layers {
     }
 }
 
-impl Entry {
+impl InvocationTarget {
     fn kind(&self) -> InvocationKind {
         match self {
             Self::Tool(_) => InvocationKind::Tool,
@@ -172,14 +176,13 @@ impl Entry {
         }
     }
 
-    /// Runs the handler.
-    async fn run(self, call: Call) -> Result<Served, Failure> {
+    async fn run(self, call: Call) -> Result<InvocationResult, Failure> {
         let mut handler = Box::pin(async move {
             match self {
-                Self::Tool(tool) => tool.outcome(&call).await.map(Served::Tool),
-                Self::Prompt(prompt) => prompt.outcome(&call).await.map(Served::Prompt),
-                Self::Resource(resource) => resource.outcome(&call).await.map(Served::Resource),
-                Self::Template(template) => template.outcome(&call).await.map(Served::Resource),
+                Self::Tool(tool) => tool.run_layered(&call).await.map(InvocationResult::Tool),
+                Self::Prompt(prompt) => prompt.run_layered(&call).await.map(InvocationResult::Prompt),
+                Self::Resource(resource) => resource.run_layered(&call).await.map(InvocationResult::Resource),
+                Self::Template(template) => template.run_layered(&call).await.map(InvocationResult::Resource),
             }
         });
         let done = poll_fn(|context| match Failure::catch(|| handler.as_mut().poll(context)) {
@@ -189,7 +192,7 @@ impl Entry {
         match done.await {
             Ok(outcome) => outcome,
             Err(panic) => {
-                // What a panic has left of it may panic once more.
+                // Dropping a handler that panicked may panic again.
                 let _ = Failure::catch(|| drop(handler));
                 Err(panic)
             }
@@ -199,24 +202,24 @@ impl Entry {
 
 /// Starts the outermost layer around a handler.
 pub(super) fn serve_layered<T: LayerResult>(
-    calling: &Calling<'_>,
-    entry: Entry,
-    style: Style,
+    request: &IncomingRequest<'_>,
+    entry: InvocationTarget,
+    format: ResultFormat,
 ) -> Result<BoxedWork, Failure> {
-    let call = Call::new(calling)?;
+    let call = Call::new(request)?;
     let invocation = Invocation { call: call.clone(), kind: entry.kind() };
-    let next = NextLayer { layers: calling.shared.settings.layers.clone(), index: 0, entry };
+    let next = NextLayer { layers: request.shared.settings.layers.clone(), index: 0, entry };
     let outcome = async move {
         let served = next.run(invocation).await?;
-        T::from_served(served)
+        T::from_invocation_result(served)
             .ok_or_else(|| Failure::internal("Layer", "a layer returned the result of another kind of entry"))
     };
-    Ok(serve(outcome, Some(call), style))
+    Ok(serve(outcome, Some(call), format))
 }
 
-/// A result that layers give.
-pub(super) trait LayerResult: Answer {
-    fn from_served(served: Served) -> Option<Self>
+/// A result that can be taken out of an [`InvocationResult`].
+pub(super) trait LayerResult: McpResult {
+    fn from_invocation_result(served: InvocationResult) -> Option<Self>
     where
         Self: Sized;
 }
@@ -224,9 +227,9 @@ pub(super) trait LayerResult: Answer {
 macro_rules! layer_results {
     ($($kind:ident $result:ty)*) => {$(
         impl LayerResult for $result {
-            fn from_served(served: Served) -> Option<Self> {
+            fn from_invocation_result(served: InvocationResult) -> Option<Self> {
                 match served {
-                    Served::$kind(result) => Some(result),
+                    InvocationResult::$kind(result) => Some(result),
                     _ => None,
                 }
             }

@@ -1,5 +1,5 @@
-//! `subscriptions/listen`: a request that is answered when it ends, and notifications until then. And the same news for
-//! legacy clients, which are told unasked.
+//! Change notifications: `subscriptions/listen` of modern clients, a request that is answered when it ends, and the
+//! notifications that legacy clients get without a request.
 
 use std::sync::Arc;
 
@@ -8,59 +8,60 @@ use barewire_proto::rpc::Params;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::connection::Calling;
-use super::serving::{Empty, serve};
-use super::watch::{self, MOST, Watch};
+use super::connection::IncomingRequest;
+use super::handler_work::{EmptyResult, serve};
+use super::watch::{self, ChangeWatch, MAX_SUBSCRIPTIONS};
 use crate::Failure;
 use crate::peer::{BoxedWork, CallError, Context};
 use crate::until::until;
 
-/// Begins to listen: the acknowledgement goes out first, then news, until the client cancels or the connection ends.
-pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+/// Starts a listen: sends the acknowledgement, then changes, until the client cancels or the connection ends.
+pub(super) fn start(request: &IncomingRequest<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
-    let honoured = honoured(calling, notifications)?;
-    let open = Arc::clone(calling.listens);
-    // Those held by listens, the connection's own and this one.
-    if Arc::strong_count(&open) > MOST_LISTENS + 1 {
-        let what = format!("{MOST_LISTENS} subscriptions are open on this connection already");
+    let honoured = supported_filter(request, notifications)?;
+    let open = Arc::clone(request.open_listens);
+    // The count includes the connection's own clone and the one just made.
+    if Arc::strong_count(&open) > MAX_LISTENS + 1 {
+        let what = format!("this connection already has {MAX_LISTENS} open subscriptions");
         return Err(Failure::invalid_params(what));
     }
-    let watch = Arc::new(Watch::new(honoured.clone()));
-    // From now on, so that nothing is missed that happens after the acknowledgement.
-    calling.shared.registry.watch(&watch);
-    let context = calling.context.clone();
-    // As the client wrote it, whatever a reader of JSON would make of it.
+    let watch = Arc::new(ChangeWatch::new(honoured.clone()));
+    // Registered before the acknowledgement is sent, so that no change after it is missed.
+    request.shared.registry.add_watch(&watch);
+    let context = request.context.clone();
+    // The id is copied as the client wrote it: a JSON reader might change a number.
     let id = context.id().unwrap_or("null");
     let member = format!(r#""{}":{id}"#, key::SUBSCRIPTION_ID);
     let meta = RawValue::from_string(format!("{{{member}}}"));
     let meta = meta.map_err(|error| Failure::internal("Error", error.to_string()))?;
-    let style = calling.style(None).with_meta(member);
+    let format = request.format(None).with_meta(member);
     let outcome = async move {
         let _open = open;
-        let acknowledged = Acknowledged { meta: &meta, notifications: honoured };
-        let told = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
-        if told.is_ok() {
-            until(tell(&watch, &context, Some(&meta)), context.closing()).await;
+        let acknowledged = AcknowledgedParams { meta: &meta, notifications: honoured };
+        let sent = context.notify("notifications/subscriptions/acknowledged", acknowledged).await;
+        if sent.is_ok() {
+            until(send_changes(&watch, &context, Some(&meta)), context.closing()).await;
         }
-        Ok(Empty::default())
+        Ok(EmptyResult::default())
     };
-    Ok(serve(outcome, None, style))
+    Ok(serve(outcome, None, format))
 }
 
 #[derive(Serialize)]
-struct Acknowledged<'a> {
+struct AcknowledgedParams<'a> {
     #[serde(rename = "_meta")]
     meta: &'a RawValue,
     notifications: SubscriptionFilter,
 }
 
-/// What of it we can tell.
-fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<SubscriptionFilter, Failure> {
-    if !watch::fits(wanted.resource_subscriptions.iter().map(String::as_str)) {
-        let what = format!("resourceSubscriptions may have at most {MOST} URIs, and a megabyte of them");
+/// Returns the part of the filter that this server supports.
+fn supported_filter(request: &IncomingRequest<'_>, wanted: SubscriptionFilter) -> Result<SubscriptionFilter, Failure> {
+    if !watch::is_within_limits(wanted.resource_subscriptions.iter().map(String::as_str)) {
+        let what =
+            format!("resourceSubscriptions may have at most {MAX_SUBSCRIPTIONS} URIs, of at most a megabyte together");
         return Err(Failure::invalid_params(what));
     }
-    let offers = |capability| calling.offers(capability);
+    let offers = |capability| request.offers(capability);
     let mut honoured = SubscriptionFilter::default()
         .tools_list_changed(wanted.tools_list_changed && offers(ServerCapability::ToolsListChanged))
         .prompts_list_changed(wanted.prompts_list_changed && offers(ServerCapability::PromptsListChanged))
@@ -71,30 +72,30 @@ fn honoured(calling: &Calling<'_>, wanted: SubscriptionFilter) -> Result<Subscri
     Ok(honoured)
 }
 
-/// Tells a legacy client what changes, until its connection ends.
-pub(super) async fn announce(watch: Arc<Watch>, context: Context) {
-    until(tell(&watch, &context, None), context.closing()).await;
+/// Sends changes to a legacy client until its connection ends.
+pub(super) async fn announce_to_legacy_client(watch: Arc<ChangeWatch>, context: Context) {
+    until(send_changes(&watch, &context, None), context.closing()).await;
 }
 
-/// Tells what changes for as long as it can be told.
-async fn tell(watch: &Watch, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
+/// Sends changes until sending fails.
+async fn send_changes(watch: &ChangeWatch, context: &Context, meta: Option<&RawValue>) -> Result<(), CallError> {
     #[derive(Serialize)]
-    struct News<'a> {
+    struct ChangeParams<'a> {
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
     }
     loop {
-        for (method, uri) in watch.news().await.notifications() {
+        for (method, uri) in watch.changes().await.notifications() {
             match (meta, uri) {
                 (None, None) => context.notify(method, ()).await?,
-                (meta, uri) => context.notify(method, News { meta, uri }).await?,
+                (meta, uri) => context.notify(method, ChangeParams { meta, uri }).await?,
             }
         }
     }
 }
 
-/// So many listens one connection may have open. They end only when they are told to, so they must not be all that may be in
-/// flight: nothing behind them would be read, not even what ends them.
-const MOST_LISTENS: usize = 256;
+/// The most listens that a connection may have open. They end only when the client cancels them, so they must stay
+/// below the limit for requests in flight: at that limit no further message would be read, not even a cancellation.
+const MAX_LISTENS: usize = 256;

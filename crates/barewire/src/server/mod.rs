@@ -1,4 +1,4 @@
-//! MCP servers: tools, resources and prompts made of functions, served in every revision of the protocol.
+//! MCP servers: functions -> tools, resources and prompts, served to clients of every revision of the protocol.
 //!
 //! ```
 //! use barewire::Server;
@@ -19,24 +19,27 @@
 //! ```
 //!
 //! ```text
-//! peer ─ connection ─ methods ─ tool, resource, prompt ─ your handler      which era, whether allowed, who serves it
-//!            │                                    │
-//!         session                        call ─ ask, rounds                  what a handler can do with the client
-//!            │                                    │
-//!         registry ─ watch ─ listen           serving                        who is told of changes; how results are written
+//! peer ─ connection ─ methods ─ tool, resource, prompt ─ your handler    a request's era, permission and handler
+//!            │                              │
+//!      legacy_client                 call ─ ask, rounds                    how a handler reaches the client
+//!            │                              │
+//!   registry ─ watch ─ listen          handler_work                        change notifications; how results are written
 //! ```
 //!
-//! A handler is written once for both eras. See [`Call::ask`] for what that means for questions to the user.
+//! A handler is written once and serves clients of both eras. [`Call::ask`] describes the one difference that a handler
+//! can notice: how a question to the user is asked.
 
 mod ask;
 mod call;
 mod completion;
 mod connection;
-mod described;
+mod definition;
 mod handler;
+mod handler_work;
 #[cfg(feature = "http")]
 pub mod http;
 mod layer;
+mod legacy_client;
 mod listen;
 mod methods;
 mod page;
@@ -47,13 +50,11 @@ mod resource;
 mod result;
 mod rounds;
 mod seal;
-mod serving;
-mod session;
 mod settings;
+mod text_arguments;
 mod thread;
 mod tool;
 mod watch;
-mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,27 +71,28 @@ pub use ask::{AskError, Elicit, Question, Roots, Visit};
 pub use call::Call;
 pub use completion::CompletionRequest;
 pub use handler::{Handler, HandlerContext, TakesArguments, TakesCall, TakesCallAndArguments, TakesNothing};
-pub use layer::{Invocation, InvocationKind, Layer, NextLayer, Served};
-pub use progress::{Amount, ProgressText, Total};
+pub use layer::{Invocation, InvocationKind, InvocationResult, Layer, NextLayer};
+pub use progress::{ProgressAmount, ProgressText, ProgressTotal};
 pub use prompt::{IntoPrompt, Prompt};
 pub use resource::{IntoContents, Resource, Template};
 pub use result::{IntoToolResult, ProtocolError, Structured, ToolError, audio, image};
-pub use settings::Cache;
+pub use settings::CachePolicy;
 pub use tool::Tool;
 
-use connection::{Calling, Connected, Side};
-use registry::{Kind, Registry};
-use settings::{Settings, Shared};
+use connection::{ClientEra, ConnectionService, IncomingRequest};
+use registry::{ListKind, Registry};
+use settings::{ServerSettings, ServerShared};
 
 use crate::Error;
 use crate::peer::{Connection, ConnectionEnd, Running};
 use crate::transport::Transport;
 
-/// An MCP server: what it offers, to be served over any number of connections.
+/// An MCP server: the tools, resources and prompts that it offers. One value serves any number of connections.
 ///
-/// A clone is a copy, and a server of its own: what is added to one of them, by a method or by a [`ServerHandle`], is not added to
-/// the other. No clone is needed to serve many connections at once: [`Self::serve`], [`Self::connection`] and `http` take `&self`,
-/// and all that they serve is the one server, which its handles change.
+/// A clone is an independent copy: an entry that is added to the clone, by a method or through a [`ServerHandle`], is
+/// not added to the original, nor the other way round. Serving many connections needs no clone: [`Self::serve`],
+/// [`Self::connection`] and `http` take `&self`, and all their connections serve this one server. A handle of the
+/// server changes it for all of them.
 ///
 /// ```
 /// use barewire::Server;
@@ -101,32 +103,32 @@ use crate::transport::Transport;
 /// # drop((base, more));
 /// ```
 pub struct Server {
-    settings: Settings,
+    settings: ServerSettings,
     registry: Arc<Registry>,
 }
 
 impl Clone for Server {
     fn clone(&self) -> Self {
-        Self { settings: self.settings.clone(), registry: Arc::new(self.registry.copy()) }
+        Self { settings: self.settings.clone(), registry: Arc::new(self.registry.detached_copy()) }
     }
 }
 
 impl Server {
-    /// The same server once more, for what serves it: handles change both.
+    /// Returns a second `Server` with the same registry, for a connection or listener to hold: handles change both.
     #[cfg(feature = "http")]
-    fn same(&self) -> Self {
+    fn share(&self) -> Self {
         Self { settings: self.settings.clone(), registry: Arc::clone(&self.registry) }
     }
 
-    /// A server that offers nothing yet.
+    /// Creates a server that offers nothing yet.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { settings: Settings::new(name.into(), version.into()), registry: Arc::default() }
+        Self { settings: ServerSettings::new(name.into(), version.into()), registry: Arc::default() }
     }
 
-    /// Adds a tool. See [`Tool`] for more than a name, a description and a handler.
+    /// Adds a tool. [`Tool`] has more settings than a name, a description and a handler.
     ///
     /// # Panics
-    /// As [`Tool::new`] does.
+    /// In the cases of [`Tool::new`].
     #[must_use]
     #[track_caller]
     pub fn tool<M, H>(self, name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
@@ -139,35 +141,35 @@ impl Server {
         self.with(Tool::new(name, description, handler))
     }
 
-    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. One of the same name is replaced.
+    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. It replaces an entry of the same name.
     #[must_use]
-    pub fn with(self, entry: impl Into<Entry>) -> Self {
+    pub fn with(self, entry: impl Into<ServerEntry>) -> Self {
         entry.into().add_to(&self.registry);
         self
     }
 
-    /// The name for people.
+    /// Sets the name that a host shows to the user.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.settings.info.title = Some(title.into());
         self
     }
 
-    /// A picture of the server.
+    /// Adds an icon of the server.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.settings.info.icons.get_or_insert_default().push(icon);
         self
     }
 
-    /// How to use it, for the model.
+    /// Sets the instructions for the model: how to use this server.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.settings.instructions = Some(instructions.into());
         self
     }
 
-    /// Serves these revisions only, instead of all.
+    /// Serves only these revisions. The default is all of them.
     #[must_use]
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.settings.revisions = revisions.into_iter().collect();
@@ -176,48 +178,50 @@ impl Server {
         self
     }
 
-    /// Serves legacy requests that come before the handshake is complete, for clients that do not wait for it.
+    /// Serves legacy requests that arrive before the handshake is complete, for clients that do not wait for it.
     #[must_use]
     pub fn lenient(mut self) -> Self {
         self.settings.lenient = true;
         self
     }
 
-    /// So many entries of a list are sent at once, instead of 100.
+    /// Sets the number of entries in one page of a list. The default is 100.
     #[must_use]
     pub fn page_size(mut self, entries: usize) -> Self {
         self.settings.page_size = entries.max(1);
         self
     }
 
-    /// For how long clients may keep lists and contents, and for whom; instead of not at all.
+    /// Sets how long clients may cache lists and resource contents, and whether they may share them. The default is no
+    /// caching.
     #[must_use]
-    pub fn cache(mut self, cache: Cache) -> Self {
+    pub fn cache(mut self, cache: CachePolicy) -> Self {
         self.settings.cache = cache;
         self
     }
 
-    /// Seals what travels through clients between two rounds of a call with this key, so that another process with the same
-    /// key can go on with it. By default the key is random: only this process can.
+    /// Sets the key that seals the state which travels through the client between two rounds of a call. Every process
+    /// with the same key can continue the call. The default is a random key: only this process can continue it.
     #[must_use]
     pub fn state_key(mut self, key: [u8; 32]) -> Self {
         self.settings.sealer = Arc::new(seal::Sealer::with_key(key).into());
         self
     }
 
-    /// How long a client has to come back with answers, instead of an hour.
+    /// Sets how long a client has to come back with answers. The default is an hour.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.state_lifetime = lifetime;
         self
     }
 
-    /// Puts a layer around every tool call, prompt and reading of a resource, also of those that are added later: for logging,
-    /// timing, rate limits and permissions that are written once. The one that is added first is the outermost.
+    /// Puts a layer around every tool call, prompt and resource read, including entries that are added later: for
+    /// logging, timing, rate limits and permissions that are written once. The layer that is added first is the
+    /// outermost.
     ///
-    /// A layer runs for what the server has, before the arguments are checked, and sees what came of it, also from a handler
-    /// that panicked. In the modern era it runs again in each round of a call, as the handler does. When the client cancels,
-    /// it is dropped, as the handler is.
+    /// A layer runs only for entries that the server has. It runs before the arguments are checked, and it receives the
+    /// outcome, also of a handler that panicked. In the modern era it runs again in each round of a call, as the
+    /// handler does. When the client cancels the request, the layer is dropped with the handler.
     ///
     /// ```
     /// use std::time::Instant;
@@ -241,20 +245,20 @@ impl Server {
     pub fn layer<L, F>(mut self, layer: L) -> Self
     where
         L: Fn(Invocation, NextLayer) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<Served, ProtocolError>> + Send + 'static,
+        F: Future<Output = Result<InvocationResult, ProtocolError>> + Send + 'static,
     {
         self.settings.layers.add(layer);
         self
     }
 
-    /// What changes the offer while it is served. With the first handle that is given out, clients are told that it may
-    /// change.
+    /// Returns a handle that changes the tools, resources and prompts while they are served. From the first call of
+    /// this method on, the server declares to clients that its lists may change.
     pub fn handle(&self) -> ServerHandle {
-        self.registry.open();
+        self.registry.make_changeable();
         ServerHandle { registry: Arc::clone(&self.registry) }
     }
 
-    /// Serves stdin and stdout until the client closes them. `Ok` if the connection ended in order.
+    /// Serves stdin and stdout until the client closes them. Returns `Ok` if the connection ended in order.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         match crate::transport::stdio() {
             Ok(stdio) => self.serve(stdio).await,
@@ -262,15 +266,15 @@ impl Server {
         }
     }
 
-    /// Serves one connection until the client ends it. Awaited, it is `Ok` if the connection ended in order.
+    /// Serves one connection until the client ends it. Awaiting the result gives `Ok` if the connection ended in order.
     pub fn serve(&self, transport: impl Transport) -> Running {
         self.connection(transport).run()
     }
 
-    /// A connection that serves this, to be given limits and more before it runs.
+    /// Returns a connection that will serve this server, so that limits and other settings can be set before it runs.
     pub fn connection<T: Transport>(&self, transport: T) -> Connection<T> {
-        let shared = Shared::new(self.settings.clone(), Arc::clone(&self.registry));
-        Connection::new(transport).conventions(Conventions::MCP).service(Connected::new(Arc::new(shared)))
+        let shared = ServerShared::new(self.settings.clone(), Arc::clone(&self.registry));
+        Connection::new(transport).conventions(Conventions::MCP).service(ConnectionService::new(Arc::new(shared)))
     }
 }
 
@@ -280,104 +284,105 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Changes what a server offers while it is served. Cheap to clone.
+/// A handle that changes what a server offers while it is served. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     registry: Arc<Registry>,
 }
 
 impl ServerHandle {
-    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. One of the same name is replaced.
-    pub fn add(&self, entry: impl Into<Entry>) {
+    /// Adds a [`Tool`], a [`Resource`], a [`Template`] or a [`Prompt`]. It replaces an entry of the same name.
+    pub fn add(&self, entry: impl Into<ServerEntry>) {
         entry.into().add_to(&self.registry);
     }
 
-    /// Removes a tool; `false` if there is none.
+    /// Removes a tool. Returns `false` if there is none of this name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.registry.change(Kind::Tools, |offer| offer.tools.remove(name))
+        self.registry.change(ListKind::Tools, |entries| entries.tools.remove(name))
     }
 
-    /// Removes a prompt; `false` if there is none.
+    /// Removes a prompt. Returns `false` if there is none of this name.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.registry.change(Kind::Prompts, |offer| offer.prompts.remove(name))
+        self.registry.change(ListKind::Prompts, |entries| entries.prompts.remove(name))
     }
 
-    /// Removes a resource; `false` if there is none.
+    /// Removes a resource. Returns `false` if there is none at this URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.registry.change(Kind::Resources, |offer| offer.resources.remove(uri))
+        self.registry.change(ListKind::Resources, |entries| entries.resources.remove(uri))
     }
 
-    /// Removes a template; `false` if there is none.
+    /// Removes a template. Returns `false` if there is none with this text.
     pub fn remove_template(&self, template: &str) -> bool {
-        self.registry.change(Kind::Resources, |offer| offer.templates.remove(template))
+        self.registry.change(ListKind::Resources, |entries| entries.templates.remove(template))
     }
 
-    /// Says that the resource at this URI has other contents now: whoever is subscribed to it is told.
+    /// Reports that the resource at this URI has new contents. Every client that is subscribed to it gets a
+    /// notification.
     pub fn updated(&self, uri: &str) {
         self.registry.updated(uri);
     }
 }
 
-/// Something that a server offers.
+/// A tool, resource, resource template or prompt of a server.
 #[derive(Debug)]
-pub struct Entry(Offered);
+pub struct ServerEntry(EntryKind);
 
 #[derive(Debug)]
-enum Offered {
+enum EntryKind {
     Tool(Tool),
     Resource(Resource),
     Template(Template),
     Prompt(Prompt),
 }
 
-impl Entry {
+impl ServerEntry {
     fn add_to(self, registry: &Registry) {
         match self.0 {
-            Offered::Tool(tool) => registry.change(Kind::Tools, |offer| {
-                offer.tools.add(&tool.definition.name.clone(), tool);
+            EntryKind::Tool(tool) => registry.change(ListKind::Tools, |entries| {
+                entries.tools.add(&tool.definition.name.clone(), tool);
                 true
             }),
-            Offered::Prompt(prompt) => registry.change(Kind::Prompts, |offer| {
-                offer.prompts.add(&prompt.definition.name.clone(), prompt);
+            EntryKind::Prompt(prompt) => registry.change(ListKind::Prompts, |entries| {
+                entries.prompts.add(&prompt.definition.name.clone(), prompt);
                 true
             }),
-            Offered::Resource(resource) => registry.change(Kind::Resources, |offer| {
-                offer.resources.add(&resource.definition.uri.clone(), resource);
+            EntryKind::Resource(resource) => registry.change(ListKind::Resources, |entries| {
+                entries.resources.add(&resource.definition.uri.clone(), resource);
                 true
             }),
-            Offered::Template(template) => registry.change(Kind::Resources, |offer| {
-                offer.templates.add(&template.definition.uri_template.clone(), template);
+            EntryKind::Template(template) => registry.change(ListKind::Resources, |entries| {
+                entries.templates.add(&template.definition.uri_template.clone(), template);
                 true
             }),
         };
     }
 }
 
-impl From<Tool> for Entry {
+impl From<Tool> for ServerEntry {
     fn from(tool: Tool) -> Self {
-        Self(Offered::Tool(tool))
+        Self(EntryKind::Tool(tool))
     }
 }
 
-impl From<Resource> for Entry {
+impl From<Resource> for ServerEntry {
     fn from(resource: Resource) -> Self {
-        Self(Offered::Resource(resource))
+        Self(EntryKind::Resource(resource))
     }
 }
 
-impl From<Template> for Entry {
+impl From<Template> for ServerEntry {
     fn from(template: Template) -> Self {
-        Self(Offered::Template(template))
+        Self(EntryKind::Template(template))
     }
 }
 
-impl From<Prompt> for Entry {
+impl From<Prompt> for ServerEntry {
     fn from(prompt: Prompt) -> Self {
-        Self(Offered::Prompt(prompt))
+        Self(EntryKind::Prompt(prompt))
     }
 }
 
-/// Why something cannot be offered.
+/// The reason why a tool, resource template or prompt cannot be offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadEntry(String);
 

@@ -1,31 +1,30 @@
-//! Numbers and text of any type -> how far a call has come, as the client is told.
+//! Numbers and text of many types -> the params of a progress notification.
 
 use barewire_proto::mcp::Revision;
 use serde::Serialize;
 use serde_json::Number;
 
-/// How much is done: a number of any type but `u128` and `i128`. A whole number is sent as one.
+/// An amount done: an integer of up to 64 bits, or a float. An integer is sent as an integer.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say how much is done",
+    message = "`{Self}` is not an amount of progress",
     label = "not a number",
-    note = "how much is done is an integer of up to 64 bits or a float"
+    note = "an amount is an integer of up to 64 bits or a float"
 )]
-pub trait Amount: sealed::IntoNumber {}
+pub trait ProgressAmount: sealed::IntoNumber {}
 
-/// How much there is to do: a number as in [`Amount`], or `None` if that is not known.
+/// A total amount: a number as in [`ProgressAmount`], or `None` if it is not known.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say how much there is to do",
+    message = "`{Self}` is not a total of progress",
     label = "not a number",
-    note = "how much there is to do is an integer of up to 64 bits, a float, an `Option<f64>`, or `None` if it is not \
-            known"
+    note = "a total is an integer of up to 64 bits, a float, an `Option<f64>`, or `None` if it is not known"
 )]
-pub trait Total: sealed::IntoNumber {}
+pub trait ProgressTotal: sealed::IntoNumber {}
 
-/// What is being done, for people: text, or `None`.
+/// A progress message for people: text, or `None`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say what is being done",
+    message = "`{Self}` is not a progress message",
     label = "not text",
-    note = "what is being done is a `&str`, a `String`, a `&String`, an `Option<&str>`, or `None`"
+    note = "a progress message is a `&str`, a `String`, a `&String`, an `Option<&str>`, or `None`"
 )]
 pub trait ProgressText: sealed::AsText {}
 
@@ -33,7 +32,7 @@ pub(super) mod sealed {
     use serde_json::Number;
 
     pub trait IntoNumber {
-        /// `None` also for what JSON has no number for: infinities and NaN.
+        /// Returns `None` also for numbers that JSON does not have: infinities and NaN.
         fn into_number(self) -> Option<Number>;
     }
 
@@ -44,7 +43,7 @@ pub(super) mod sealed {
 
 use sealed::{AsText, IntoNumber};
 
-/// The params of a notification of progress, but for its token.
+/// The params of a progress notification, without its token.
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     progress: &'a Number,
@@ -57,7 +56,7 @@ pub(super) struct Report<'a> {
 impl<'a> Report<'a> {
     pub(super) fn new(
         progress: &'a Number,
-        total: impl Total,
+        total: impl ProgressTotal,
         message: &'a impl ProgressText,
         revision: Revision,
     ) -> Self {
@@ -74,8 +73,8 @@ macro_rules! numbers {
                 convert(self)
             }
         }
-        impl Amount for $number {}
-        impl Total for $number {}
+        impl ProgressAmount for $number {}
+        impl ProgressTotal for $number {}
     )*};
 }
 
@@ -94,13 +93,13 @@ numbers! {
     f64 => Number::from_f64;
 }
 
-// The only `Option` that is a total, so that the compiler knows what a bare `None` is.
+// This is the only `Option` that implements `ProgressTotal`, so that the compiler can infer the type of a bare `None`.
 impl IntoNumber for Option<f64> {
     fn into_number(self) -> Option<Number> {
         self.and_then(Number::from_f64)
     }
 }
-impl Total for Option<f64> {}
+impl ProgressTotal for Option<f64> {}
 
 macro_rules! texts {
     ($($text:ty)*) => {$(
@@ -115,7 +114,7 @@ macro_rules! texts {
 
 texts!(&str String &String);
 
-// As with totals, the only one.
+// As above, the only `Option`, so that a bare `None` can be inferred.
 impl AsText for Option<&str> {
     fn as_text(&self) -> Option<&str> {
         *self

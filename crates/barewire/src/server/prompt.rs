@@ -1,4 +1,4 @@
-//! A prompt: what is listed, and the handler that makes messages of its arguments.
+//! A prompt: its definition, and the handler that turns arguments into messages.
 
 use std::fmt;
 use std::future::Future;
@@ -10,17 +10,17 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::completion::{Completers, CompletionRequest};
-use super::described::{described, fit};
-use super::handler::sealed::FromCalling;
-use super::layer::BoxedOutcome;
-use super::serving::serve;
-use super::words::{self, Words};
-use super::{BadEntry, Call, Calling, Handler};
+use super::definition::{definition_setters, remove_unsupported};
+use super::handler::sealed::FromRequest;
+use super::handler_work::serve;
+use super::layer::ResultFuture;
+use super::text_arguments::{self, TextArguments};
+use super::{BadEntry, Call, Handler, IncomingRequest};
 use crate::Failure;
 use crate::peer::BoxedWork;
 use crate::schema;
 
-/// A prompt: what the client is told of it, and a handler.
+/// A prompt: the definition that clients see, and a handler.
 ///
 /// ```
 /// use barewire::server::{Prompt, Server};
@@ -46,11 +46,12 @@ use crate::schema;
 #[derive(Clone)]
 pub struct Prompt {
     pub(super) definition: mcp::Prompt,
-    handler: Arc<dyn Get>,
+    handler: Arc<dyn PromptHandler>,
     pub(super) completers: Completers,
 }
 
-/// What a prompt can be: text of the user's, messages, or a whole [`GetPromptResult`]; or a `Result` of any of these.
+/// A value that a prompt can return: text from the user, a [`PromptMessage`], several of them, or a whole
+/// [`GetPromptResult`]; or a `Result` of any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
     label = "returns a type that is not a result of a prompt",
@@ -58,48 +59,54 @@ pub struct Prompt {
             these, with an error that turns into a `Failure`"
 )]
 pub trait IntoPrompt {
-    /// Turns it into the result.
+    /// Converts the value into the result of `prompts/get`.
     fn into_prompt(self) -> Result<GetPromptResult, Failure>;
 }
 
-/// A handler of any type.
-trait Get: Send + Sync {
-    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
+/// A prompt's handler, whatever its type.
+trait PromptHandler: Send + Sync {
+    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
 
-    /// The same behind layers.
-    fn outcome(&self, call: &Call, description: Option<&str>) -> Result<BoxedResult, Failure>;
+    /// Starts the handler for a request that has passed through the layers.
+    fn start_layered(
+        &self,
+        call: &Call,
+        description: Option<&str>,
+    ) -> Result<ResultFuture<GetPromptResult, Failure>, Failure>;
 }
 
-type BoxedResult = BoxedOutcome<GetPromptResult, Failure>;
-
-struct Typed<H, M> {
+struct TypedPrompt<H, M> {
     handler: H,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H, M> Get for Typed<H, M>
+impl<H, M> PromptHandler for TypedPrompt<H, M>
 where
     H: Handler<M>,
     H::Arguments: DeserializeOwned,
     H::Output: IntoPrompt,
 {
-    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
-        let arguments = read(calling.arguments()?)?;
-        let context = H::Context::from_calling(calling)?;
+    fn get(&self, request: &IncomingRequest<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
+        let arguments = read(request.arguments()?)?;
+        let context = H::Context::from_request(request)?;
         let call = context.call();
-        let outcome = described_by(self.handler.start(context, arguments), description);
-        Ok(serve(outcome, call, calling.style(None)))
+        let outcome = with_description(self.handler.start(context, arguments), description);
+        Ok(serve(outcome, call, request.format(None)))
     }
 
-    fn outcome(&self, call: &Call, description: Option<&str>) -> Result<BoxedResult, Failure> {
+    fn start_layered(
+        &self,
+        call: &Call,
+        description: Option<&str>,
+    ) -> Result<ResultFuture<GetPromptResult, Failure>, Failure> {
         let arguments = read(call.arguments()?)?;
         let future = self.handler.start(H::Context::from_call(call), arguments);
-        Ok(Box::pin(described_by(future, description)))
+        Ok(Box::pin(with_description(future, description)))
     }
 }
 
-/// The result of a handler, with the prompt's description if it has none of its own.
-fn described_by<F>(
+/// Adds the prompt's description to the handler's result, if the result has none.
+fn with_description<F>(
     handler: F,
     description: Option<&str>,
 ) -> impl Future<Output = Result<GetPromptResult, Failure>> + Send + 'static + use<F>
@@ -117,13 +124,13 @@ where
     }
 }
 
-/// The arguments as a handler takes them.
+/// Reads the arguments as the type that the handler takes.
 fn read<T: DeserializeOwned>(arguments: Option<Json<'_>>) -> Result<T, Failure> {
-    words::read(texts(arguments)?).map_err(|error| Failure::invalid_params(error.to_string()))
+    text_arguments::read(string_arguments(arguments)?).map_err(|error| Failure::invalid_params(error.to_string()))
 }
 
-/// The arguments, which are text, by name.
-fn texts(arguments: Option<Json<'_>>) -> Result<Words<'_>, Failure> {
+/// Returns the arguments by name. On the wire they all must be strings.
+fn string_arguments(arguments: Option<Json<'_>>) -> Result<TextArguments<'_>, Failure> {
     let Some(arguments) = arguments else { return Ok(Vec::new()) };
     let members = arguments.members().map(|member| match Text::from_json(member.value).and_then(Text::to_str) {
         Some(value) => Ok((member.name.to_name(), value)),
@@ -133,10 +140,11 @@ fn texts(arguments: Option<Json<'_>>) -> Result<Words<'_>, Failure> {
 }
 
 impl Prompt {
-    /// A prompt whose arguments are a type: what it says of its fields is listed.
+    /// Creates a prompt whose arguments are a Rust type. The fields and their descriptions are listed as the prompt's
+    /// arguments.
     ///
     /// # Panics
-    /// If there is no schema of an object for the type.
+    /// If the schema of the type is not one of an object.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -152,7 +160,7 @@ impl Prompt {
         }
     }
 
-    /// The same, for types that are not known to be good.
+    /// Like [`Self::new`], but returns an error instead of panicking.
     pub fn try_new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
@@ -165,42 +173,42 @@ impl Prompt {
         definition.description = Some(description.into());
         let arguments = arguments(schema.get());
         definition.arguments = (!arguments.is_empty()).then_some(arguments);
-        let handler = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        let handler = Arc::new(TypedPrompt { handler, kind: std::marker::PhantomData });
         Ok(Self { definition, handler, completers: Completers::default() })
     }
 
-    described!(title icon meta complete);
+    definition_setters!(title icon meta complete);
 
-    /// As a revision has it.
+    /// Returns the definition without the members that this revision does not have.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Prompt {
         let mut prompt = self.definition.clone();
-        fit(revision, &mut prompt.title, &mut prompt.icons, &mut prompt.meta);
+        remove_unsupported(revision, &mut prompt.title, &mut prompt.icons, &mut prompt.meta);
         if !revision.has_titles() {
             prompt.arguments.iter_mut().flatten().for_each(|argument| argument.title = None);
         }
         prompt
     }
 
-    pub(super) fn get(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
-        self.handler.get(calling, self.definition.description.as_deref())
+    pub(super) fn get(&self, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+        self.handler.get(request, self.definition.description.as_deref())
     }
 
-    /// Runs a call that has come through the layers.
-    pub(super) async fn outcome(&self, call: &Call) -> Result<GetPromptResult, Failure> {
-        self.handler.outcome(call, self.definition.description.as_deref())?.await
+    /// Runs a request that has passed through the layers.
+    pub(super) async fn run_layered(&self, call: &Call) -> Result<GetPromptResult, Failure> {
+        self.handler.start_layered(call, self.definition.description.as_deref())?.await
     }
 }
 
-/// The properties of a schema as arguments.
+/// Turns the properties of a schema into prompt arguments.
 fn arguments(schema: &str) -> Vec<PromptArgument> {
     #[derive(serde::Deserialize)]
-    struct Schema {
+    struct ObjectSchema {
         #[serde(default)]
         properties: serde_json::Map<String, serde_json::Value>,
         #[serde(default)]
         required: Vec<String>,
     }
-    let Ok(Schema { properties, required }) = serde_json::from_str(schema) else { return Vec::new() };
+    let Ok(ObjectSchema { properties, required }) = serde_json::from_str(schema) else { return Vec::new() };
     let argument = |(name, property): (String, serde_json::Value)| {
         let text = |member: &str| property.get(member).and_then(|it| it.as_str()).map(str::to_owned);
         let is_required = required.contains(&name);

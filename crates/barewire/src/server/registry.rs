@@ -1,131 +1,133 @@
-//! What a server has to offer, which may change while it runs, and who is to be told.
+//! The tools, resources and prompts of a server, which may change while it runs, and the watches that are notified of
+//! changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use super::watch::Watch;
+use super::watch::ChangeWatch;
 use super::{Prompt, Resource, Template, Tool};
 
-/// All tools, resources and prompts.
+/// All tools, resources, templates and prompts of a server.
 #[derive(Default)]
 pub(super) struct Registry {
-    offer: RwLock<Arc<Offer>>,
-    /// Goes up with each change, so that whoever has looked knows whether to look again.
+    entries: RwLock<Arc<RegistryEntries>>,
+    /// Incremented by each change, so that a connection can see whether its copy of the entries is current.
     version: AtomicU64,
-    /// Somebody can change it.
-    is_open: AtomicBool,
-    watchers: Mutex<Watchers>,
+    /// Whether a [`ServerHandle`](super::ServerHandle) exists that can change the entries.
+    is_changeable: AtomicBool,
+    watches: Mutex<Watches>,
 }
 
-/// Who is told of changes, by number.
+/// The watches to notify of changes, by number.
 #[derive(Default)]
-struct Watchers {
-    /// Each takes itself out when it is dropped, so that nothing is left of it here.
-    all: BTreeMap<u64, Weak<Watch>>,
+struct Watches {
+    /// Each watch removes itself when it is dropped, so none of these stays dead.
+    by_number: BTreeMap<u64, Weak<ChangeWatch>>,
     last: u64,
 }
 
-/// What is offered at one moment.
+/// The entries at one moment.
 #[derive(Clone, Default)]
-pub(super) struct Offer {
-    pub(super) tools: List<Tool>,
-    pub(super) resources: List<Resource>,
-    pub(super) templates: List<Template>,
-    pub(super) prompts: List<Prompt>,
+pub(super) struct RegistryEntries {
+    pub(super) tools: EntryList<Tool>,
+    pub(super) resources: EntryList<Resource>,
+    pub(super) templates: EntryList<Template>,
+    pub(super) prompts: EntryList<Prompt>,
 }
 
-/// One of the lists that a client is told changes of.
+/// A list whose changes clients can be notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ListKind {
     Tools,
     Prompts,
     Resources,
 }
 
-/// Entries by name, in the order they were added: the same for everybody who asks.
-pub(super) struct List<T> {
+/// Entries by name, in the order in which they were added. Every client sees the same order.
+pub(super) struct EntryList<T> {
     by_name: HashMap<Arc<str>, (u64, Arc<T>)>,
-    /// A number never comes back, so a page can go on behind an entry that is gone.
+    /// A number is never reused, so a page can continue after an entry that was removed.
     by_number: BTreeMap<u64, Arc<T>>,
     last: u64,
 }
 
 impl Registry {
-    /// The same offer, to be changed by itself, and watched by no connection yet.
-    pub(super) fn copy(&self) -> Self {
-        Self { offer: RwLock::new(self.offer()), is_open: self.is_open().into(), ..Self::default() }
+    /// Returns a registry with the same entries that changes independently. No connection watches it yet.
+    pub(super) fn detached_copy(&self) -> Self {
+        Self { entries: RwLock::new(self.entries()), is_changeable: self.is_changeable().into(), ..Self::default() }
     }
 
-    /// What is offered now.
-    pub(super) fn offer(&self) -> Arc<Offer> {
-        Arc::clone(&self.offer.read().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the current entries.
+    pub(super) fn entries(&self) -> Arc<RegistryEntries> {
+        Arc::clone(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Goes up with each change.
+    /// Returns the number of changes so far.
     #[inline]
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Somebody can change it from now on.
-    pub(super) fn open(&self) {
-        self.is_open.store(true, Ordering::Release);
+    /// Records that the entries may change from now on.
+    pub(super) fn make_changeable(&self) {
+        self.is_changeable.store(true, Ordering::Release);
     }
 
-    /// Whether somebody can.
-    pub(super) fn is_open(&self) -> bool {
-        self.is_open.load(Ordering::Acquire)
+    /// Whether the entries may change.
+    pub(super) fn is_changeable(&self) -> bool {
+        self.is_changeable.load(Ordering::Acquire)
     }
 
-    /// Changes the offer; whoever watches is told, if `change` says that something is different.
-    pub(super) fn change(&self, kind: Kind, change: impl FnOnce(&mut Offer) -> bool) -> bool {
-        let mut offer = self.offer.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(Arc::make_mut(&mut offer));
+    /// Changes the entries. If `change` returns true, all watches are notified.
+    pub(super) fn change(&self, kind: ListKind, change: impl FnOnce(&mut RegistryEntries) -> bool) -> bool {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(Arc::make_mut(&mut entries));
         if changed {
             self.version.fetch_add(1, Ordering::Release);
         }
-        drop(offer);
+        drop(entries);
         if changed {
-            self.tell(|watch| watch.list_changed(kind));
+            self.notify_watches(|watch| watch.list_changed(kind));
         }
         changed
     }
 
-    /// A resource has other contents now.
+    /// Notifies the watches that a resource has new contents.
     pub(super) fn updated(&self, uri: &str) {
-        self.tell(|watch| watch.updated(uri));
+        self.notify_watches(|watch| watch.resource_updated(uri));
     }
 
-    /// Tells this one too from now on, as long as it is there.
-    pub(super) fn watch(self: &Arc<Self>, watch: &Arc<Watch>) {
-        let mut watchers = self.watchers();
-        let number = watchers.last + 1;
-        if watch.is_watching(self, number) {
-            watchers.last = number;
-            watchers.all.insert(number, Arc::downgrade(watch));
+    /// Notifies this watch of changes from now on, until it is dropped.
+    pub(super) fn add_watch(self: &Arc<Self>, watch: &Arc<ChangeWatch>) {
+        let mut watches = self.lock_watches();
+        let number = watches.last + 1;
+        if watch.set_registration(self, number) {
+            watches.last = number;
+            watches.by_number.insert(number, Arc::downgrade(watch));
         }
     }
 
-    /// Tells this one no longer.
-    pub(super) fn unwatch(&self, number: u64) {
-        self.watchers().all.remove(&number);
+    /// Stops notifying the watch with this number.
+    pub(super) fn remove_watch(&self, number: u64) {
+        self.lock_watches().by_number.remove(&number);
     }
 
-    fn watchers(&self) -> MutexGuard<'_, Watchers> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_watches(&self) -> MutexGuard<'_, Watches> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, tell: impl Fn(&Watch)) {
-        // Not while they are locked: the last one to hold a watch may be us, and then it takes itself out.
-        let watchers: Vec<_> = self.watchers().all.values().filter_map(Weak::upgrade).collect();
-        watchers.iter().for_each(|watch| tell(watch));
+    fn notify_watches(&self, notify: impl Fn(&ChangeWatch)) {
+        // The watches are notified without the lock. This may hold the last reference to a watch, and dropping a watch
+        // takes the lock.
+        let watches: Vec<_> = self.lock_watches().by_number.values().filter_map(Weak::upgrade).collect();
+        watches.iter().for_each(|watch| notify(watch));
     }
 }
 
-impl<T> List<T> {
-    /// Adds an entry, or replaces it where it stands.
+impl<T> EntryList<T> {
+    /// Adds an entry at the end, or replaces the one of this name in its place.
     pub(super) fn add(&mut self, name: &str, entry: T) {
         let entry = Arc::new(entry);
         let number = match self.by_name.get(name) {
@@ -139,7 +141,7 @@ impl<T> List<T> {
         self.by_number.insert(number, entry);
     }
 
-    /// Removes an entry; `false` if there is none.
+    /// Removes an entry. Returns `false` if there is none of this name.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let Some((number, _)) = self.by_name.remove(name) else { return false };
         self.by_number.remove(&number);
@@ -158,22 +160,23 @@ impl<T> List<T> {
         self.by_number.values()
     }
 
-    /// At most `size` entries behind this number, and where the next page begins, if there is one.
-    pub(super) fn page(&self, behind: u64, size: usize) -> (Vec<&Arc<T>>, Option<u64>) {
-        let mut left = self.by_number.range(behind + 1..);
+    /// Returns at most `size` entries after this number, and the number after which the next page starts, if there is
+    /// one.
+    pub(super) fn page(&self, after: u64, size: usize) -> (Vec<&Arc<T>>, Option<u64>) {
+        let mut left = self.by_number.range(after + 1..);
         let page: Vec<(u64, &Arc<T>)> = left.by_ref().take(size).map(|(number, entry)| (*number, entry)).collect();
         let next = left.next().and_then(|_| page.last().map(|(number, _)| *number));
         (page.into_iter().map(|(_, entry)| entry).collect(), next)
     }
 }
 
-impl<T> Default for List<T> {
+impl<T> Default for EntryList<T> {
     fn default() -> Self {
         Self { by_name: HashMap::new(), by_number: BTreeMap::new(), last: 0 }
     }
 }
 
-impl<T> Clone for List<T> {
+impl<T> Clone for EntryList<T> {
     fn clone(&self) -> Self {
         Self { by_name: self.by_name.clone(), by_number: self.by_number.clone(), last: self.last }
     }

@@ -1,4 +1,4 @@
-//! A resource, or a template of many: what is listed, and the handler that a reading runs.
+//! A resource or a resource template: its definition, and the handler that returns the contents.
 
 use std::fmt;
 use std::future::Future;
@@ -11,16 +11,16 @@ use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 
 use super::completion::{Completers, CompletionRequest};
-use super::described::{described, fit};
-use super::handler::sealed::FromCalling;
-use super::layer::{BoxedOutcome, Entry, serve_layered};
-use super::serving::{Style, serve};
-use super::words::{self, Words};
-use super::{BadEntry, Cache, Call, Calling, Handler};
+use super::definition::{definition_setters, remove_unsupported};
+use super::handler::sealed::FromRequest;
+use super::handler_work::{ResultFormat, serve};
+use super::layer::{InvocationTarget, ResultFuture, serve_layered};
+use super::text_arguments::{self, TextArguments};
+use super::{BadEntry, CachePolicy, Call, Handler, IncomingRequest};
 use crate::Failure;
 use crate::peer::BoxedWork;
 
-/// A resource at a URI: what the client is told of it, and its contents, or a handler that gives them.
+/// A resource at a URI: the definition that clients see, and its contents or a handler that returns them.
 ///
 /// ```
 /// use barewire::server::{Resource, Server};
@@ -34,11 +34,11 @@ use crate::peer::BoxedWork;
 #[derive(Clone)]
 pub struct Resource {
     pub(super) definition: mcp::Resource,
-    reader: Arc<dyn Read>,
-    cache: Option<Cache>,
+    reader: Arc<dyn ResourceHandler>,
+    cache: Option<CachePolicy>,
 }
 
-/// Resources at all URIs of a form, as `note://{id}`: RFC 6570.
+/// Resources at all URIs that match a template, such as `note://{id}`: RFC 6570.
 ///
 /// ```
 /// use barewire::server::{Server, Template};
@@ -54,12 +54,12 @@ pub struct Resource {
 pub struct Template {
     pub(super) definition: mcp::ResourceTemplate,
     template: UriTemplate,
-    reader: Arc<dyn Read>,
+    reader: Arc<dyn ResourceHandler>,
     pub(super) completers: Completers,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
 }
 
-/// What a resource can be read as: text, bytes, [`ResourceContents`], several of them, or a whole
+/// A value that a resource can return: text, bytes, [`ResourceContents`], several of them, or a whole
 /// [`ReadResourceResult`]; or a `Result` of any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
@@ -68,75 +68,83 @@ pub struct Template {
             or a `Result` of one of these, with an error that turns into a `Failure`"
 )]
 pub trait IntoContents {
-    /// Turns it into the result for this URI.
+    /// Converts the value into the result for this URI.
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure>;
 }
 
-/// A handler of any type.
-trait Read: Send + Sync {
-    /// Starts a reading; `None` if the variables are not what the handler takes.
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>>;
+/// A resource's handler, whatever its type.
+trait ResourceHandler: Send + Sync {
+    /// Starts a read. Returns `None` if the variables do not fit the handler's arguments.
+    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedWork, Failure>>;
 
-    /// Whether the variables are what the handler takes.
-    fn takes(&self, variables: Words<'_>) -> bool;
+    /// Whether the variables fit the handler's arguments.
+    fn accepts(&self, variables: TextArguments<'_>) -> bool;
 
-    /// Starts a reading behind layers, with variables that it takes.
-    fn outcome(&self, call: &Call, mime_type: Option<&str>, variables: Words<'_>) -> Result<BoxedResult, Failure>;
+    /// Starts a read that has passed through the layers. The variables must fit.
+    fn start_layered(
+        &self,
+        call: &Call,
+        mime_type: Option<&str>,
+        variables: TextArguments<'_>,
+    ) -> Result<ResultFuture<ReadResourceResult, Failure>, Failure>;
 }
 
-type BoxedResult = BoxedOutcome<ReadResourceResult, Failure>;
-
-/// What is read.
-struct Reading<'a> {
-    calling: &'a Calling<'a>,
+/// One read of a resource.
+struct ResourceRead<'a> {
+    request: &'a IncomingRequest<'a>,
     uri: &'a str,
     mime_type: Option<&'a str>,
-    cache: Option<Cache>,
+    cache: Option<CachePolicy>,
 }
 
-struct Typed<H, M> {
+struct TypedResource<H, M> {
     handler: H,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H, M> Read for Typed<H, M>
+impl<H, M> ResourceHandler for TypedResource<H, M>
 where
     H: Handler<M>,
     H::Arguments: DeserializeOwned,
     H::Output: IntoContents,
 {
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>> {
-        let arguments = words::read(variables).ok()?;
+    fn read(&self, reading: ResourceRead<'_>, variables: TextArguments<'_>) -> Option<Result<BoxedWork, Failure>> {
+        let arguments = text_arguments::read(variables).ok()?;
         Some(self.start(reading, arguments))
     }
 
-    fn takes(&self, variables: Words<'_>) -> bool {
-        words::read::<H::Arguments>(variables).is_ok()
+    fn accepts(&self, variables: TextArguments<'_>) -> bool {
+        text_arguments::read::<H::Arguments>(variables).is_ok()
     }
 
-    fn outcome(&self, call: &Call, mime_type: Option<&str>, variables: Words<'_>) -> Result<BoxedResult, Failure> {
-        let arguments = words::read(variables).map_err(|error| Failure::invalid_params(error.to_string()))?;
+    fn start_layered(
+        &self,
+        call: &Call,
+        mime_type: Option<&str>,
+        variables: TextArguments<'_>,
+    ) -> Result<ResultFuture<ReadResourceResult, Failure>, Failure> {
+        let arguments = text_arguments::read(variables).map_err(|error| Failure::invalid_params(error.to_string()))?;
         let future = self.handler.start(H::Context::from_call(call), arguments);
-        Ok(Box::pin(contents(future, call.name(), mime_type)))
+        Ok(Box::pin(handler_contents(future, call.name(), mime_type)))
     }
 }
 
-impl<H, M> Typed<H, M>
+impl<H, M> TypedResource<H, M>
 where
     H: Handler<M>,
     H::Output: IntoContents,
 {
-    fn start(&self, reading: Reading<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
-        let Reading { calling, uri, mime_type, cache } = reading;
-        let context = H::Context::from_calling(calling)?;
+    fn start(&self, reading: ResourceRead<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
+        let ResourceRead { request, uri, mime_type, cache } = reading;
+        let context = H::Context::from_request(request)?;
         let call = context.call();
-        let outcome = contents(self.handler.start(context, arguments), uri, mime_type);
-        Ok(serve(outcome, call, style(calling, cache)))
+        let outcome = handler_contents(self.handler.start(context, arguments), uri, mime_type);
+        Ok(serve(outcome, call, read_format(request, cache)))
     }
 }
 
-/// The contents that a handler gives.
-fn contents<F>(
+/// Returns the contents that the handler's future resolves to.
+fn handler_contents<F>(
     handler: F,
     uri: &str,
     mime_type: Option<&str>,
@@ -149,28 +157,29 @@ where
     async move { handler.await.into_contents(&uri, mime_type.as_deref()) }
 }
 
-fn style(calling: &Calling<'_>, cache: Option<Cache>) -> Style {
-    let style = calling.style(Some(cache.unwrap_or(calling.shared.settings.cache)));
-    match (calling.params.input_responses, calling.params.request_state) {
-        (None, None) => style,
-        // It was made of answers, which are no part of a cache's key: MCP 2026-07-28, server/utilities/caching.
-        _ => style.uncached(),
+fn read_format(request: &IncomingRequest<'_>, cache: Option<CachePolicy>) -> ResultFormat {
+    let format = request.format(Some(cache.unwrap_or(request.shared.settings.cache)));
+    match (request.params.input_responses, request.params.request_state) {
+        (None, None) => format,
+        // Answers of the user went into the contents, and they are not part of a cache key: MCP 2026-07-28,
+        // server/utilities/caching.
+        _ => format.uncached(),
     }
 }
 
 impl Resource {
-    /// A resource whose contents a handler gives each time it is read.
+    /// Creates a resource whose handler returns the contents each time it is read.
     pub fn new<M, H>(uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
         M: 'static,
         H: Handler<M, Arguments = ()>,
         H::Output: IntoContents,
     {
-        let reader = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        let reader = Arc::new(TypedResource { handler, kind: std::marker::PhantomData });
         Self { definition: mcp::Resource::new(uri, name), reader, cache: None }
     }
 
-    /// A resource that is this text.
+    /// Creates a resource with this text as its contents.
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text: Arc<str> = text.into().into();
         let size = u64::try_from(text.len()).ok();
@@ -179,7 +188,7 @@ impl Resource {
         resource
     }
 
-    /// A resource that is these bytes.
+    /// Creates a resource with these bytes as its contents.
     pub fn bytes(uri: impl Into<String>, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into().into();
         let size = u64::try_from(bytes.len()).ok();
@@ -188,36 +197,41 @@ impl Resource {
         resource
     }
 
-    described!(title description mime_type icon annotations meta cache);
+    definition_setters!(title description mime_type icon annotations meta cache);
 
-    /// As a revision has it.
+    /// Returns the definition without the members that this revision does not have.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Resource {
         let mut resource = self.definition.clone();
-        fit(revision, &mut resource.title, &mut resource.icons, &mut resource.meta);
+        remove_unsupported(revision, &mut resource.title, &mut resource.icons, &mut resource.meta);
         resource
     }
 
-    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
         let mime_type = self.definition.mime_type.as_deref();
-        self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, Vec::new())
+        self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, Vec::new())
     }
 
-    /// Starts the layers around a reading.
-    pub(super) fn read_layered(self: &Arc<Self>, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
-        serve_layered::<ReadResourceResult>(calling, Entry::Resource(Arc::clone(self)), style(calling, self.cache))
+    /// Starts the layers around a read.
+    pub(super) fn read_layered(self: &Arc<Self>, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+        serve_layered::<ReadResourceResult>(
+            request,
+            InvocationTarget::Resource(Arc::clone(self)),
+            read_format(request, self.cache),
+        )
     }
 
-    /// Runs a reading that has come through the layers.
-    pub(super) async fn outcome(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
-        self.reader.outcome(call, self.definition.mime_type.as_deref(), Vec::new())?.await
+    /// Runs a read that has passed through the layers.
+    pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
+        self.reader.start_layered(call, self.definition.mime_type.as_deref(), Vec::new())?.await
     }
 }
 
 impl Template {
-    /// Resources whose contents a handler gives; its arguments are the variables of the URI.
+    /// Creates a template for resources whose contents a handler returns. The variables of the URI are the handler's
+    /// arguments.
     ///
     /// # Panics
-    /// If the template is none.
+    /// If `template` is not a valid URI template.
     #[track_caller]
     pub fn new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Self
     where
@@ -233,7 +247,7 @@ impl Template {
         }
     }
 
-    /// The same, for templates that are not known to be good.
+    /// Like [`Self::new`], but returns an error instead of panicking.
     pub fn try_new<M, H>(template: impl Into<String>, name: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
@@ -243,54 +257,54 @@ impl Template {
     {
         let definition = mcp::ResourceTemplate::new(template, name);
         let template = UriTemplate::parse(&definition.uri_template).map_err(|error| BadEntry(error.to_string()))?;
-        let reader = Arc::new(Typed { handler, kind: std::marker::PhantomData });
+        let reader = Arc::new(TypedResource { handler, kind: std::marker::PhantomData });
         Ok(Self { definition, template, reader, completers: Completers::default(), cache: None })
     }
 
-    described!(title description mime_type icon annotations meta cache complete);
+    definition_setters!(title description mime_type icon annotations meta cache complete);
 
-    /// As a revision has it.
+    /// Returns the definition without the members that this revision does not have.
     pub(super) fn listed(&self, revision: Revision) -> mcp::ResourceTemplate {
         let mut template = self.definition.clone();
-        fit(revision, &mut template.title, &mut template.icons, &mut template.meta);
+        remove_unsupported(revision, &mut template.title, &mut template.icons, &mut template.meta);
         template
     }
 
-    /// Reads the resource at this URI, if it is one of these.
-    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    /// Reads the resource at this URI. Returns `None` if the template does not match it.
+    pub(super) fn read(&self, request: &IncomingRequest<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
         let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
-        self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables)
+        self.reader.read(ResourceRead { request, uri, mime_type, cache: self.cache }, variables)
     }
 
-    /// Starts the layers around a reading of the resource at this URI, if it is one of these.
+    /// Starts the layers around a read of this URI. Returns `None` if the template does not match it.
     pub(super) fn read_layered(
         self: &Arc<Self>,
-        calling: &Calling<'_>,
+        request: &IncomingRequest<'_>,
         uri: &str,
     ) -> Option<Result<BoxedWork, Failure>> {
-        let is_one = self.variables(uri).is_some_and(|variables| self.reader.takes(variables));
+        let matches = self.variables(uri).is_some_and(|variables| self.reader.accepts(variables));
         let start = || {
-            let (entry, style) = (Entry::Template(Arc::clone(self)), style(calling, self.cache));
-            serve_layered::<ReadResourceResult>(calling, entry, style)
+            let (entry, format) = (InvocationTarget::Template(Arc::clone(self)), read_format(request, self.cache));
+            serve_layered::<ReadResourceResult>(request, entry, format)
         };
-        is_one.then(start)
+        matches.then(start)
     }
 
-    /// Runs a reading that has come through the layers.
-    pub(super) async fn outcome(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
-        let variables = self.variables(call.name()).expect("it fitted before the layers ran");
-        self.reader.outcome(call, self.definition.mime_type.as_deref(), variables)?.await
+    /// Runs a read that has passed through the layers.
+    pub(super) async fn run_layered(&self, call: &Call) -> Result<ReadResourceResult, Failure> {
+        let variables = self.variables(call.name()).expect("the template matched before the layers ran");
+        self.reader.start_layered(call, self.definition.mime_type.as_deref(), variables)?.await
     }
 
-    /// The variables of a URI, if it is one of these.
-    fn variables<'a>(&'a self, uri: &'a str) -> Option<Words<'a>> {
+    /// Returns the variables of a URI. Returns `None` if the template does not match it.
+    fn variables<'a>(&'a self, uri: &'a str) -> Option<TextArguments<'a>> {
         let variables = self.template.matches(uri)?;
         Some(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
 
-fn typed(contents: ResourceContents, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
+fn single_contents(contents: ResourceContents, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
     let contents = match mime_type {
         Some(mime_type) => contents.with_mime_type(mime_type),
         None => contents,
@@ -300,7 +314,7 @@ fn typed(contents: ResourceContents, mime_type: Option<&str>) -> Result<ReadReso
 
 impl IntoContents for String {
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
-        typed(ResourceContents::text(uri, self), mime_type)
+        single_contents(ResourceContents::text(uri, self), mime_type)
     }
 }
 
@@ -312,7 +326,7 @@ impl IntoContents for &'static str {
 
 impl IntoContents for Vec<u8> {
     fn into_contents(self, uri: &str, mime_type: Option<&str>) -> Result<ReadResourceResult, Failure> {
-        typed(ResourceContents::blob(uri, BASE64_STANDARD.encode(self)), mime_type)
+        single_contents(ResourceContents::blob(uri, BASE64_STANDARD.encode(self)), mime_type)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a tool's handler returns -> the result of `tools/call`; and the two ways in which it can fail.
+//! The return value of a tool's handler -> the result of `tools/call`, and the two ways in which a tool can fail.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::{Failure, schema};
 
-/// What a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole [`CallToolResult`], nothing, or a
-/// `Result` of any of these.
+/// A value that a tool can return: text, numbers, JSON, [`Content`], [`Structured`], a whole [`CallToolResult`], `()`,
+/// or a `Result` of any of these.
 ///
-/// An `Err` is a result too, with `isError`: the model reads it and may try again. Only an `Err` of [`ProtocolError`] is an
-/// error of the protocol, which most hosts do not show to a model.
+/// An `Err` becomes a result with `isError`: the model reads it and may try again. Only [`ProtocolError`] becomes a
+/// JSON-RPC error, which most hosts do not show to a model.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     label = "returns a type that is not a result of a tool",
@@ -28,35 +28,36 @@ use crate::{Failure, schema};
     note = "a type that derives `Serialize` and `JsonSchema` is returned as `Structured(value)`"
 )]
 pub trait IntoToolResult {
-    /// Turns it into the result.
+    /// Converts the value into the result of `tools/call`.
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError>;
 
-    /// The schema of its structured content, if it has some.
+    /// Returns the schema of the structured content, if this type has one.
     fn output_schema() -> Option<Box<RawValue>> {
         None
     }
 }
 
-/// Structured content: JSON of a type, and its schema in the tool's definition.
+/// Structured content: a value that is sent as JSON, with the schema of its type in the tool's definition.
 ///
-/// Clients that know no structured content get the same as text.
+/// Clients of revisions without structured content get the same JSON as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper of one value: `Structured(value)`")]
 pub struct Structured<T>(pub T);
 
-/// Why a tool failed, for the model to read. Any error turns into one by `?`.
+/// The reason why a tool failed, for the model to read. `?` converts any error into one.
 ///
-/// It has no code: it is part of the result.
+/// It has no error code, because it is part of the result.
 pub struct ToolError(String);
 
-/// The request itself cannot be served: an error of the protocol, with a code.
+/// A request that cannot be served: a JSON-RPC error with a code.
 ///
-/// It is no [`Error`] and is not made from one by `?`, so that a tool that merely fails is not taken for it.
+/// This type does not implement [`Error`], and `?` does not convert errors into it. So a tool that only failed does not
+/// become a protocol error by accident.
 #[derive(Debug)]
 pub struct ProtocolError(pub(super) Failure);
 
 impl ToolError {
-    /// With this text.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -88,22 +89,22 @@ impl fmt::Debug for ToolError {
 }
 
 impl ProtocolError {
-    /// The request does not make sense: -32602.
+    /// The request is invalid: -32602.
     pub fn invalid_params(what: impl Into<String>) -> Self {
         Self(Failure::invalid_params(what))
     }
 
-    /// Something failed in here: -32603. The caller is told `exception`, the log gets `what`.
+    /// Something failed inside the server: -32603. The client gets `exception`; `what` is only logged.
     pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
         Self(Failure::internal(exception, what))
     }
 
-    /// The code that the client gets.
+    /// Returns the error code that the client gets.
     pub fn code(&self) -> Code {
         self.0.code()
     }
 
-    /// With a code of the application's own, outside the range that is reserved.
+    /// Creates an error with a code of the application. The code must be outside the reserved range.
     pub fn application(code: i64, message: impl Into<String>) -> Result<Self, ReservedCode> {
         Ok(Self(ErrorObject::new(Code::application(code)?, message).into()))
     }
@@ -115,22 +116,22 @@ impl From<ProtocolError> for Failure {
     }
 }
 
-/// A picture of these bytes.
+/// Returns image content with these bytes.
 pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Content {
     Content::image(BASE64_STANDARD.encode(bytes), mime_type)
 }
 
-/// Sound of these bytes.
+/// Returns audio content with these bytes.
 pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Content {
     Content::audio(BASE64_STANDARD.encode(bytes), mime_type)
 }
 
-/// As text, and if wanted as what it is.
-fn structured(value: &impl Serialize, as_it_is: bool) -> Result<CallToolResult, ProtocolError> {
+/// Returns the value as JSON text and, if `is_structured`, also as structured content.
+fn structured(value: &impl Serialize, is_structured: bool) -> Result<CallToolResult, ProtocolError> {
     let raw = serde_json::value::to_raw_value(value);
     let raw = raw.map_err(|error| ProtocolError(Failure::unserializable(&error)))?;
     let mut result = CallToolResult::text(raw.get());
-    result.structured_content = as_it_is.then_some(raw);
+    result.structured_content = is_structured.then_some(raw);
     Ok(result)
 }
 
@@ -170,14 +171,14 @@ impl IntoToolResult for Cow<'static, str> {
     }
 }
 
-/// As text, and as structured content where that is an object: there is no schema that it could break.
+/// Text, and structured content if the value is an object. There is no output schema that it could break.
 impl IntoToolResult for Value {
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
         structured(&self, self.is_object())
     }
 }
 
-macro_rules! as_text {
+macro_rules! text_results {
     ($($text:ty)*) => {$(
         impl IntoToolResult for $text {
             #[inline]
@@ -188,7 +189,7 @@ macro_rules! as_text {
     )*};
 }
 
-macro_rules! as_its_text {
+macro_rules! displayed_results {
     ($($value:ty)*) => {$(
         impl IntoToolResult for $value {
             #[inline]
@@ -199,8 +200,8 @@ macro_rules! as_its_text {
     )*};
 }
 
-as_text!(String &'static str);
-as_its_text!(bool char u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+text_results!(String &'static str);
+displayed_results!(bool char u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
 
 impl<T: Serialize + JsonSchema> IntoToolResult for Structured<T> {
     fn into_tool_result(self) -> Result<CallToolResult, ProtocolError> {
@@ -237,8 +238,8 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, ProtocolError> {
     }
 }
 
-/// Leaves out of a result what a revision does not have.
-pub(super) fn fit(result: &mut CallToolResult, revision: Revision) {
+/// Removes or replaces the parts of a result that this revision does not have.
+pub(super) fn remove_unsupported(result: &mut CallToolResult, revision: Revision) {
     if let Some(content) = &result.structured_content
         && !(revision.has_structured_scalars() || revision.has_structured_content() && content.get().starts_with('{'))
     {
@@ -246,13 +247,13 @@ pub(super) fn fit(result: &mut CallToolResult, revision: Revision) {
     }
     if revision < Revision::V2025_06_18 {
         for content in &mut result.content {
-            fit_content(content, revision);
+            replace_unsupported(content, revision);
         }
     }
 }
 
-/// Says in text what a revision has no type for.
-pub(super) fn fit_content(content: &mut Content, revision: Revision) {
+/// Replaces content of a type that this revision does not have with text.
+pub(super) fn replace_unsupported(content: &mut Content, revision: Revision) {
     match content {
         Content::Audio(audio) if !revision.has_audio() => {
             *content = Content::text(format!("[audio: {}]", audio.mime_type));

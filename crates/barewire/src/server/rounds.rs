@@ -1,8 +1,8 @@
-//! The questions of a handler -> their answers: those that came with this request, those of earlier rounds, or none yet.
+//! The rounds of a call: a handler's questions -> answers that came with this request or an earlier one, or none yet.
 //!
-//! A modern client is not asked in mid-call. The call ends with what the handler wants to know, the client sends it again
-//! with the answers, and the handler runs anew: MCP 2026-07-28, basic/patterns/mrtr. What earlier rounds brought travels in
-//! `requestState`, which only we can read.
+//! A modern client cannot be asked during a call. The call ends with the handler's questions, the client sends the call
+//! again with the answers, and the handler runs again from its beginning: MCP 2026-07-28, basic/patterns/mrtr. The
+//! state of earlier rounds travels in `requestState`, which only this server can read.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,76 +13,78 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a call knows of its rounds.
+/// The questions and answers of one call.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    inner: Mutex<Inner>,
+    state: Mutex<RoundsState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// What came with this request. Some of it may never be asked for.
-    answers: Answers,
-    kept: Kept,
-    /// How often each key has been asked in this run.
-    asked: BTreeMap<String, u32>,
-    /// What is asked in this round, in the order of asking.
-    questions: Vec<(String, Asked)>,
-    /// What the client cannot be asked and the handler asks, all of it.
-    lacks: Option<ClientCapabilities>,
-    /// Whoever polls the handler: a question may be asked from another task.
+struct RoundsState {
+    /// The answers that came with this request. The handler may not ask for all of them.
+    answers: JsonByKey,
+    carried: CarriedState,
+    /// The number of times that each key has been asked in this run of the handler.
+    times_asked: BTreeMap<String, u32>,
+    /// The questions of this round, in the order in which they were asked.
+    questions: Vec<(String, QuestionMessage)>,
+    /// All capabilities that the handler's questions need and the client lacks.
+    missing_capabilities: Option<ClientCapabilities>,
+    /// The waker of the task that polls the handler. A question may come from another task.
     waker: Option<Waker>,
-    /// The handler is polled by a thread, which says when all has been asked that is asked in one go.
-    is_held: bool,
+    /// Whether questions are held back. A handler on a thread of its own is polled there; that thread releases the
+    /// questions when a poll is over, so that the questions of one poll are sent together.
+    questions_held: bool,
 }
 
-type Answers = BTreeMap<String, Box<RawValue>>;
+type JsonByKey = BTreeMap<String, Box<RawValue>>;
 
-/// What travels from round to round.
+/// The state that travels from round to round.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct CarriedState {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    answers: Answers,
+    answers: JsonByKey,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    once: Answers,
+    once: JsonByKey,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    state: Answers,
+    state: JsonByKey,
 }
 
 /// A question as it is sent.
 #[derive(Debug, Serialize)]
-pub(super) struct Asked {
+pub(super) struct QuestionMessage {
     pub(super) method: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) params: Option<Box<RawValue>>,
 }
 
-/// Why a handler does not go on.
+/// The reason why a handler cannot continue in this round.
 #[derive(Debug)]
 pub(super) enum Interrupt {
-    /// It needs answers first; and what is to travel, if there is anything.
-    Input { questions: Vec<(String, Asked)>, kept: Option<String> },
-    /// It needs a client that can do more.
-    Lacks(ClientCapabilities),
+    /// It needs answers. `carried` is the state for the next round, if there is any.
+    Input { questions: Vec<(String, QuestionMessage)>, carried: Option<String> },
+    /// It needs capabilities that the client has not declared.
+    MissingCapabilities(ClientCapabilities),
 }
 
 impl Rounds {
-    /// What a request brought: the client's answers, and what we gave along in the last round.
-    pub(super) fn new(answers: Answers, kept: Option<&[u8]>) -> Result<Self, serde_json::Error> {
-        let kept = kept.map(serde_json::from_slice).transpose()?.unwrap_or_default();
-        Ok(Self { inner: Mutex::new(Inner { answers, kept, ..Inner::default() }) })
+    /// Starts a round with the client's answers and the state that the last round sent along.
+    pub(super) fn new(answers: JsonByKey, carried: Option<&[u8]>) -> Result<Self, serde_json::Error> {
+        let carried = carried.map(serde_json::from_slice).transpose()?.unwrap_or_default();
+        Ok(Self { state: Mutex::new(RoundsState { answers, carried, ..RoundsState::default() }) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // What a panicking handler leaves is complete: nothing here panics halfway.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RoundsState> {
+        // A panic cannot leave this half changed: no code that holds the lock panics midway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key under which a question is asked now: a handler that asks again, because it does not like the answer, wants
-    /// another one. When it runs anew it asks in the same order, and so finds them all.
+    /// Returns the key for the next question under `key`. A handler that asks again under the same key wants a new
+    /// answer, so the key gets a number. The handler asks in the same order in every round, and so finds all its
+    /// answers.
     pub(super) fn key(&self, key: &str) -> String {
-        let mut inner = self.lock();
-        let times = inner.asked.entry(key.to_owned()).or_default();
+        let mut state = self.lock();
+        let times = state.times_asked.entry(key.to_owned()).or_default();
         *times += 1;
         match *times {
             1 => key.to_owned(),
@@ -90,106 +92,107 @@ impl Rounds {
         }
     }
 
-    /// The answer under this key, if `read` can read it. It travels from now on, and is not changed by what comes later.
+    /// Returns the answer under this key, if `read` can read it. The answer is then carried to later rounds, and a
+    /// later answer does not replace it.
     pub(super) fn answer<T>(&self, key: &str, read: impl Fn(&RawValue) -> Option<T>) -> Option<T> {
-        let mut inner = self.lock();
-        if let Some(read) = inner.kept.answers.get(key).and_then(|answer| read(answer)) {
+        let mut state = self.lock();
+        if let Some(read) = state.carried.answers.get(key).and_then(|answer| read(answer)) {
             return Some(read);
         }
-        let answer = inner.answers.remove(key)?;
+        let answer = state.answers.remove(key)?;
         let read = read(&answer)?;
-        inner.kept.answers.insert(key.to_owned(), answer);
+        state.carried.answers.insert(key.to_owned(), answer);
         Some(read)
     }
 
-    /// Asks: whoever polls the handler ends the round.
-    pub(super) fn ask(&self, key: &str, asked: Asked) {
-        let mut inner = self.lock();
-        if inner.questions.iter().all(|(known, _)| known != key) {
-            inner.questions.push((key.to_owned(), asked));
+    /// Adds a question and wakes the task that polls the handler. That task ends the round.
+    pub(super) fn ask(&self, key: &str, question: QuestionMessage) {
+        let mut state = self.lock();
+        if state.questions.iter().all(|(known, _)| known != key) {
+            state.questions.push((key.to_owned(), question));
         }
-        self.wake(inner);
+        self.wake(state);
     }
 
-    /// The client cannot be asked this: whoever polls the handler ends the call.
-    pub(super) fn lack(&self, capability: ClientCapability) {
-        let mut inner = self.lock();
-        inner.lacks.get_or_insert_default().declare(capability);
-        self.wake(inner);
+    /// Records that the client lacks a capability, and wakes the task that polls the handler. That task ends the call.
+    pub(super) fn report_missing_capability(&self, capability: ClientCapability) {
+        let mut state = self.lock();
+        state.missing_capabilities.get_or_insert_default().declare(capability);
+        self.wake(state);
     }
 
-    /// The handler is polled elsewhere from now on: its questions wait for [`Self::release`].
-    pub(super) fn hold(&self) {
-        self.lock().is_held = true;
+    /// Holds questions back until [`Self::release_questions`]: another thread polls the handler from now on.
+    pub(super) fn hold_questions(&self) {
+        self.lock().questions_held = true;
     }
 
-    /// What has been asked so far was asked in one go.
-    pub(super) fn release(&self) {
-        let mut inner = self.lock();
-        if inner.lacks.is_some() || !inner.questions.is_empty() {
-            inner.is_held = false;
-            self.wake(inner);
+    /// Releases the questions asked so far, to be sent together.
+    pub(super) fn release_questions(&self) {
+        let mut state = self.lock();
+        if state.missing_capabilities.is_some() || !state.questions.is_empty() {
+            state.questions_held = false;
+            self.wake(state);
         }
     }
 
-    fn wake(&self, mut inner: MutexGuard<'_, Inner>) {
-        if inner.is_held {
+    fn wake(&self, mut state: MutexGuard<'_, RoundsState>) {
+        if state.questions_held {
             return;
         }
-        let waker = inner.waker.take();
-        drop(inner);
+        let waker = state.waker.take();
+        drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// Whether the handler cannot go on. If it can, `waker` is told when that changes.
-    pub(super) fn interrupt(&self, waker: &Waker) -> Option<Interrupt> {
-        let mut inner = self.lock();
-        if !inner.is_held
-            && let Some(capabilities) = inner.lacks.take()
+    /// Returns the reason why the handler cannot continue, if there is one. Otherwise `waker` is woken when there is.
+    pub(super) fn poll_interrupt(&self, waker: &Waker) -> Option<Interrupt> {
+        let mut state = self.lock();
+        if !state.questions_held
+            && let Some(capabilities) = state.missing_capabilities.take()
         {
-            return Some(Interrupt::Lacks(capabilities));
+            return Some(Interrupt::MissingCapabilities(capabilities));
         }
-        if inner.is_held || inner.questions.is_empty() {
-            match &mut inner.waker {
+        if state.questions_held || state.questions.is_empty() {
+            match &mut state.waker {
                 Some(known) => known.clone_from(waker),
                 none => *none = Some(waker.clone()),
             }
             return None;
         }
-        let questions = std::mem::take(&mut inner.questions);
-        let kept = (!inner.kept.is_empty())
-            .then(|| serde_json::to_string(&inner.kept).expect("maps with names and JSON in them are JSON"));
-        Some(Interrupt::Input { questions, kept })
+        let questions = std::mem::take(&mut state.questions);
+        let carried =
+            (!state.carried.is_empty()).then(|| serde_json::to_string(&state.carried).expect("maps of JSON serialize"));
+        Some(Interrupt::Input { questions, carried })
     }
 
-    /// What was once done under this key.
-    pub(super) fn done<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
-        self.lock().kept.once.get(key).map(|value| serde_json::from_str(value.get())).transpose()
+    /// Returns the result that `Call::once` stored under this key.
+    pub(super) fn once_result<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
+        self.lock().carried.once.get(key).map(|value| serde_json::from_str(value.get())).transpose()
     }
 
-    /// Remembers what was done under this key.
-    pub(super) fn do_not_repeat(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    /// Stores the result of `Call::once`.
+    pub(super) fn store_once_result(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
         let value = serde_json::value::to_raw_value(value)?;
-        self.lock().kept.once.insert(key.to_owned(), value);
+        self.lock().carried.once.insert(key.to_owned(), value);
         Ok(())
     }
 
-    /// What the handler has kept under this key.
+    /// Returns the value that `Call::keep` stored under this key.
     pub(super) fn state<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
-        self.lock().kept.state.get(key).map(|value| serde_json::from_str(value.get())).transpose()
+        self.lock().carried.state.get(key).map(|value| serde_json::from_str(value.get())).transpose()
     }
 
-    /// Keeps something under this key.
+    /// Stores a value for `Call::keep`.
     pub(super) fn keep(&self, key: &str, value: &impl Serialize) -> Result<(), serde_json::Error> {
         let value = serde_json::value::to_raw_value(value)?;
-        self.lock().kept.state.insert(key.to_owned(), value);
+        self.lock().carried.state.insert(key.to_owned(), value);
         Ok(())
     }
 }
 
-impl Kept {
+impl CarriedState {
     fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.once.is_empty() && self.state.is_empty()
     }

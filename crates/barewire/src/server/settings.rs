@@ -1,4 +1,4 @@
-//! What a server says of itself, and how it serves.
+//! The settings of a server, its capabilities, and the data that all its connections share.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,108 +11,108 @@ use barewire_proto::mcp::{
 use serde_json::Value;
 
 use super::layer::Layers;
-use super::registry::{Offer, Registry};
+use super::registry::{Registry, RegistryEntries};
 use super::seal::Sealer;
 use crate::Failure;
 
-/// How a server was told to serve.
+/// The settings of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct ServerSettings {
     pub(super) info: Implementation,
     pub(super) instructions: Option<String>,
     /// In ascending order.
     pub(super) revisions: Vec<Revision>,
     pub(super) lenient: bool,
     pub(super) page_size: usize,
-    pub(super) cache: Cache,
-    /// Made when it is needed; of all connections, because a client may come back over another.
+    pub(super) cache: CachePolicy,
+    /// Created on first use. All connections share it, because a client may come back over another connection.
     pub(super) sealer: Arc<OnceLock<Sealer>>,
     pub(super) state_lifetime: Duration,
     pub(super) layers: Layers,
 }
 
-/// For how long a client may keep a result, and whether it may share it with others. In the modern era clients are told.
+/// How long a client may cache a result, and whether it may share it between users. Sent to modern clients only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cache {
-    /// For how long. A change that the client is told of ends it.
+pub struct CachePolicy {
+    /// The time for which the result may be cached. A change notification ends it early.
     pub time: Duration,
-    /// Whether everybody would get the same.
+    /// Whether all users get the same result.
     pub scope: CacheScope,
 }
 
-/// What all connections of a server share.
-pub(super) struct Shared {
-    pub(super) settings: Settings,
+/// The data that all connections of a server share.
+pub(super) struct ServerShared {
+    pub(super) settings: ServerSettings,
     pub(super) registry: Arc<Registry>,
-    /// Who the server is, as JSON.
+    /// The name and version of the server as JSON.
     pub(super) info_json: String,
-    /// The first members of a modern result.
+    /// The members that start every modern result.
     pub(super) complete: String,
-    /// The same for one that asks for input.
+    /// The members that start a modern result that asks for input.
     pub(super) input_required: String,
 }
 
-impl Settings {
+impl ServerSettings {
     pub(super) fn new(name: String, version: String) -> Self {
         Self {
             info: Implementation::new(name, version),
             instructions: None,
             revisions: Revision::ALL.to_vec(),
             lenient: false,
-            page_size: PAGE,
-            cache: Cache::none(),
+            page_size: DEFAULT_PAGE_SIZE,
+            cache: CachePolicy::none(),
             sealer: Arc::default(),
-            state_lifetime: LIFETIME,
+            state_lifetime: DEFAULT_STATE_LIFETIME,
             layers: Layers::default(),
         }
     }
 }
 
-impl Cache {
-    /// Not at all.
+impl CachePolicy {
+    /// No caching.
     pub const fn none() -> Self {
         Self { time: Duration::ZERO, scope: CacheScope::Private }
     }
 
-    /// For so long, and for whoever asked.
+    /// Caching for this long, only for the user that made the request.
     pub const fn private(time: Duration) -> Self {
         Self { time, scope: CacheScope::Private }
     }
 
-    /// For so long, and for everybody: it is the same for all.
+    /// Caching for this long, shared between users: all of them get the same result.
     pub const fn public(time: Duration) -> Self {
         Self { time, scope: CacheScope::Public }
     }
 
-    /// As members of a result.
+    /// Returns the policy as JSON members of a result.
     pub(super) fn members(self) -> String {
         let scope = self.scope.as_str();
-        // What does not fit is longer than anybody keeps anything; a JavaScript client can count to 2^53.
-        let time = u64::try_from(self.time.as_millis()).unwrap_or(MOST).min(MOST);
+        // JavaScript clients can count to 2^53, and longer times than that do not matter.
+        let time = u64::try_from(self.time.as_millis()).unwrap_or(MAX_SAFE_INTEGER).min(MAX_SAFE_INTEGER);
         format!(r#","ttlMs":{time},"cacheScope":"{scope}""#)
     }
 }
 
-impl Shared {
-    pub(super) fn new(settings: Settings, registry: Arc<Registry>) -> Self {
+impl ServerShared {
+    pub(super) fn new(settings: ServerSettings, registry: Arc<Registry>) -> Self {
         let info = serde_json::to_string(&settings.info).expect("names and text are JSON");
         let members = |kind: &str| format!(r#""resultType":"{kind}","_meta":{{"{}":{info}}}"#, key::SERVER_INFO);
         let (complete, input_required) = (members("complete"), members("input_required"));
         Self { settings, registry, info_json: info, complete, input_required }
     }
 
-    /// What seals state that travels through clients.
+    /// Returns the sealer of state that travels through clients.
     pub(super) fn sealer(&self) -> Result<&Sealer, Failure> {
         if self.settings.sealer.get().is_none() {
             let sealer = Sealer::random().map_err(|error| Failure::internal("State", error.to_string()))?;
-            // If another was quicker, its key is as good.
+            // If another thread was faster, its key is used.
             let _ = self.settings.sealer.set(sealer);
         }
         Ok(self.settings.sealer.get().expect("it has just been set"))
     }
 
-    /// Who the server is, as a revision has it.
+    /// Returns the name and version of the server, without the members that this revision does not have.
     pub(super) fn info(&self, revision: Revision) -> Implementation {
         let mut info = self.settings.info.clone();
         if !revision.has_titles() {
@@ -124,60 +124,62 @@ impl Shared {
         info
     }
 
-    /// The same as JSON.
+    /// Returns the name and version of the server as a JSON value.
     pub(super) fn info_value(&self) -> Value {
         serde_json::to_value(&self.settings.info).expect("names and text are JSON")
     }
 
-    /// Whether something is offered. What somebody may still add is, before it is there.
+    /// Whether the server has a capability. A server that may still get entries has the capability before they are
+    /// added.
     #[inline]
-    pub(super) fn offers(&self, offer: &Offer, capability: ServerCapability) -> bool {
-        let open = self.registry.is_open();
-        let resources = || open || !offer.resources.is_empty() || !offer.templates.is_empty();
+    pub(super) fn offers(&self, entries: &RegistryEntries, capability: ServerCapability) -> bool {
+        let changeable = self.registry.is_changeable();
+        let resources = || changeable || !entries.resources.is_empty() || !entries.templates.is_empty();
         match capability {
-            ServerCapability::Tools => open || !offer.tools.is_empty(),
-            ServerCapability::Prompts => open || !offer.prompts.is_empty(),
+            ServerCapability::Tools => changeable || !entries.tools.is_empty(),
+            ServerCapability::Prompts => changeable || !entries.prompts.is_empty(),
             ServerCapability::Resources => resources(),
             ServerCapability::ToolsListChanged
             | ServerCapability::PromptsListChanged
             | ServerCapability::ResourcesListChanged
-            | ServerCapability::ResourcesSubscribe => open,
+            | ServerCapability::ResourcesSubscribe => changeable,
             ServerCapability::Completions => {
-                open || offer.prompts.iter().any(|prompt| !prompt.completers.is_empty())
-                    || offer.templates.iter().any(|template| !template.completers.is_empty())
+                changeable
+                    || entries.prompts.iter().any(|prompt| !prompt.completers.is_empty())
+                    || entries.templates.iter().any(|template| !template.completers.is_empty())
             }
             ServerCapability::Logging => true,
             _ => false,
         }
     }
 
-    /// All that is offered, as a revision says it.
-    pub(super) fn capabilities(&self, offer: &Offer, revision: Revision) -> ServerCapabilities {
-        let offers = |capability| self.offers(offer, capability);
-        let open = self.registry.is_open();
-        let list = |capability| offers(capability).then(|| ListCapability::default().list_changed(open));
+    /// Returns all capabilities, in the form of this revision.
+    pub(super) fn capabilities(&self, entries: &RegistryEntries, revision: Revision) -> ServerCapabilities {
+        let offers = |capability| self.offers(entries, capability);
+        let changeable = self.registry.is_changeable();
+        let list = |capability| offers(capability).then(|| ListCapability::default().list_changed(changeable));
         let completions = revision.has_completions_capability() && offers(ServerCapability::Completions);
         let mut capabilities = ServerCapabilities::default().logging(Object::new());
         capabilities.tools = list(ServerCapability::Tools);
         capabilities.prompts = list(ServerCapability::Prompts);
         capabilities.resources = offers(ServerCapability::Resources)
-            .then(|| ResourcesCapability::default().subscribe(open).list_changed(open));
+            .then(|| ResourcesCapability::default().subscribe(changeable).list_changed(changeable));
         capabilities.completions = completions.then(Object::new);
         capabilities
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ServerShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("ServerShared").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
-/// More than most servers have of anything, and few enough for one message.
-const PAGE: usize = 100;
+/// More entries than most servers have, and few enough for one message.
+const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// Long enough for a user who was called away.
-const LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// Long enough for a user who has left the desk.
+const DEFAULT_STATE_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// The largest integer that every reader of JSON has.
-const MOST: u64 = (1 << 53) - 1;
+/// The largest integer that every JSON reader represents exactly.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

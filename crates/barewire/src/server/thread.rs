@@ -1,4 +1,4 @@
-//! A handler that computes or blocks -> a thread of its own, which lets go of it when nobody waits any more.
+//! A handler that computes or blocks -> a thread of its own. The handler is dropped if its request is cancelled.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,29 +10,29 @@ use tokio::sync::{Semaphore, oneshot};
 use super::Call;
 use crate::Failure;
 
-/// Runs `work` on a thread. If this is dropped, so is the work, at its next `await`; and if it has not begun, it never does.
-/// What it asks through `call` in one poll is asked in one go.
+/// Runs `work` on a thread. If the returned future is dropped, `work` is dropped at its next `await`, or never starts.
+/// Questions that `work` asks through `call` in one poll are sent together.
 pub(super) async fn run<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     call: Option<Call>,
 ) -> Result<T, Failure> {
     if let Some(call) = &call {
-        call.rounds().hold();
+        call.rounds().hold_questions();
     }
-    let permit = THREADS.acquire().await;
-    let (waits, gone) = oneshot::channel::<()>();
+    let permit = THREAD_PERMITS.acquire().await;
+    let (keep_running, cancelled) = oneshot::channel::<()>();
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         runtime.block_on(async move {
-            let (mut work, mut gone) = (pin!(work), pin!(gone));
+            let (mut work, mut cancelled) = (pin!(work), pin!(cancelled));
             poll_fn(|context| {
-                if gone.as_mut().poll(context).is_ready() {
+                if cancelled.as_mut().poll(context).is_ready() {
                     return Poll::Ready(None);
                 }
                 let polled = work.as_mut().poll(context).map(Some);
                 if let Some(call) = &call {
-                    call.rounds().release();
+                    call.rounds().release_questions();
                 }
                 polled
             })
@@ -40,10 +40,10 @@ pub(super) async fn run<T: Send + 'static>(
         })
     });
     let outcome = thread.await;
-    drop(waits);
+    drop(keep_running);
     match outcome {
         Ok(Some(outcome)) => outcome,
-        Ok(None) => Err(Failure::internal("cancelled", "nobody waits for it any more")),
+        Ok(None) => Err(Failure::internal("cancelled", "the request was cancelled before the handler finished")),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(Failure::internal("cancelled", "the runtime is shutting down")),
@@ -51,5 +51,5 @@ pub(super) async fn run<T: Send + 'static>(
     }
 }
 
-/// As many threads as tokio has for all that blocks, unless it is told otherwise: more would only wait for one.
-static THREADS: Semaphore = Semaphore::const_new(512);
+/// tokio's default number of blocking threads. More handlers than that would only wait for a thread.
+static THREAD_PERMITS: Semaphore = Semaphore::const_new(512);

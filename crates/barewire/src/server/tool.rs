@@ -1,4 +1,4 @@
-//! A tool: its definition, and the handler that a call runs.
+//! A tool: its definition, and the handler that runs when it is called.
 
 use std::fmt;
 use std::future::Future;
@@ -13,16 +13,16 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::described::{described, fit};
-use super::handler::sealed::FromCalling;
-use super::layer::BoxedOutcome;
-use super::serving::{Style, ready, serve};
-use super::{BadEntry, Call, Calling, Handler, IntoToolResult, thread};
+use super::definition::{definition_setters, remove_unsupported};
+use super::handler::sealed::FromRequest;
+use super::handler_work::{ResultFormat, ready, serve};
+use super::layer::ResultFuture;
+use super::{BadEntry, Call, Handler, IncomingRequest, IntoToolResult, thread};
 use crate::Failure;
 use crate::peer::BoxedWork;
 use crate::schema::{self, BadArguments, Constraints};
 
-/// A tool: what the client is told of it, and a handler.
+/// A tool: the definition that clients see, and a handler.
 ///
 /// ```
 /// use barewire::server::{Server, Tool};
@@ -44,18 +44,19 @@ use crate::schema::{self, BadArguments, Constraints};
 #[derive(Clone)]
 pub struct Tool {
     pub(super) definition: mcp::Tool,
-    handler: Arc<dyn Start>,
+    handler: Arc<dyn ToolHandler>,
     on_thread: bool,
-    /// Which of its arguments clients repeat in headers, once somebody has asked.
+    /// The arguments that clients repeat in HTTP headers. Computed on first use.
     #[cfg(feature = "http")]
     header_params: std::sync::OnceLock<Option<HeaderParams>>,
 }
 
 impl Tool {
-    /// A tool whose arguments are a type: its schema comes from there, and so do the rules that arguments are checked by.
+    /// Creates a tool whose arguments are a Rust type. The input schema and the checks on arguments come from that
+    /// type.
     ///
     /// # Panics
-    /// If there is no schema of an object for the type, or it has a pattern that is no regular expression.
+    /// If the schema of the type is not one of an object, or contains a pattern that is not a regular expression.
     #[track_caller]
     pub fn new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
@@ -71,7 +72,7 @@ impl Tool {
         }
     }
 
-    /// The same, for names and types that are not known to be good.
+    /// Like [`Self::new`], but returns an error instead of panicking.
     pub fn try_new<M, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Result<Self, BadEntry>
     where
         M: 'static,
@@ -84,24 +85,24 @@ impl Tool {
         let mut definition = mcp::Tool::new(name, input);
         definition.description = Some(description.into());
         definition.output_schema = H::Output::output_schema();
-        let handler = Arc::new(Typed { handler, constraints, kind: std::marker::PhantomData });
+        let handler = Arc::new(TypedTool { handler, constraints, kind: std::marker::PhantomData });
         Ok(Self::of(definition, handler))
     }
 
-    /// A tool whose definition is given, with its schemas as they are written there. The arguments are handed over as they
-    /// come: the handler checks them.
+    /// Creates a tool from a definition and keeps its schemas as they are written. The arguments are not checked: the
+    /// handler gets them as JSON and checks them itself.
     pub fn unchecked<M, H>(definition: mcp::Tool, handler: H) -> Self
     where
         M: 'static,
         H: Handler<M, Arguments = Box<RawValue>>,
         H::Output: IntoToolResult,
     {
-        let handler = Arc::new(Raw { handler, check: None, kind: std::marker::PhantomData });
+        let handler = Arc::new(RawTool { handler, check: None, kind: std::marker::PhantomData });
         Self::of(definition, handler)
     }
 
-    /// The same, with arguments that are checked against the definition's input schema. References in it are only followed
-    /// inside it.
+    /// Like [`Self::unchecked`], but checks the arguments against the definition's input schema first. References are
+    /// followed only inside that schema.
     #[cfg(feature = "jsonschema")]
     pub fn checked<M, H>(definition: mcp::Tool, handler: H) -> Result<Self, BadEntry>
     where
@@ -110,12 +111,12 @@ impl Tool {
         H::Output: IntoToolResult,
     {
         let validator = schema::Validator::new(&definition.input_schema).map_err(BadEntry)?;
-        let check: Check = Box::new(move |arguments| validator.check(arguments));
-        let handler = Arc::new(Raw { handler, check: Some(check), kind: std::marker::PhantomData });
+        let check: ArgumentsCheck = Box::new(move |arguments| validator.check(arguments));
+        let handler = Arc::new(RawTool { handler, check: Some(check), kind: std::marker::PhantomData });
         Ok(Self::of(definition, handler))
     }
 
-    fn of(definition: mcp::Tool, handler: Arc<dyn Start>) -> Self {
+    fn of(definition: mcp::Tool, handler: Arc<dyn ToolHandler>) -> Self {
         Self {
             definition,
             handler,
@@ -125,58 +126,60 @@ impl Tool {
         }
     }
 
-    described!(title icon meta);
+    definition_setters!(title icon meta);
 
-    /// What it does to the world. Clients do not have to believe it.
+    /// Sets all annotations: what the tool does to its environment. A client may distrust them.
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// It changes nothing. A client that is not told so takes it that the tool changes something.
+    /// Declares that the tool changes nothing. Without this, clients assume that it does.
     #[must_use]
     pub fn read_only(mut self) -> Self {
-        self.annotated().read_only_hint = Some(true);
+        self.annotations_mut().read_only_hint = Some(true);
         self
     }
 
-    /// Whether what it changes may be lost, as with a tool that deletes; `false` if it only adds. A client that is not told
-    /// takes it for `true`.
+    /// Declares whether the tool may destroy data, such as by deleting it; `false` means that it only adds. Without
+    /// this, clients assume `true`.
     #[must_use]
     pub fn destructive(mut self, is_destructive: bool) -> Self {
-        self.annotated().destructive_hint = Some(is_destructive);
+        self.annotations_mut().destructive_hint = Some(is_destructive);
         self
     }
 
-    /// Calling it again with the same arguments changes nothing more. A client that is not told so takes it that it does.
+    /// Declares that a second call with the same arguments changes nothing more. Without this, clients assume that it
+    /// does.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
-        self.annotated().idempotent_hint = Some(true);
+        self.annotations_mut().idempotent_hint = Some(true);
         self
     }
 
-    /// Whether it reaches what is outside of the server, as the web; `false` if all that it works with is the server's own.
-    /// A client that is not told takes it for `true`.
+    /// Declares whether the tool reaches outside the server, such as to the web; `false` means that it works only with
+    /// the server's own data. Without this, clients assume `true`.
     #[must_use]
     pub fn open_world(mut self, is_open: bool) -> Self {
-        self.annotated().open_world_hint = Some(is_open);
+        self.annotations_mut().open_world_hint = Some(is_open);
         self
     }
 
-    fn annotated(&mut self) -> &mut ToolAnnotations {
+    fn annotations_mut(&mut self) -> &mut ToolAnnotations {
         self.definition.annotations.get_or_insert_default()
     }
 
-    /// Runs on a thread of its own: for handlers that compute or block, and would keep everything else on their connection
-    /// waiting.
+    /// Runs the handler on a thread of its own. For handlers that compute or block: on the connection's task they would
+    /// delay all other messages of that connection.
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.on_thread = true;
         self
     }
 
-    /// Which of its arguments clients repeat in headers. If its annotations are wrong, clients do not call it.
+    /// Returns the arguments that clients repeat in HTTP headers. If their annotations in the schema are invalid, this
+    /// is `None`, and clients do not call the tool over HTTP.
     #[cfg(feature = "http")]
     pub(super) fn header_params(&self) -> Option<&HeaderParams> {
         let read = || {
@@ -186,17 +189,17 @@ impl Tool {
         self.header_params.get_or_init(read).as_ref()
     }
 
-    /// The definition as a revision has it.
+    /// Returns the definition without the members that this revision does not have.
     pub(super) fn listed(&self, revision: Revision) -> mcp::Tool {
         let mut tool = self.definition.clone();
-        fit(revision, &mut tool.title, &mut tool.icons, &mut tool.meta);
+        remove_unsupported(revision, &mut tool.title, &mut tool.icons, &mut tool.meta);
         if !revision.has_annotations() {
             tool.annotations = None;
         }
         if !revision.has_tasks() {
             tool.execution = None;
         }
-        // Before any JSON could be structured content, only an object could.
+        // Older revisions allow only objects as structured content.
         let is_allowed = |schema: &RawValue| {
             revision.has_structured_scalars() || revision.has_structured_content() && is_of_object(schema)
         };
@@ -206,13 +209,13 @@ impl Tool {
 
     /// Starts a call.
     #[inline]
-    pub(super) fn start(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
-        self.handler.start(calling, self.on_thread)
+    pub(super) fn start(&self, request: &IncomingRequest<'_>) -> Result<BoxedWork, Failure> {
+        self.handler.start(request, self.on_thread)
     }
 
-    /// Runs a call that has come through the layers.
-    pub(super) async fn outcome(&self, call: &Call) -> Result<CallToolResult, Failure> {
-        self.handler.outcome(call, self.on_thread)?.await
+    /// Runs a call that has passed through the layers.
+    pub(super) async fn run_layered(&self, call: &Call) -> Result<CallToolResult, Failure> {
+        self.handler.start_layered(call, self.on_thread)?.await
     }
 }
 
@@ -222,98 +225,96 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Whether a schema says that it is one of objects.
+/// Whether the schema has `"type": "object"`.
 fn is_of_object(schema: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
-    struct Typed<'a> {
+    struct SchemaType<'a> {
         #[serde(borrow, rename = "type")]
         kind: std::borrow::Cow<'a, str>,
     }
-    serde_json::from_str::<Typed<'_>>(schema.get()).is_ok_and(|schema| schema.kind == "object")
+    serde_json::from_str::<SchemaType<'_>>(schema.get()).is_ok_and(|schema| schema.kind == "object")
 }
 
-/// A handler of any type.
-trait Start: Send + Sync {
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
+/// A tool's handler, whatever its type.
+trait ToolHandler: Send + Sync {
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
 
-    /// The same behind layers.
-    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure>;
+    /// Starts the handler for a call that has passed through the layers.
+    fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure>;
 }
 
-type BoxedResult = BoxedOutcome<CallToolResult, Failure>;
-
-/// A handler whose arguments are a type.
-struct Typed<H, M> {
+/// A handler whose arguments are a Rust type.
+struct TypedTool<H, M> {
     handler: H,
     constraints: Constraints,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H, M> Start for Typed<H, M>
+impl<H, M> ToolHandler for TypedTool<H, M>
 where
     H: Handler<M>,
     H::Arguments: DeserializeOwned + Send + 'static,
     H::Output: IntoToolResult,
 {
     #[inline]
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
-        let given = calling.arguments()?;
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+        let given = request.arguments()?;
         let arguments = match schema::read(given, &self.constraints) {
             Ok(arguments) => arguments,
-            Err(bad) => return Ok(ready(refused(&bad, calling.revision)?, calling.style(None))),
+            Err(bad) => return Ok(ready(bad_arguments_result(&bad, request.revision)?, request.format(None))),
         };
-        let context = H::Context::from_calling(calling)?;
+        let context = H::Context::from_request(request)?;
         let call = context.call();
-        run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
+        start_work(self.handler.start(context, arguments), call, request.format(None), on_thread)
     }
 
-    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure> {
+    fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure> {
         match schema::read(call.arguments()?, &self.constraints) {
             Ok(arguments) => {
                 let future = self.handler.start(H::Context::from_call(call), arguments);
-                Ok(boxed(future, call, on_thread))
+                Ok(layered_result(future, call, on_thread))
             }
-            Err(bad) => refused(&bad, call.revision()).map(finished),
+            Err(bad) => bad_arguments_result(&bad, call.revision()).map(finished),
         }
     }
 }
 
-type Check = Box<dyn Fn(Json<'_>) -> Result<(), BadArguments> + Send + Sync>;
+type ArgumentsCheck = Box<dyn Fn(Json<'_>) -> Result<(), BadArguments> + Send + Sync>;
 
-/// A handler that takes its arguments as they come.
-struct Raw<H, M> {
+/// A handler that takes its arguments as JSON.
+struct RawTool<H, M> {
     handler: H,
-    check: Option<Check>,
+    check: Option<ArgumentsCheck>,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H, M> Start for Raw<H, M>
+impl<H, M> ToolHandler for RawTool<H, M>
 where
     H: Handler<M, Arguments = Box<RawValue>>,
     H::Output: IntoToolResult,
 {
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
-        let arguments = match self.checked(calling.arguments()?) {
+    fn start(&self, request: &IncomingRequest<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+        let arguments = match self.checked(request.arguments()?) {
             Ok(arguments) => arguments,
-            Err(bad) => return Ok(ready(refused(&bad, calling.revision)?, calling.style(None))),
+            Err(bad) => return Ok(ready(bad_arguments_result(&bad, request.revision)?, request.format(None))),
         };
-        let context = H::Context::from_calling(calling)?;
+        let context = H::Context::from_request(request)?;
         let call = context.call();
-        run(self.handler.start(context, arguments), call, calling.style(None), on_thread)
+        start_work(self.handler.start(context, arguments), call, request.format(None), on_thread)
     }
 
-    fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure> {
+    fn start_layered(&self, call: &Call, on_thread: bool) -> Result<ResultFuture<CallToolResult, Failure>, Failure> {
         match self.checked(call.arguments()?) {
             Ok(arguments) => {
                 let future = self.handler.start(H::Context::from_call(call), arguments);
-                Ok(boxed(future, call, on_thread))
+                Ok(layered_result(future, call, on_thread))
             }
-            Err(bad) => refused(&bad, call.revision()).map(finished),
+            Err(bad) => bad_arguments_result(&bad, call.revision()).map(finished),
         }
     }
 }
 
-impl<H, M> Raw<H, M> {
+impl<H, M> RawTool<H, M> {
     fn checked(&self, given: Option<Json<'_>>) -> Result<Box<RawValue>, BadArguments> {
         let given = given.unwrap_or_else(|| Json::parse(b"{}").expect("an object without members is JSON"));
         if let Some(check) = &self.check {
@@ -323,22 +324,21 @@ impl<H, M> Raw<H, M> {
     }
 }
 
-/// Arguments that break the schema: an error of the protocol, or a result from which the model learns, as the revision has
-/// it.
-fn refused(bad: &BadArguments, revision: Revision) -> Result<CallToolResult, Failure> {
+/// Answers arguments that break the schema: with a tool result that the model can read, or with a protocol error in
+/// revisions that require one.
+fn bad_arguments_result(bad: &BadArguments, revision: Revision) -> Result<CallToolResult, Failure> {
     if revision.bad_arguments_are_tool_errors() {
         return Ok(CallToolResult::error(format!("Invalid arguments: {bad}")));
     }
     Err(ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {bad}")).into())
 }
 
-/// A result that is there already.
-fn finished(result: CallToolResult) -> BoxedResult {
+fn finished(result: CallToolResult) -> ResultFuture<CallToolResult, Failure> {
     Box::pin(std::future::ready(Ok(result)))
 }
 
-/// A handler that has been started behind layers.
-fn boxed<F>(future: F, call: &Call, on_thread: bool) -> BoxedResult
+/// Boxes the result of a handler that was started behind layers.
+fn layered_result<F>(future: F, call: &Call, on_thread: bool) -> ResultFuture<CallToolResult, Failure>
 where
     F: Future + Send + 'static,
     F::Output: IntoToolResult,
@@ -348,11 +348,11 @@ where
 }
 
 #[inline]
-fn run<F>(future: F, call: Option<Call>, style: Style, on_thread: bool) -> Result<BoxedWork, Failure>
+fn start_work<F>(future: F, call: Option<Call>, format: ResultFormat, on_thread: bool) -> Result<BoxedWork, Failure>
 where
     F: Future + Send + 'static,
     F::Output: IntoToolResult,
 {
     let outcome = async move { future.await.into_tool_result().map_err(Failure::from) };
-    Ok(if on_thread { serve(thread::run(outcome, call.clone()), call, style) } else { serve(outcome, call, style) })
+    Ok(if on_thread { serve(thread::run(outcome, call.clone()), call, format) } else { serve(outcome, call, format) })
 }

@@ -1,7 +1,7 @@
-//! Changes of what a server offers -> notifications to those who want to know, no more than one of a kind at a time.
+//! Changes of a server's entries -> notifications to interested clients, at most one of a kind pending at a time.
 //!
-//! A change is only marked where it happens; whoever watches takes all marks at once. So a client that reads slowly is told
-//! once of a hundred changes, and costs no more memory than what it asked to be told of.
+//! A change only sets a mark, and the task that sends notifications takes all marks at once. So a client that reads
+//! slowly gets one notification for a hundred changes, and its memory cost is bounded by its subscriptions.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -9,116 +9,116 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use barewire_proto::mcp::SubscriptionFilter;
 use tokio::sync::Notify;
 
-use super::registry::{Kind, Registry};
+use super::registry::{ListKind, Registry};
 
-/// What one client, or one listen of it, wants to be told and has not been told yet.
+/// The changes that one client, or one of its listens, is interested in and has not been notified of yet.
 #[derive(Debug)]
-pub(super) struct Watch {
-    inner: Mutex<Inner>,
-    told: Notify,
-    /// Who tells it, and as which of all that are told.
-    told_by: OnceLock<(Weak<Registry>, u64)>,
+pub(super) struct ChangeWatch {
+    state: Mutex<WatchState>,
+    changed: Notify,
+    /// The registry that notifies this watch, and the number of the watch there.
+    registration: OnceLock<(Weak<Registry>, u64)>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    wants: SubscriptionFilter,
-    news: News,
+struct WatchState {
+    filter: SubscriptionFilter,
+    changes: Changes,
 }
 
-/// What has changed.
+/// The changes since the last notification.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct Changes {
     pub(super) tools: bool,
     pub(super) prompts: bool,
     pub(super) resources: bool,
     pub(super) updated: BTreeSet<String>,
 }
 
-impl Watch {
-    /// Watches for what `wants` says.
-    pub(super) fn new(wants: SubscriptionFilter) -> Self {
-        let inner = Inner { wants, news: News::default() };
-        Self { inner: Mutex::new(inner), told: Notify::new(), told_by: OnceLock::new() }
+impl ChangeWatch {
+    /// Creates a watch for the changes that `filter` names.
+    pub(super) fn new(filter: SubscriptionFilter) -> Self {
+        let state = WatchState { filter, changes: Changes::default() };
+        Self { state: Mutex::new(state), changed: Notify::new(), registration: OnceLock::new() }
     }
 
-    /// Is told by this from now on; `false` if it is told already.
-    pub(super) fn is_watching(&self, registry: &Arc<Registry>, number: u64) -> bool {
-        self.told_by.set((Arc::downgrade(registry), number)).is_ok()
+    /// Sets the registry that notifies this watch. Returns `false` if it has one already.
+    pub(super) fn set_registration(&self, registry: &Arc<Registry>, number: u64) -> bool {
+        self.registration.set((Arc::downgrade(registry), number)).is_ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn list_changed(&self, kind: Kind) {
-        let mut inner = self.lock();
-        let Inner { wants, news } = &mut *inner;
+    pub(super) fn list_changed(&self, kind: ListKind) {
+        let mut state = self.lock();
+        let WatchState { filter, changes } = &mut *state;
         let (wanted, mark) = match kind {
-            Kind::Tools => (wants.tools_list_changed, &mut news.tools),
-            Kind::Prompts => (wants.prompts_list_changed, &mut news.prompts),
-            Kind::Resources => (wants.resources_list_changed, &mut news.resources),
+            ListKind::Tools => (filter.tools_list_changed, &mut changes.tools),
+            ListKind::Prompts => (filter.prompts_list_changed, &mut changes.prompts),
+            ListKind::Resources => (filter.resources_list_changed, &mut changes.resources),
         };
         if wanted {
             *mark = true;
-            self.told.notify_one();
+            self.changed.notify_one();
         }
     }
 
-    pub(super) fn updated(&self, uri: &str) {
-        let mut inner = self.lock();
-        let Inner { wants, news } = &mut *inner;
-        if wants.resource_subscriptions.iter().any(|wanted| wanted == uri) {
-            news.updated.insert(uri.to_owned());
-            self.told.notify_one();
+    pub(super) fn resource_updated(&self, uri: &str) {
+        let mut state = self.lock();
+        let WatchState { filter, changes } = &mut *state;
+        if filter.resource_subscriptions.iter().any(|wanted| wanted == uri) {
+            changes.updated.insert(uri.to_owned());
+            self.changed.notify_one();
         }
     }
 
-    /// Wants to be told of this resource too; `false` if it wants too much.
+    /// Subscribes to a resource. Returns `false` if there are too many subscriptions.
     pub(super) fn subscribe(&self, uri: &str) -> bool {
-        let mut inner = self.lock();
-        let uris = &mut inner.wants.resource_subscriptions;
+        let mut state = self.lock();
+        let uris = &mut state.filter.resource_subscriptions;
         if uris.iter().any(|known| known == uri) {
             return true;
         }
-        let fits = fits(uris.iter().map(String::as_str).chain([uri]));
+        let fits = is_within_limits(uris.iter().map(String::as_str).chain([uri]));
         if fits {
             uris.push(uri.to_owned());
         }
         fits
     }
 
-    /// No longer wants to be told of this resource.
+    /// Ends the subscription to a resource.
     pub(super) fn unsubscribe(&self, uri: &str) {
-        let mut inner = self.lock();
-        inner.wants.resource_subscriptions.retain(|known| known != uri);
-        inner.news.updated.remove(uri);
+        let mut state = self.lock();
+        state.filter.resource_subscriptions.retain(|known| known != uri);
+        state.changes.updated.remove(uri);
     }
 
-    /// Waits for something to have changed, and takes it.
-    pub(super) async fn news(&self) -> News {
+    /// Waits for changes, and takes them.
+    pub(super) async fn changes(&self) -> Changes {
         loop {
-            let news = std::mem::take(&mut self.lock().news);
-            if news != News::default() {
-                return news;
+            let changes = std::mem::take(&mut self.lock().changes);
+            if changes != Changes::default() {
+                return changes;
             }
-            self.told.notified().await;
+            self.changed.notified().await;
         }
     }
 }
 
-impl Drop for Watch {
+impl Drop for ChangeWatch {
     fn drop(&mut self) {
-        if let Some((registry, number)) = self.told_by.take()
+        if let Some((registry, number)) = self.registration.take()
             && let Some(registry) = registry.upgrade()
         {
-            registry.unwatch(number);
+            registry.remove_watch(number);
         }
     }
 }
 
-impl News {
-    /// The notifications that tell of it: the method, and the resource it is about.
+impl Changes {
+    /// Returns the notifications to send: the method, and the URI of the resource if it is about one.
     pub(super) fn notifications(self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         let lists = [
             (self.tools, "notifications/tools/list_changed"),
@@ -131,14 +131,15 @@ impl News {
     }
 }
 
-/// Whether so much may be subscribed to at once.
-pub(super) fn fits<'a>(uris: impl Iterator<Item = &'a str>) -> bool {
+/// Whether these subscriptions stay within the limits.
+pub(super) fn is_within_limits<'a>(uris: impl Iterator<Item = &'a str>) -> bool {
     let (count, bytes) = uris.fold((0, 0), |(count, bytes), uri| (count + 1, bytes + uri.len()));
-    count <= MOST && bytes <= MOST_BYTES
+    count <= MAX_SUBSCRIPTIONS && bytes <= MAX_SUBSCRIPTION_BYTES
 }
 
-/// So many resources one client may subscribe to: more than any shows, and each is looked at with each update.
-pub(super) const MOST: usize = 1000;
+/// The most resources that one client may subscribe to: more than any host shows, and every update looks at each of
+/// them.
+pub(super) const MAX_SUBSCRIPTIONS: usize = 1000;
 
-/// So long their URIs may be together: a kilobyte for each.
-const MOST_BYTES: usize = 1 << 20;
+/// The limit for the length of all subscribed URIs together: a kilobyte for each.
+const MAX_SUBSCRIPTION_BYTES: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! Heads and bodies that are made to be read in two ways, or not at all: at most one response each, nothing of theirs in its
-//! head, and the server lives on.
+//! Heads and bodies that can be read in two ways or not at all: each gets at most one response, with nothing from the
+//! request in its head, and the server keeps serving.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,38 +10,38 @@ use barewire::Server;
 use tokio::io::AsyncWriteExt;
 
 use super::wire::{Wire, find};
-use super::{Served, Text, limits, requests, soon, threads};
+use super::{LoadServer, Text, before_deadline, limits, requests, threads};
 
 #[test]
 fn injected_heads_and_bodies_give_one_response_at_most() {
     threads().block_on(run());
 }
 
-/// What is to come of an attempt.
+/// The expected outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Expect {
     /// A refusal, or a closed connection.
     Refused,
-    /// A refusal, and another one: what follows on a body is another request, and a bad one.
+    /// Two refusals: the rest of the body is read as another, bad request.
     RefusedTwice,
-    /// An answer: it is allowed to be written like this, and means one thing only.
+    /// A normal response: the request is valid, and has only one meaning.
     Answered,
 }
 
 use Expect::{Answered, Refused, RefusedTwice};
 
-/// How often `echo` has been called with each text.
+/// The number of calls of `echo` with each text.
 type Calls = Arc<Mutex<HashMap<String, usize>>>;
 
 async fn run() {
     let calls = Calls::default();
-    let heard = Arc::clone(&calls);
+    let calls_of_tool = Arc::clone(&calls);
     let server = Server::new("load", "1").tool("echo", "Says it back", move |Text { text }| {
-        *heard.lock().expect("no panic").entry(text.clone()).or_default() += 1;
+        *calls_of_tool.lock().expect("no panic").entry(text.clone()).or_default() += 1;
         async move { text }
     });
     let limits = limits(|limits| limits.body_timeout = Duration::from_millis(500));
-    let served = Served::start(server, limits).await;
+    let load_server = LoadServer::start(server, limits).await;
     let mut attempts_made = Vec::new();
     for (number, (what, expected, mut bytes)) in attempts().into_iter().enumerate() {
         // Every attempt has a text of its own, also in a request that it hides.
@@ -49,21 +49,21 @@ async fn run() {
         while let Some(at) = find(&bytes, TEXT) {
             bytes[at..at + TEXT.len()].copy_from_slice(text.as_bytes());
         }
-        let (addr, calls) = (served.addr, Arc::clone(&calls));
+        let (addr, calls) = (load_server.addr, Arc::clone(&calls));
         attempts_made.push(tokio::spawn(async move { attempt(addr, what, expected, &bytes, &text, &calls).await }));
     }
     for attempt in attempts_made {
         attempt.await.expect("it is as expected");
-        served.is_alive().await;
+        load_server.is_alive().await;
     }
-    served.end().await;
+    load_server.end().await;
 }
 
 async fn attempt(addr: SocketAddr, what: &'static str, expected: Expect, bytes: &[u8], text: &str, calls: &Calls) {
     let mut wire = Wire::connect(addr).await;
-    // It may be closed before all of it is taken.
+    // The server may close the connection before it has read everything.
     let _ = wire.stream.write_all(bytes).await;
-    let response = soon(what, wire.first_and_what_follows(SILENCE)).await;
+    let response = before_deadline(what, wire.response_and_extra_bytes(SILENCE)).await;
     let shown = String::from_utf8_lossy(&response[..response.len().min(2000)]).into_owned();
     let heads = String::from_utf8_lossy(&response).matches("HTTP/1.1 ").count();
     assert!(heads <= if expected == RefusedTwice { 2 } else { 1 }, "{what}: {heads} responses: {shown}");
@@ -89,10 +89,10 @@ async fn attempt(addr: SocketAddr, what: &'static str, expected: Expect, bytes: 
     }
 }
 
-/// So long nothing may follow on a response. Longer than a body may take to come.
+/// The time for which nothing may follow a response. Longer than the timeout for a body.
 const SILENCE: Duration = Duration::from_millis(700);
 
-/// What stands where the number of the attempt will.
+/// The placeholder for the number of the attempt.
 const TEXT: &[u8] = b"hi";
 
 fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
@@ -103,12 +103,12 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
     let length = format!("\r\nContent-Length: {}", body.len());
     let without = head.replace(&length, "");
     assert_ne!(head, without);
-    // What stands behind the good request's other headers, with its body.
+    // The good request with more headers.
     let with = |headers: &str| format!("{without}{length}\r\n{headers}\r\n\r\n{body}").into_bytes();
-    // The same without saying how long the body is.
+    // The same without a length.
     let bare = |headers: &str, body: &str| format!("{without}\r\n{headers}\r\n\r\n{body}").into_bytes();
     let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
-    // A request of its own, in the place of a body or behind one.
+    // A second request, in the place of a body or after one.
     let hidden = String::from_utf8(good.clone()).expect("ASCII");
     let in_name = |value: &str| head.replace("Mcp-Name: echo", &format!("Mcp-Name: {value}"));
     let in_line = |from: &str, to: &str| format!("{head}\r\n\r\n{body}").replace(from, to).into_bytes();
@@ -117,7 +117,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
     vec![
         ("nothing wrong", Answered, good.clone()),
         ("a bare CR in a value", Refused, with("X-A: a\rInjected: 1")),
-        // A line may end like this, by RFC 9112, section 2.2: it is one more header of the request.
+        // RFC 9112, section 2.2 allows this line ending: it is one more header of the request.
         ("a bare LF in a value", Answered, format!("{}\r\n\r\n{body}", in_name("echo\nInjected: 1")).into_bytes()),
         ("a CR LF in Mcp-Name", Refused, format!("{}\r\n\r\n{body}", in_name("e\r\nInjected: 1")).into_bytes()),
         ("a percent-encoded CR LF", Refused, format!("{}\r\n\r\n{body}", in_name("e%0d%0aInjected:%201")).into_bytes()),
@@ -164,7 +164,8 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("a length that is too long", Refused, bare(&format!("Content-Length: {}", body.len() + 10), &body)),
         ("a length that is too short", RefusedTwice, bare(&format!("Content-Length: {}", body.len() - 10), &body)),
         ("chunks", Answered, bare("Transfer-Encoding: chunked", &chunked)),
-        // Read as chunks, by RFC 9112, section 6.3, and the connection is closed behind it: what follows is never read.
+        // RFC 9112, section 6.3: it is read as chunks, and the connection is closed afterwards. What follows is never
+        // read.
         (
             "chunks and a length",
             Answered,
@@ -190,7 +191,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
                 .into_bytes(),
         ),
         ("an encoding that is not the last", Refused, bare("Transfer-Encoding: chunked, identity", &chunked)),
-        ("an encoding that nobody knows", Refused, bare("Transfer-Encoding: xchunked", &chunked)),
+        ("an unknown encoding", Refused, bare("Transfer-Encoding: xchunked", &chunked)),
         ("an encoding with a vertical tab", Refused, bare("Transfer-Encoding: \x0bchunked", &chunked)),
         ("chunks of no length", Refused, bare("Transfer-Encoding: chunked", &format!("g\r\n{body}\r\n0\r\n\r\n"))),
         (
@@ -231,7 +232,7 @@ fn attempts() -> Vec<(&'static str, Expect, Vec<u8>)> {
         ("another version", Refused, in_line("HTTP/1.1", "HTTP/9.9")),
         ("two spaces", Refused, in_line("POST /mcp", "POST  /mcp")),
         ("a method that is none", Refused, in_line("POST", "INJECTED\x01")),
-        ("a method that nobody knows", Refused, in_line("POST", "INJECTED")),
+        ("an unknown method", Refused, in_line("POST", "INJECTED")),
         ("CONNECT", Refused, b"CONNECT injected:443 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("TRACE", Refused, in_line("POST", "TRACE")),
         ("an upgrade to HTTP/2", Refused, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),

@@ -1,4 +1,4 @@
-//! This process -> what the system says of it; and a test in a process of its own.
+//! The memory and limits of this process, and tests that run in a process of their own.
 
 use std::env;
 use std::fs;
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Runs the rest of the test `name` in a process of its own, where nobody else uses memory. `true` in that process.
-pub(super) fn alone(name: &str) -> bool {
+/// Runs the test `name` in a process of its own, where no other test uses memory. Returns `true` in that process.
+pub(super) fn in_own_process(name: &str) -> bool {
     if env::var_os(ROLE).is_some() {
         return true;
     }
@@ -16,20 +16,20 @@ pub(super) fn alone(name: &str) -> bool {
     again.args(["--nocapture", "--quiet", "--test-threads=1", "--include-ignored", "--exact", name]);
     let done = again.env(ROLE, "alone").stdin(Stdio::null()).output().expect("this test");
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    // A name that is not there is no failure to the harness.
+    // The test harness does not fail for an unknown name.
     assert!(done.status.success() && out.contains("running 1 test"), "{out}{err}");
-    super::say(err.trim_end());
+    super::report(err.trim_end());
     false
 }
 
 const ROLE: &str = "BAREWIRE_HTTP_LOAD_ROLE";
 
-/// Resident memory in KiB.
+/// Returns the resident memory in KiB.
 pub(super) fn resident() -> u64 {
     status("VmRSS:")
 }
 
-/// The most there ever was of it.
+/// Returns the peak of the resident memory in KiB.
 pub(super) fn peak() -> u64 {
     status("VmHWM:")
 }
@@ -40,7 +40,7 @@ fn status(field: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Lets this process have so many files open.
+/// Raises the limit for open files of this process.
 pub(super) fn allow_files(count: usize) {
     let count = u64::try_from(count).expect("a count");
     let now = getrlimit(Resource::Nofile);

@@ -1,6 +1,6 @@
-//! Requests as bytes, in both eras.
+//! Requests of both eras, as bytes.
 
-/// A modern request. What has a name says it in a header too.
+/// Returns a modern request. A name is repeated in a header.
 pub(super) fn modern(id: u64, method: &str, name: Option<&str>, params: &str) -> Vec<u8> {
     let meta = format!(
         r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientInfo":{{"name":"load","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}"#
@@ -11,12 +11,12 @@ pub(super) fn modern(id: u64, method: &str, name: Option<&str>, params: &str) ->
     post(&format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{name}"), &body)
 }
 
-/// A modern call of a tool.
+/// Returns a modern tool call.
 pub(super) fn call(id: u64, tool: &str, arguments: &str) -> Vec<u8> {
     modern(id, "tools/call", Some(tool), &format!(r#","arguments":{arguments}"#))
 }
 
-/// A modern request to be told when the list of tools changes.
+/// Returns a modern request for notifications when the list of tools changes.
 pub(super) fn listen(id: u64) -> Vec<u8> {
     modern(id, "subscriptions/listen", None, r#","notifications":{"toolsListChanged":true}"#)
 }
@@ -32,7 +32,7 @@ pub(super) fn initialized(session: &str) -> Vec<u8> {
     in_session(session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
 }
 
-/// A call of a tool in a session.
+/// Returns a tool call in a session.
 pub(super) fn session_call(session: &str, id: u64, tool: &str, arguments: &str) -> Vec<u8> {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"_meta":{{"progressToken":{id}}},"name":"{tool}","arguments":{arguments}}}}}"#
@@ -49,7 +49,7 @@ pub(super) fn post(headers: &str, body: &str) -> Vec<u8> {
     format!("POST {HEAD}Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The stream of a session, or the rest of one behind an event.
+/// Returns the GET for the stream of a session, or for the rest of a stream after an event.
 pub(super) fn get(session: &str, last_event_id: Option<&str>) -> Vec<u8> {
     let last = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     format!("GET {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n{last}\r\n").into_bytes()
@@ -59,7 +59,7 @@ pub(super) fn delete(session: &str) -> Vec<u8> {
     format!("DELETE {HEAD}MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {session}\r\n\r\n").into_bytes()
 }
 
-/// What every request says, behind its method.
+/// The part of the head that all requests share, after the method.
 pub(super) const HEAD: &str = "/mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\n";
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";

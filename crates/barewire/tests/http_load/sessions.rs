@@ -1,43 +1,43 @@
-//! Sessions that are opened and left alone: they expire, and so does all that they were made of.
+//! Sessions that are opened and not used: they expire, and their memory is freed.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::eventually::DEADLINE;
-use super::process::{alone, resident};
+use super::process::{in_own_process, resident};
 use super::wire::Wire;
-use super::{Served, echo, limits, one_thread, requests, say};
+use super::{LoadServer, echo, limits, one_thread, report, requests};
 
 #[test]
-fn memory_comes_back_when_sessions_expire() {
-    if alone("sessions::memory_comes_back_when_sessions_expire") {
+fn memory_is_freed_when_sessions_expire() {
+    if in_own_process("sessions::memory_is_freed_when_sessions_expire") {
         run(500, Duration::from_millis(700));
     }
 }
 
 #[test]
 #[ignore = "long: 20,000 sessions"]
-fn memory_comes_back_when_twenty_thousand_sessions_expire() {
-    if alone("sessions::memory_comes_back_when_twenty_thousand_sessions_expire") {
+fn memory_is_freed_when_twenty_thousand_sessions_expire() {
+    if in_own_process("sessions::memory_is_freed_when_twenty_thousand_sessions_expire") {
         run(20_000, Duration::from_secs(15));
     }
 }
 
-/// Everything is on this one thread, so that each byte can be counted.
+/// Everything runs on one thread, so that all allocations are counted.
 fn run(count: usize, idle: Duration) {
     let runtime = one_thread();
-    // All have to be there before the first expires, and how long that takes is the machine's affair.
+    // All sessions must be open before the first one expires, and the time for that depends on the machine.
     let idle = idle.max(3 * runtime.block_on(time_to_open(count)));
     let limits = limits(|limits| {
         limits.sessions = count;
         limits.session_idle = idle;
-        // The connection outlives the sessions.
+        // The connection must outlive the sessions.
         limits.head_timeout = Duration::from_secs(600);
     });
-    let (served, mut wire) = runtime.block_on(async {
-        let served = Served::start(echo(), limits).await;
-        let wire = Wire::connect(served.addr).await;
-        (served, wire)
+    let (load_server, mut wire) = runtime.block_on(async {
+        let load_server = LoadServer::start(echo(), limits).await;
+        let wire = Wire::connect(load_server.addr).await;
+        (load_server, wire)
     });
     let before = resident();
     let mut round = || {
@@ -50,34 +50,34 @@ fn run(count: usize, idle: Duration) {
     };
     let (first, resident_first) = round();
     let (second, resident_second) = round();
-    let kept = i64::try_from(count).expect("a count") * TABLE_ENTRY;
+    let table_bytes = i64::try_from(count).expect("a count") * TABLE_ENTRY_BYTES;
     let each = second.bytes_max / u64::try_from(count).expect("a count");
-    say(&format!(
+    report(&format!(
         "{count} sessions of {each} bytes each with the client's part, opened and expired twice: {} and {} bytes more than \
          before; resident {before}, {resident_first} and {resident_second} KiB",
         first.bytes_current, second.bytes_current
     ));
-    assert!(first.bytes_current < kept + SLACK, "{first:?}");
-    assert!(second.bytes_current.abs() < SLACK, "{second:?}");
+    assert!(first.bytes_current < table_bytes + ALLOWED_GROWTH_BYTES, "{first:?}");
+    assert!(second.bytes_current.abs() < ALLOWED_GROWTH_BYTES, "{second:?}");
     assert!(resident_second < resident_first + 4 * 1024, "{resident_first} -> {resident_second} KiB");
     runtime.block_on(async {
-        served.is_alive().await;
+        load_server.is_alive().await;
         drop(wire);
-        served.end().await;
+        load_server.end().await;
     });
 }
 
-/// The time that it takes to open so many sessions here and now.
+/// Measures the time to open this many sessions on this machine.
 async fn time_to_open(count: usize) -> Duration {
-    let served = Served::start(echo(), limits(|limits| limits.sessions = count)).await;
-    let mut wire = Wire::connect(served.addr).await;
-    let begun = Instant::now();
+    let load_server = LoadServer::start(echo(), limits(|limits| limits.sessions = count)).await;
+    let mut wire = Wire::connect(load_server.addr).await;
+    let start = Instant::now();
     for _ in 0..count {
         wire.initialize().await;
     }
-    let time = begun.elapsed();
+    let time = start.elapsed();
     drop(wire);
-    served.end().await;
+    load_server.end().await;
     time
 }
 
@@ -86,26 +86,27 @@ async fn open_and_expire(wire: &mut Wire, count: usize, idle: Duration) {
     for _ in 0..count {
         sessions.push(wire.initialize().await);
     }
-    // They are all there: one more is one too many.
+    // All sessions are open: one more is refused.
     let (head, _) = wire.ask(&requests::initialize()).await;
     assert_eq!(head.status, 503, "more sessions than there may be, or some have expired too early");
     let (head, _) = wire.ask(&requests::delete(&sessions[0])).await;
     assert_eq!(head.status, 200);
     sessions.push(wire.initialize().await);
-    // Who asks keeps a session alive, so nobody does before it must have expired; on a busy machine that may be later.
-    let begun = Instant::now();
+    // A request keeps its session alive, so none is sent before the session must have expired. On a busy machine it may
+    // expire later.
+    let start = Instant::now();
     for session in &sessions {
         let call = requests::session_call(session, 1, "echo", r#"{"text":""}"#);
-        tokio::time::sleep_until((begun + idle).into()).await;
+        tokio::time::sleep_until((start + idle).into()).await;
         while wire.ask(&call).await.0.status != 404 {
-            assert!(begun.elapsed() < idle + DEADLINE, "it has not expired");
+            assert!(start.elapsed() < idle + DEADLINE, "it has not expired");
             tokio::time::sleep(idle + Duration::from_millis(100)).await;
         }
     }
 }
 
-/// What the table of sessions keeps for each that it once had room for, so as not to grow again.
-const TABLE_ENTRY: i64 = 64;
+/// The capacity that the table of sessions keeps for each former entry.
+const TABLE_ENTRY_BYTES: i64 = 64;
 
-/// What comes and goes with the connection, the clock and the runtime.
-const SLACK: i64 = 64 * 1024;
+/// Memory of the connection, the timers and the runtime, which varies.
+const ALLOWED_GROWTH_BYTES: i64 = 64 * 1024;

@@ -1,11 +1,11 @@
-//! Clients that send a byte now and then: they are told so or cut off in time, and hold up nobody.
+//! Clients that send one byte at a time: they get an error or are disconnected in time, and delay no other client.
 
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 
 use super::wire::Wire;
-use super::{Served, echo, limits, requests, say, soon, threads};
+use super::{LoadServer, before_deadline, echo, limits, report, requests, threads};
 
 #[test]
 fn slow_senders_are_cut_off() {
@@ -19,16 +19,16 @@ fn two_thousand_slow_senders_are_cut_off() {
     threads().block_on(run(400, Duration::from_secs(10), Duration::from_secs(1)));
 }
 
-/// Where a client becomes slow.
+/// The part of a request that a client sends slowly.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Slow {
-    /// It says nothing at all.
+enum SlowPart {
+    /// It sends nothing at all.
     Never,
     Head,
     /// In the head of its second request.
     SecondHead,
     Body,
-    /// In a body of chunks.
+    /// In a chunked body.
     Chunks,
 }
 
@@ -37,51 +37,51 @@ async fn run(each: usize, timeout: Duration, pause: Duration) {
         limits.head_timeout = timeout;
         limits.body_timeout = timeout;
     });
-    let served = Served::start(echo(), limits).await;
+    let load_server = LoadServer::start(echo(), limits).await;
     let mut clients = Vec::new();
-    for slow in [Slow::Never, Slow::Head, Slow::SecondHead, Slow::Body, Slow::Chunks] {
+    for slow in [SlowPart::Never, SlowPart::Head, SlowPart::SecondHead, SlowPart::Body, SlowPart::Chunks] {
         for _ in 0..each {
-            let wire = Wire::connect(served.addr).await;
+            let wire = Wire::connect(load_server.addr).await;
             clients.push((slow, tokio::spawn(dribble(wire, slow, pause))));
         }
     }
-    let begun = Instant::now();
-    while begun.elapsed() < timeout / 2 {
-        served.is_alive().await;
+    let start = Instant::now();
+    while start.elapsed() < timeout / 2 {
+        load_server.is_alive().await;
         tokio::time::sleep(timeout / 20).await;
     }
     for (slow, client) in clients {
-        let (response, time) = soon("the end of a slow client", client).await.expect("no panic");
+        let (response, time) = before_deadline("the end of a slow client", client).await.expect("no panic");
         let response = String::from_utf8_lossy(&response).into_owned();
         assert!(time >= timeout / 2, "{slow:?} was cut off after {time:?}");
         assert!(time < timeout + Duration::from_secs(3), "{slow:?} was cut off after {time:?} only");
-        let is_told = response.starts_with("HTTP/1.1 408 ") && response.contains(r#""jsonrpc""#);
+        let is_refused = response.starts_with("HTTP/1.1 408 ") && response.contains(r#""jsonrpc""#);
         match slow {
-            // What is read of a body is read by us, and we say why we no longer do.
-            Slow::Body | Slow::Chunks => assert!(is_told, "{slow:?}: {response}"),
-            _ => assert!(is_told || response.is_empty(), "{slow:?}: {response}"),
+            // The server reads bodies itself, so it can send an error.
+            SlowPart::Body | SlowPart::Chunks => assert!(is_refused, "{slow:?}: {response}"),
+            _ => assert!(is_refused || response.is_empty(), "{slow:?}: {response}"),
         }
         assert!(response.matches("HTTP/1.1").count() < 2, "{slow:?}: {response}");
     }
-    say(&format!("slow senders: cut off within {:?}", begun.elapsed()));
-    served.is_alive().await;
-    served.end().await;
+    report(&format!("slow senders: cut off within {:?}", start.elapsed()));
+    load_server.is_alive().await;
+    load_server.end().await;
 }
 
-/// Sends slowly, until the connection is closed: what was answered, and how long it took.
-async fn dribble(mut wire: Wire, slow: Slow, pause: Duration) -> (Vec<u8>, Duration) {
+/// Sends slowly until the connection is closed. Returns the response, and the time it took.
+async fn dribble(mut wire: Wire, slow: SlowPart, pause: Duration) -> (Vec<u8>, Duration) {
     let request = requests::call(1, "echo", r#"{"text":"slow"}"#);
     let head = super::wire::find(&request, b"\r\n\r\n").expect("a head") + 4;
     let (at_once, slowly) = match slow {
-        Slow::Never => (vec![], vec![]),
-        Slow::Head => (vec![], request),
-        Slow::SecondHead => {
+        SlowPart::Never => (vec![], vec![]),
+        SlowPart::Head => (vec![], request),
+        SlowPart::SecondHead => {
             let (first, _) = wire.ask(&request).await;
             assert_eq!(first.status, 200);
             (vec![], request)
         }
-        Slow::Body => (request[..head + 5].to_vec(), request[head + 5..].to_vec()),
-        Slow::Chunks => {
+        SlowPart::Body => (request[..head + 5].to_vec(), request[head + 5..].to_vec()),
+        SlowPart::Chunks => {
             let text = String::from_utf8(request[..head].to_vec()).expect("ASCII");
             let length = text.find("Content-Length").expect("a length");
             let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", &text[..length]);
@@ -89,8 +89,8 @@ async fn dribble(mut wire: Wire, slow: Slow, pause: Duration) -> (Vec<u8>, Durat
             (head.into_bytes(), chunks.collect::<String>().into_bytes())
         }
     };
-    let begun = Instant::now();
-    wire.send(&at_once).await.expect("it is taken");
+    let start = Instant::now();
+    wire.send(&at_once).await.expect("sent");
     let (reader, mut writer) = wire.stream.into_split();
     let sending = tokio::spawn(async move {
         for byte in slowly {
@@ -99,20 +99,20 @@ async fn dribble(mut wire: Wire, slow: Slow, pause: Duration) -> (Vec<u8>, Durat
                 return;
             }
         }
-        // What is still open must not be closed by us.
+        // The client must not be the one that closes the connection.
         std::future::pending::<()>().await;
     });
     let mut response = Vec::new();
-    let mut some = [0; 1024];
+    let mut chunk = [0; 1024];
     loop {
         reader.readable().await.expect("a socket");
-        match reader.try_read(&mut some) {
+        match reader.try_read(&mut chunk) {
             Ok(0) => break,
-            Ok(count) => response.extend_from_slice(&some[..count]),
+            Ok(count) => response.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(_) => break,
         }
     }
     sending.abort();
-    (response, begun.elapsed())
+    (response, start.elapsed())
 }

@@ -1,4 +1,5 @@
-//! Thousands of open streams, half of them listens and half GET streams of sessions: all are told of one change, once.
+//! Thousands of open streams, half of them listens and half GET streams of sessions: each gets one notification of one
+//! change.
 
 use std::time::Instant;
 
@@ -7,69 +8,69 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::process::{allow_files, resident};
 use super::wire::{Event, Wire};
-use super::{Served, echo, limits, requests, say, soon, threads};
+use super::{LoadServer, before_deadline, echo, limits, report, requests, threads};
 use barewire::server::Tool;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
-fn every_stream_is_told_once() {
+fn every_stream_gets_one_notification() {
     threads().block_on(run(200));
 }
 
 #[test]
 #[ignore = "long: 5,000 streams"]
-fn five_thousand_streams_are_told_once() {
+fn five_thousand_streams_get_one_notification() {
     threads().block_on(run(5_000));
 }
 
-/// What a stream has come to.
-enum Stage {
+/// The progress of a stream.
+enum StreamStage {
     Open,
-    Told,
+    Notified,
 }
 
 async fn run(count: u64) {
     let streams = usize::try_from(count).expect("a count");
     allow_files(2 * streams + 200);
-    let served = Served::start(echo(), limits(|limits| limits.grace = Duration::from_secs(20))).await;
+    let load_server = LoadServer::start(echo(), limits(|limits| limits.grace = Duration::from_secs(20))).await;
     let (stages, mut reached) = mpsc::unbounded_channel();
-    // The system keeps only so many waiting to be accepted.
+    // The kernel queues only a limited number of connections to be accepted.
     let connecting = Arc::new(Semaphore::new(128));
     let before = resident();
     let mut clients = Vec::new();
     for number in 0..count {
-        let (addr, stages, connecting) = (served.addr, stages.clone(), Arc::clone(&connecting));
+        let (addr, stages, connecting) = (load_server.addr, stages.clone(), Arc::clone(&connecting));
         clients.push(tokio::spawn(async move {
             let turn = connecting.acquire().await.expect("not closed");
             let wire = if number % 2 == 0 { listen(addr, number).await } else { open(addr).await };
             drop(turn);
-            stages.send(Stage::Open).expect("the test waits");
+            stages.send(StreamStage::Open).expect("the test waits");
             follow(wire, &stages).await
         }));
     }
     let mut opened = 0;
     while opened < streams {
-        match soon("an open stream", reached.recv()).await {
-            Some(Stage::Open) => opened += 1,
-            _ => panic!("something was told before anything changed"),
+        match before_deadline("an open stream", reached.recv()).await {
+            Some(StreamStage::Open) => opened += 1,
+            _ => panic!("a stream was notified before anything changed"),
         }
     }
     let each = resident().saturating_sub(before) / count;
-    served.is_alive().await;
-    let begun = Instant::now();
-    served.handle.add(Tool::new("fresh", "Was not there before", || async { "" }));
+    load_server.is_alive().await;
+    let start = Instant::now();
+    load_server.handle.add(Tool::new("fresh", "Was not there before", || async { "" }));
     for _ in 0..count {
-        let told = soon("that something changed", reached.recv()).await;
-        assert!(matches!(told, Some(Stage::Told)), "a stream opened twice");
+        let notified = before_deadline("that something changed", reached.recv()).await;
+        assert!(matches!(notified, Some(StreamStage::Notified)), "a stream opened twice");
     }
-    let all_told = begun.elapsed();
-    served.is_alive().await;
-    served.end().await;
+    let all_notified = start.elapsed();
+    load_server.is_alive().await;
+    load_server.end().await;
     for (number, client) in clients.into_iter().enumerate() {
-        let (told, last) = soon("the end of a stream", client).await.expect("no panic");
-        assert_eq!(told, [CHANGED], "stream {number}");
+        let (notified, last) = before_deadline("the end of a stream", client).await.expect("no panic");
+        assert_eq!(notified, [CHANGED], "stream {number}");
         match last {
             Some(result) => {
                 assert_eq!((number % 2, result["id"].as_u64()), (0, u64::try_from(number).ok()), "{result}");
@@ -78,13 +79,13 @@ async fn run(count: u64) {
             None => assert_eq!(number % 2, 1, "a listen ended without its result"),
         }
     }
-    say(&format!("{count} streams: all told in {all_told:?}; {each} KiB each, with the client's part"));
+    report(&format!("{count} streams: all notified in {all_notified:?}; {each} KiB each, with the client's part"));
 }
 
-/// A listen that has been acknowledged.
+/// Opens a listen, and waits for its acknowledgement.
 async fn listen(addr: SocketAddr, id: u64) -> Wire {
     let mut wire = Wire::connect(addr).await;
-    wire.send(&requests::listen(id)).await.expect("it is taken");
+    wire.send(&requests::listen(id)).await.expect("sent");
     let head = wire.head().await.expect("a response");
     assert_eq!((head.status, head.header("Content-Type")), (200, Some("text/event-stream")));
     assert_eq!(head.header("X-Accel-Buffering"), Some("no"));
@@ -93,30 +94,30 @@ async fn listen(addr: SocketAddr, id: u64) -> Wire {
     wire
 }
 
-/// The GET stream of a session of its own.
+/// Opens the GET stream of a new session.
 async fn open(addr: SocketAddr) -> Wire {
     let mut wire = Wire::connect(addr).await;
     let session = wire.initialize().await;
-    wire.send(&requests::get(&session, None)).await.expect("it is taken");
+    wire.send(&requests::get(&session, None)).await.expect("sent");
     let head = wire.head().await.expect("a response");
     assert_eq!((head.status, head.header("Content-Type")), (200, Some("text/event-stream")));
     wire
 }
 
-/// The methods of all that is told until the stream ends, and the result that it ends with.
-async fn follow(mut wire: Wire, stages: &mpsc::UnboundedSender<Stage>) -> (Vec<String>, Option<Value>) {
-    let (mut told, mut last) = (Vec::new(), None);
+/// Returns the methods of all notifications until the stream ends, and the result that it ends with.
+async fn follow(mut wire: Wire, stages: &mpsc::UnboundedSender<StreamStage>) -> (Vec<String>, Option<Value>) {
+    let (mut notified, mut last) = (Vec::new(), None);
     while let Some(Event { message, .. }) = wire.event().await.expect("it ends in order") {
         assert!(last.is_none(), "something follows on the result: {message}");
         match message["method"].as_str() {
             Some(method) => {
-                told.push(method.to_owned());
-                stages.send(Stage::Told).expect("the test waits");
+                notified.push(method.to_owned());
+                stages.send(StreamStage::Notified).expect("the test waits");
             }
             None => last = Some(message),
         }
     }
-    (told, last)
+    (notified, last)
 }
 
 const CHANGED: &str = "notifications/tools/list_changed";

@@ -1,5 +1,5 @@
-//! Many requests over few connections, in both eras, answered in one body and in streams: none is lost, none is run or
-//! answered twice.
+//! Many requests over few connections, in both eras, answered in one body and in streams: none is lost, and none is run
+//! or answered twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::wire::{Wire, text};
-use super::{Served, requests, say, threads};
+use super::{LoadServer, report, requests, threads};
 
 #[test]
 fn every_request_is_answered_once() {
@@ -32,16 +32,16 @@ struct Number {
 
 async fn run(count: u64) {
     let ran: Arc<[AtomicU8]> = (0..count).map(|_| AtomicU8::new(0)).collect();
-    let served = Served::start(server(&ran), HttpLimits::default()).await;
+    let load_server = LoadServer::start(server(&ran), HttpLimits::default()).await;
     let next = Arc::new(AtomicU64::new(0));
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut clients = Vec::new();
     for client in 0..CONNECTIONS / 4 {
-        // Of four connections two are modern, and two share a session.
-        let session = Arc::new(Wire::connect(served.addr).await.initialize().await);
+        // Of four connections, two are modern and two share a session.
+        let session = Arc::new(Wire::connect(load_server.addr).await.initialize().await);
         for which in 0..4 {
             let session = (which > 1).then(|| Arc::clone(&session));
-            let (addr, next) = (served.addr, Arc::clone(&next));
+            let (addr, next) = (load_server.addr, Arc::clone(&next));
             clients.push(tokio::spawn(async move {
                 let mut wire = Wire::connect(addr).await;
                 let mut answered = 0;
@@ -53,7 +53,7 @@ async fn run(count: u64) {
                     ask(&mut wire, session.as_ref().map(|session| session.as_str()), number).await;
                     answered += 1;
                 }
-                assert!(wire.is_quiet(), "client {client}.{which} was answered more than it asked");
+                assert!(wire.is_quiet(), "client {client}.{which} got more than one response for a request");
                 answered
             }));
         }
@@ -65,14 +65,14 @@ async fn run(count: u64) {
     assert_eq!(answered, count);
     let wrong = ran.iter().position(|times| times.load(Ordering::Relaxed) != 1);
     assert_eq!(wrong, None, "a call that did not run exactly once");
-    let rate = f64::from(u32::try_from(count).expect("few enough")) / begun.elapsed().as_secs_f64();
-    say(&format!("{count} requests, each answered once, {rate:.0} a second"));
-    served.end().await;
+    let rate = f64::from(u32::try_from(count).expect("few enough")) / start.elapsed().as_secs_f64();
+    report(&format!("{count} requests, each answered once, {rate:.0} a second"));
+    load_server.end().await;
 }
 
 async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
     let tool = match number % 16 {
-        0 => "telling",
+        0 => "reporting",
         1 | 2 => "later",
         _ => "now",
     };
@@ -81,17 +81,17 @@ async fn ask(wire: &mut Wire, session: Option<&str>, number: u64) {
         Some(session) => requests::session_call(session, number, tool, &arguments),
         None => requests::call(number, tool, &arguments),
     };
-    wire.send(&request).await.expect("it is taken");
+    wire.send(&request).await.expect("sent");
     assert_eq!(text(&wire.answer().await, number), format!("{tool} {number}"));
 }
 
-/// Tools that count how often they were called with each number.
+/// Returns tools that count their calls with each number.
 fn server(ran: &Arc<[AtomicU8]>) -> Server {
     let counts = || {
         let ran = Arc::clone(ran);
         move |number: u64| ran[usize::try_from(number).expect("small")].fetch_add(1, Ordering::Relaxed)
     };
-    let (now, later, telling) = (counts(), counts(), counts());
+    let (now, later, reporting) = (counts(), counts(), counts());
     Server::new("load", "1")
         .tool("now", "Answers at once", move |Number { number }| {
             now(number);
@@ -104,14 +104,14 @@ fn server(ran: &Arc<[AtomicU8]>) -> Server {
                 format!("later {number}")
             }
         })
-        .tool("telling", "Says something before it answers", move |call: Call, Number { number }| {
-            telling(number);
+        .tool("reporting", "Says something before it answers", move |call: Call, Number { number }| {
+            reporting(number);
             async move {
-                let told = call.progress(1, None, None).await;
-                format!("{} {number}", if told.is_ok() { "telling" } else { "mute" })
+                let sent = call.progress(1, None, None).await;
+                format!("{} {number}", if sent.is_ok() { "reporting" } else { "mute" })
             }
         })
 }
 
-/// As the benchmark has.
+/// The same number as in the benchmark.
 const CONNECTIONS: usize = 32;

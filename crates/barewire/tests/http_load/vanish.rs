@@ -1,5 +1,5 @@
-//! Clients that vanish. In the modern era their handlers are dropped; in the legacy era they go on, and what they say can be
-//! fetched.
+//! Clients that disconnect. In the modern era their handlers are dropped; in the legacy era the handlers continue, and
+//! their messages can be fetched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use barewire::server::Call;
 use tokio::sync::watch;
 
 use super::wire::{Wire, text};
-use super::{Served, Text, echo, limits, requests, say, soon, threads, until};
+use super::{LoadServer, Text, before_deadline, echo, limits, report, requests, threads, until};
 
 #[test]
 fn modern_handlers_are_dropped() {
@@ -18,7 +18,7 @@ fn modern_handlers_are_dropped() {
 }
 
 #[test]
-fn legacy_handlers_go_on_and_their_answers_are_fetched() {
+fn legacy_handlers_continue_and_their_responses_can_be_fetched() {
     threads().block_on(legacy(40));
 }
 
@@ -31,60 +31,61 @@ fn two_thousand_modern_handlers_are_dropped() {
 
 #[test]
 #[ignore = "long: 2,000 clients"]
-fn two_thousand_legacy_handlers_go_on() {
+fn two_thousand_legacy_handlers_continue() {
     super::process::allow_files(5_000);
     threads().block_on(legacy(2_000));
 }
 
-/// How many handlers have begun, are in progress, and have been finished.
+/// The numbers of handlers that have started, are running, and have finished.
 #[derive(Default)]
-struct Counts {
-    begun: AtomicUsize,
+struct HandlerCounts {
+    started: AtomicUsize,
     running: AtomicUsize,
     finished: AtomicUsize,
 }
 
-/// Counts one that runs, until it is dropped.
-struct Runs(Arc<Counts>);
+/// Counts one running handler until it is dropped.
+struct RunningGuard(Arc<HandlerCounts>);
 
-impl Runs {
-    fn begin(counts: &Arc<Counts>) -> Self {
-        counts.begun.fetch_add(1, Ordering::SeqCst);
+impl RunningGuard {
+    fn begin(counts: &Arc<HandlerCounts>) -> Self {
+        counts.started.fetch_add(1, Ordering::SeqCst);
         counts.running.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(counts))
     }
 }
 
-impl Drop for Runs {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Handlers that wait for the gate to open: `mute` says nothing before, `telling` reports progress.
-fn server(counts: &Arc<Counts>, gate: &watch::Receiver<bool>) -> Server {
+/// Returns a server whose handlers wait for the gate to open: `mute` sends nothing before that, `reporting` reports
+/// progress.
+fn server(counts: &Arc<HandlerCounts>, gate: &watch::Receiver<bool>) -> Server {
     let waits = || {
         let (counts, gate) = (Arc::clone(counts), gate.clone());
-        move || (Runs::begin(&counts), Arc::clone(&counts), gate.clone())
+        move || (RunningGuard::begin(&counts), Arc::clone(&counts), gate.clone())
     };
-    let (mute, telling) = (waits(), waits());
+    let (mute, reporting) = (waits(), waits());
     echo()
         .tool("mute", "Waits", move |Text { text }| {
-            let (runs, counts, mut gate) = mute();
+            let (running, counts, mut gate) = mute();
             async move {
-                let _runs = runs;
+                let _running = running;
                 gate.wait_for(|open| *open).await.expect("the test holds the gate");
                 counts.finished.fetch_add(1, Ordering::SeqCst);
                 text
             }
         })
-        .tool("telling", "Says so, and waits", move |call: Call, Text { text }| {
-            let (runs, counts, mut gate) = telling();
+        .tool("reporting", "Says so, and waits", move |call: Call, Text { text }| {
+            let (running, counts, mut gate) = reporting();
             async move {
-                let _runs = runs;
+                let _running = running;
                 call.progress(1, None, None).await.expect("the client is there");
                 gate.wait_for(|open| *open).await.expect("the test holds the gate");
-                // Nobody may be there to hear it.
+                // The client may be gone.
                 let _ = call.progress(2, None, None).await;
                 counts.finished.fetch_add(1, Ordering::SeqCst);
                 text
@@ -93,72 +94,75 @@ fn server(counts: &Arc<Counts>, gate: &watch::Receiver<bool>) -> Server {
 }
 
 async fn modern(count: usize) {
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(HandlerCounts::default());
     let (_gate, closed) = watch::channel(false);
-    // As many as there are, so that it shows if one of them is not given back.
-    let served = Served::start(server(&counts, &closed), limits(|limits| limits.exchanges = count)).await;
+    // The limit is the exact number of streams, so that a leaked one shows.
+    let load_server = LoadServer::start(server(&counts, &closed), limits(|limits| limits.exchanges = count)).await;
     for round in 1..=2 {
         let mut wires = Vec::new();
         for number in 0..count {
             let id = u64::try_from(number).expect("a count");
-            let mut wire = Wire::connect(served.addr).await;
+            let mut wire = Wire::connect(load_server.addr).await;
             match number % 3 {
-                // Not even a status has come.
-                0 => wire.send(&requests::call(id, "mute", r#"{"text":""}"#)).await.expect("it is taken"),
+                // No status has arrived yet.
+                0 => wire.send(&requests::call(id, "mute", r#"{"text":""}"#)).await.expect("sent"),
                 1 => {
-                    wire.send(&requests::call(id, "telling", r#"{"text":""}"#)).await.expect("it is taken");
+                    wire.send(&requests::call(id, "reporting", r#"{"text":""}"#)).await.expect("sent");
                     wire.head().await.expect("a stream");
-                    let event = soon("progress", wire.event()).await.expect("a stream").expect("no end");
+                    let event = before_deadline("progress", wire.event()).await.expect("a stream").expect("no end");
                     assert_eq!(event.message["method"], "notifications/progress");
                 }
                 _ => {
-                    wire.send(&requests::listen(id)).await.expect("it is taken");
+                    wire.send(&requests::listen(id)).await.expect("sent");
                     wire.head().await.expect("a stream");
-                    soon("an acknowledgement", wire.event()).await.expect("a stream").expect("no end");
+                    before_deadline("an acknowledgement", wire.event()).await.expect("a stream").expect("no end");
                 }
             }
             wires.push(wire);
         }
         let calls = (0..count).filter(|number| number % 3 < 2).count();
-        until(Duration::from_secs(10), "all have begun", || counts.begun.load(Ordering::SeqCst) == round * calls).await;
+        until(Duration::from_secs(10), "all have started", || counts.started.load(Ordering::SeqCst) == round * calls)
+            .await;
         assert_eq!(counts.running.load(Ordering::SeqCst), calls);
-        let mut one_more = Wire::connect(served.addr).await;
+        let mut one_more = Wire::connect(load_server.addr).await;
         let (head, _) = one_more.ask(&requests::listen(1)).await;
         assert_eq!(head.status, 503, "there are as many streams as there may be");
         drop(wires);
-        let begun = Instant::now();
-        // A second, and what a busy machine takes to close so many.
+        let start = Instant::now();
+        // A second, plus the time that a busy machine takes to close this many.
         let time = Duration::from_secs(1) + Duration::from_micros(u64::try_from(count).expect("a count") * 500);
         until(time, "all handlers are dropped", || counts.running.load(Ordering::SeqCst) == 0).await;
-        say(&format!("{calls} handlers dropped {:?} after their clients vanished", begun.elapsed()));
+        report(&format!("{calls} handlers dropped {:?} after their clients vanished", start.elapsed()));
     }
     assert_eq!(counts.finished.load(Ordering::SeqCst), 0);
-    served.is_alive().await;
-    served.end().await;
+    load_server.is_alive().await;
+    load_server.end().await;
 }
 
 async fn legacy(count: usize) {
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(HandlerCounts::default());
     let (gate, closed) = watch::channel(false);
-    let served = Served::start(server(&counts, &closed), limits(|_| {})).await;
+    let load_server = LoadServer::start(server(&counts, &closed), limits(|_| {})).await;
     let mut left = Vec::new();
     for number in 0..count {
         let id = u64::try_from(number).expect("a count");
-        let mut wire = Wire::connect(served.addr).await;
+        let mut wire = Wire::connect(load_server.addr).await;
         let session = wire.initialize().await;
         let arguments = format!(r#"{{"text":"of {number}"}}"#);
-        let tool = if number % 4 == 0 { "mute" } else { "telling" };
-        wire.send(&requests::session_call(&session, id, tool, &arguments)).await.expect("it is taken");
-        if tool == "telling" {
+        let tool = if number % 4 == 0 { "mute" } else { "reporting" };
+        wire.send(&requests::session_call(&session, id, tool, &arguments)).await.expect("sent");
+        if tool == "reporting" {
             wire.head().await.expect("a stream");
-            let event = soon("progress", wire.event()).await.expect("a stream").expect("no end");
+            let event = before_deadline("progress", wire.event()).await.expect("a stream").expect("no end");
             assert_eq!(event.message["method"], "notifications/progress");
             left.push((id, session, event.id.expect("events of sessions have ids")));
         } else {
-            until(Duration::from_secs(10), "it has begun", || counts.begun.load(Ordering::SeqCst) == number + 1).await;
+            until(Duration::from_secs(10), "it has started", || counts.started.load(Ordering::SeqCst) == number + 1)
+                .await;
         }
     }
-    // The wires are gone, and nothing is cancelled by that. Only time can show it: no message says that the server has seen it.
+    // The connections are closed, and that cancels nothing. This takes a pause, because no message says that the server
+    // has noticed.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(counts.running.load(Ordering::SeqCst), count);
     gate.send_replace(true);
@@ -166,12 +170,12 @@ async fn legacy(count: usize) {
     for (id, session, last) in &left {
         // Twice, because the connection may break again.
         for _ in 0..2 {
-            let mut wire = Wire::connect(served.addr).await;
-            wire.send(&requests::get(session, Some(last))).await.expect("it is taken");
+            let mut wire = Wire::connect(load_server.addr).await;
+            wire.send(&requests::get(session, Some(last))).await.expect("sent");
             let head = wire.head().await.expect("a stream");
             assert_eq!(head.status, 200);
             let mut messages = Vec::new();
-            while let Some(event) = soon("the rest", wire.event()).await.expect("a stream") {
+            while let Some(event) = before_deadline("the rest", wire.event()).await.expect("a stream") {
                 assert_ne!(event.id.as_deref(), Some(last.as_str()), "it is known already");
                 messages.push(event.message);
             }
@@ -181,6 +185,6 @@ async fn legacy(count: usize) {
             assert_eq!(messages[0]["params"]["progress"].as_f64(), Some(2.0));
         }
     }
-    say(&format!("{} answers fetched after their clients vanished", left.len()));
-    served.end().await;
+    report(&format!("{} answers fetched after their clients vanished", left.len()));
+    load_server.end().await;
 }

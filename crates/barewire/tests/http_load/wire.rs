@@ -1,4 +1,4 @@
-//! A client on a bare socket: one connection, kept alive, answers read as they are written.
+//! A client on a raw socket, with one persistent connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::requests;
 pub(super) struct Wire {
     pub(super) stream: TcpStream,
     buffer: Vec<u8>,
-    /// What has come of a stream of events and is not yet a whole one.
+    /// Bytes of a stream of events that are not yet a whole event.
     events: Vec<u8>,
     is_chunked: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct Head {
     headers: Vec<(String, String)>,
 }
 
-/// An event with something in it.
+/// An event that carries a message.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) id: Option<String>,
@@ -51,7 +51,7 @@ impl Wire {
         Self { stream, buffer: Vec::new(), events: Vec::new(), is_chunked: false }
     }
 
-    /// A session on this connection: its id.
+    /// Opens a session on this connection, and returns its id.
     pub(super) async fn initialize(&mut self) -> String {
         let (head, _) = self.ask(&requests::initialize()).await;
         assert_eq!(head.status, 200);
@@ -61,10 +61,10 @@ impl Wire {
         session
     }
 
-    /// A modern call on a connection of its own: the text that it gives.
+    /// Sends a modern call on a connection of its own, and returns the text of its result.
     pub(super) async fn call(addr: SocketAddr, id: u64, tool: &str, arguments: &str) -> String {
         let mut wire = Self::connect(addr).await;
-        wire.send(&requests::call(id, tool, arguments)).await.expect("it is taken");
+        wire.send(&requests::call(id, tool, arguments)).await.expect("sent");
         text(&wire.answer().await, id)
     }
 
@@ -72,15 +72,15 @@ impl Wire {
         self.stream.write_all(bytes).await
     }
 
-    /// Asks, and reads an answer that is no stream.
+    /// Sends a request, and reads a response that is not a stream.
     pub(super) async fn ask(&mut self, request: &[u8]) -> (Head, Vec<u8>) {
-        self.send(request).await.expect("it is taken");
+        self.send(request).await.expect("sent");
         let head = self.head().await.expect("a response");
         let body = self.body(&head).await.expect("a body");
         (head, body)
     }
 
-    /// The answer to what was asked last, whether it comes by itself or in a stream; that must end behind it.
+    /// Reads the response to the last request, as one body or as a stream. A stream must end after it.
     pub(super) async fn answer(&mut self) -> Value {
         let head = self.head().await.expect("a response");
         assert_eq!(head.status, 200, "{head:?}");
@@ -116,7 +116,7 @@ impl Wire {
         Ok(head)
     }
 
-    /// A body of a known length.
+    /// Reads a body of a known length.
     pub(super) async fn body(&mut self, head: &Head) -> io::Result<Vec<u8>> {
         let length: usize = head.header("Content-Length").and_then(|length| length.parse().ok()).unwrap_or(0);
         while self.buffer.len() < length {
@@ -125,7 +125,7 @@ impl Wire {
         Ok(self.buffer.drain(..length).collect())
     }
 
-    /// The next event with something in it; `None` at the end of the stream.
+    /// Reads the next event that carries a message; `None` at the end of the stream.
     pub(super) async fn event(&mut self) -> io::Result<Option<Event>> {
         loop {
             while let Some(end) = find(&self.events, b"\n\n") {
@@ -168,14 +168,14 @@ impl Wire {
         Ok(())
     }
 
-    /// All that comes until the connection is closed, or broken.
+    /// Reads until the connection is closed or broken.
     pub(super) async fn rest(mut self) -> Vec<u8> {
         while self.more().await.is_ok() {}
         self.buffer
     }
 
-    /// What comes until the connection is closed, or until nothing has followed on a response for so long.
-    pub(super) async fn first_and_what_follows(mut self, silence: Duration) -> Vec<u8> {
+    /// Reads until the connection is closed, or until nothing has followed a response for this long.
+    pub(super) async fn response_and_extra_bytes(mut self, silence: Duration) -> Vec<u8> {
         while find(&self.buffer, b"\r\n\r\n").is_none() {
             if self.more().await.is_err() {
                 return self.buffer;
@@ -185,14 +185,14 @@ impl Wire {
         self.buffer
     }
 
-    /// Has been sent nothing that nobody has asked for, so far.
+    /// Whether the server has sent nothing that was not read.
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [0];
         self.buffer.is_empty() && self.stream.try_read(&mut byte).is_err()
     }
 }
 
-/// The text in the answer to this request.
+/// Returns the text in the response to this request.
 pub(super) fn text(answer: &Value, id: u64) -> String {
     assert_eq!(answer["id"], id, "{answer}");
     let text = answer["result"]["content"][0]["text"].as_str();

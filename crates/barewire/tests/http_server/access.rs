@@ -1,18 +1,18 @@
-//! Which hosts, origins, methods and kinds of content are let in: a row each, over a real socket.
+//! Allowed and refused hosts, origins, methods and content types: a row each, over a real socket.
 
 use barewire::server::http::HttpError;
 use serde_json::json;
 
 use crate::wire::modern;
-use crate::{Site, offered};
+use crate::{TestSite, test_server};
 
 const JSON: &str = "Content-Type: application/json";
 const BOTH: &str = "Accept: application/json, text/event-stream";
 
 #[tokio::test]
-async fn all_rows_of_the_matrix() {
-    let http = offered().0.http().hosts(["mcp.example.com", "port.example.com:8443"]);
-    let site = Site::of(http.origins(["https://app.example.com"])).await;
+async fn hosts_origins_methods_and_content_types() {
+    let http = test_server().0.http().hosts(["mcp.example.com", "port.example.com:8443"]);
+    let site = TestSite::of(http.origins(["https://app.example.com"])).await;
     let port = site.addr.port();
     let at_port = format!("127.0.0.1:{port}");
     let hosts = [
@@ -131,7 +131,7 @@ async fn all_rows_of_the_matrix() {
         // The modern era has neither GET nor DELETE.
         check(&format!("{method} /mcp"), vec!["Host: localhost".into(), BOTH.into()], "", status).await;
     }
-    // What a page could not send, but somebody with a socket can.
+    // Requests that a web page cannot send, but a program with a socket can.
     let twice = vec!["Host: localhost".into(), "Host: localhost".into(), JSON.into(), BOTH.into()];
     let origins = ["Origin: http://localhost".to_owned(), "Origin: http://localhost".to_owned()];
     check("POST http://evil.com/mcp", vec!["Host: localhost".into(), JSON.into(), BOTH.into()], &message, 403).await;
@@ -144,9 +144,9 @@ async fn all_rows_of_the_matrix() {
 
 #[tokio::test]
 async fn a_refusal_is_an_error_without_an_id_and_the_body_is_not_read() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
-    // The body is announced and never sent: whoever waits for it would wait for ever.
+    // The body is announced and never sent: a server that waits for it would wait for ever.
     wire.send("POST /mcp HTTP/1.1\r\nHost: evil.com\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
         .await;
     let answer = wire.answer().await;
@@ -156,19 +156,19 @@ async fn a_refusal_is_an_error_without_an_id_and_the_body_is_not_read() {
 }
 
 #[tokio::test]
-async fn others_are_let_in_only_if_it_is_said_by_which_name() {
-    let http = || offered().0.http();
+async fn a_public_address_needs_host_names() {
+    let http = || test_server().0.http();
     for addr in ["0.0.0.0:0", "[::]:0"] {
         match http().bind(addr).await {
             Err(HttpError::NoHosts(_)) => {}
-            // There may be no such address here.
+            // This machine may not have such an address.
             Err(HttpError::Bind(_)) => {}
             other => panic!("{other:?}"),
         }
     }
-    // Any address of this machine alone is one of its names.
-    let site = Site::of(offered().0.http()).await;
-    let other = offered().0.http().bind("127.0.0.2:0").await.expect("bound");
+    // Every loopback address is a name of this machine.
+    let site = TestSite::of(test_server().0.http()).await;
+    let other = test_server().0.http().bind("127.0.0.2:0").await.expect("bound");
     let addr = other.local_addr().expect("bound");
     tokio::spawn(other.run());
     for (addr, host, status) in [(addr, "127.0.0.2", 200), (addr, "127.0.0.1", 200), (site.addr, "127.0.0.2", 403)] {

@@ -1,12 +1,12 @@
-//! Who asks, and what those are told who may not.
+//! Authentication: the principal that handlers see, and the refusals.
 
 use barewire::server::http::{
-    Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, ProtectedResource, RequestHead,
+    AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, ProtectedResource, RequestHead,
 };
 use serde_json::json;
 
 use crate::wire::{ACCEPT, call};
-use crate::{Site, offered};
+use crate::{TestSite, test_server};
 
 fn tokens() -> BearerTokens {
     BearerTokens::new()
@@ -20,8 +20,8 @@ const ADA: &str = "Authorization: Bearer ada-token";
 const BOB: &str = "Authorization: Bearer bob-token";
 
 #[tokio::test]
-async fn a_handler_knows_who_calls() {
-    let site = Site::of(offered().0.http().authenticate(tokens())).await;
+async fn a_handler_sees_the_principal() {
+    let site = TestSite::of(test_server().0.http().authenticate(tokens())).await;
     let mut wire = site.connect().await;
     for (token, name) in [(ADA, "ada"), (BOB, "bob")] {
         let (headers, message) = crate::wire::modern(1, "tools/call", json!({"name": "whoami"}));
@@ -32,9 +32,9 @@ async fn a_handler_knows_who_calls() {
 }
 
 #[tokio::test]
-async fn who_may_not_is_told_what_is_missing() {
+async fn a_refusal_names_the_missing_token_or_scope() {
     let resource = ProtectedResource::new("http://localhost/mcp").authorization_server("https://issuer.example");
-    let site = Site::of(offered().0.http().authenticate(tokens()).protected_resource(resource)).await;
+    let site = TestSite::of(test_server().0.http().authenticate(tokens()).protected_resource(resource)).await;
     let metadata = r#"resource_metadata="http://localhost/.well-known/oauth-protected-resource/mcp""#;
     for (headers, status, parts) in [
         (&[][..], 401, &["Bearer ", metadata, r#"scope="mcp""#][..]),
@@ -53,7 +53,7 @@ async fn who_may_not_is_told_what_is_missing() {
         }
         assert!(!answer.body.contains("eve-token") && !answer.body.contains("wrong"), "{}", answer.body);
     }
-    // Where to get a token is told to everybody, unless the host is wrong.
+    // The metadata is served without a token, unless the host is wrong.
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let mut wire = site.connect().await;
         wire.request(&format!("GET {path}"), &["Host: localhost"], "").await;
@@ -66,16 +66,16 @@ async fn who_may_not_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_session_is_nobody_elses() {
-    let site = Site::of(offered().0.http().authenticate(tokens())).await;
+async fn a_session_belongs_to_one_principal() {
+    let site = TestSite::of(test_server().0.http().authenticate(tokens())).await;
     let mut wire = site.connect().await;
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let answer = wire.ask(&[ADA], &initialize).await;
     let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(wire.ask(&[ADA, &session], &told).await.status(), 202);
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(wire.ask(&[ADA, &session], &initialized).await.status(), 202);
     assert_eq!(wire.ask(&[BOB, &session], &call(1, "whoami", json!({}))).await.refusal(), (404, -32600));
     wire.get(&[BOB, &session]).await;
     assert_eq!(wire.answer().await.status(), 404);
@@ -86,7 +86,7 @@ async fn a_session_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn what_was_asked_of_one_is_not_answered_by_another() {
+async fn state_of_one_principal_is_refused_from_another() {
     let capable = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
     let ask = async |wire: &mut crate::wire::Wire, token: &str, more: serde_json::Value| {
         let mut params = json!({"name": "ask_twice", "_meta": capable});
@@ -95,14 +95,14 @@ async fn what_was_asked_of_one_is_not_answered_by_another() {
         let headers: Vec<&str> = headers.iter().map(String::as_str).chain([token]).collect();
         wire.ask(&headers, &message).await.json()
     };
-    // It asks twice, so that there is state after the first answer.
-    let (server, _) = offered();
+    // The tool asks twice, so that there is state after the first answer.
+    let (server, _) = test_server();
     let server = server.tool("ask_twice", "Asks twice", |call: barewire::server::Call| async move {
         let crate::Name { name: one } = call.ask("one", barewire::server::Elicit::form("One?")).await?;
         let crate::Name { name: two } = call.ask("two", barewire::server::Elicit::form("Two?")).await?;
         Ok::<_, barewire::server::AskError>(format!("{one}{two}"))
     });
-    let site = Site::of(server.http().authenticate(tokens())).await;
+    let site = TestSite::of(server.http().authenticate(tokens())).await;
     let mut wire = site.connect().await;
     let answer = |key: &str| json!({"inputResponses": {key: {"action": "accept", "content": {"name": key}}}});
     let second = ask(&mut wire, ADA, answer("one")).await;
@@ -116,25 +116,25 @@ async fn what_was_asked_of_one_is_not_answered_by_another() {
     assert_eq!(done["result"]["content"][0]["text"], "onetwo");
 }
 
-/// Wants a proof for exactly this method and URI.
+/// Requires a proof for exactly this method and URI.
 struct Proof;
 
 impl Authenticate for Proof {
-    fn authenticate<'a>(&'a self, asked: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
+    fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let proof = asked.headers.get("dpop").and_then(|proof| proof.to_str().ok());
+            let proof = head.headers.get("dpop").and_then(|proof| proof.to_str().ok());
             match proof {
-                Some(proof) if proof == format!("{} {}", asked.method, asked.uri) => Ok(Principal::new("prover")),
-                _ => Err(Denied::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
+                Some(proof) if proof == format!("{} {}", head.method, head.uri) => Ok(Principal::new("prover")),
+                _ => Err(AuthError::unauthorized().challenge("DPoP algs=\"ES256\"".parse().expect("a value"))),
             }
         })
     }
 }
 
 #[tokio::test]
-async fn a_check_of_ones_own_sees_the_whole_head_and_challenges_in_its_way() {
-    let site = Site::of(offered().0.http().authenticate(Proof).behind_tls()).await;
+async fn a_custom_check_sees_the_whole_head_and_sets_its_challenge() {
+    let site = TestSite::of(test_server().0.http().authenticate(Proof).behind_tls()).await;
     let mut wire = site.connect().await;
     let answer = wire.ask(&[], &call(1, "whoami", json!({}))).await;
     assert_eq!((answer.status(), answer.head.get("www-authenticate")), (401, Some("DPoP algs=\"ES256\"")));

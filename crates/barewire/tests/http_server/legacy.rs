@@ -1,4 +1,4 @@
-//! The legacy era: sessions, what belongs to them, and how they end.
+//! The legacy era: sessions, their messages, and how they end.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::eventually::DEADLINE;
 use crate::wire::{Events, call};
-use crate::{Site, offered};
+use crate::{TestSite, test_server};
 
 #[tokio::test]
 async fn a_session_begins_serves_and_ends() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut wire = site.connect().await;
         let session = wire.initialize(revision, json!({})).await;
@@ -26,8 +26,8 @@ async fn a_session_begins_serves_and_ends() {
         let unknown = wire.ask(&[&session, "MCP-Protocol-Version: 1999-01-01"], &call(3, "echo", json!({}))).await;
         assert_eq!(unknown.status(), 400);
         assert_eq!(wire.delete(&session).await.status(), 200);
-        let gone = wire.ask(&[&session], &call(4, "echo", json!({}))).await;
-        assert_eq!((gone.refusal(), &gone.json()["id"]), ((404, -32600), &json!(4)));
+        let response = wire.ask(&[&session], &call(4, "echo", json!({}))).await;
+        assert_eq!((response.refusal(), &response.json()["id"]), ((404, -32600), &json!(4)));
         assert_eq!(wire.delete(&session).await.refusal(), (404, -32600));
         wire.get(&[&session]).await;
         assert_eq!(wire.answer().await.refusal(), (404, -32600));
@@ -35,16 +35,16 @@ async fn a_session_begins_serves_and_ends() {
 }
 
 #[tokio::test]
-async fn ids_are_a_sessions_own() {
-    let (site, holding) = Site::new().await;
+async fn request_ids_are_separate_in_each_session() {
+    let (site, running_handlers) = TestSite::new().await;
     let (mut one, mut two) = (site.connect().await, site.connect().await);
     let (first, second) =
         (one.initialize("2025-11-25", json!({})).await, two.initialize("2025-11-25", json!({})).await);
     assert_ne!(first, second);
-    // The same id in flight in both.
+    // The same id is in flight in both sessions.
     one.post(&[&first], &call(1, "hold", json!({"ms": 300}))).await;
     two.post(&[&second], &call(1, "hold", json!({"ms": 300}))).await;
-    holding.until(2).await;
+    running_handlers.until(2).await;
     let mut three = site.connect().await;
     let twice = three.ask(&[&first], &call(1, "echo", json!({"text": "hi"}))).await;
     assert_eq!(twice.refusal(), (400, -32600), "it is in flight in this session");
@@ -55,8 +55,8 @@ async fn ids_are_a_sessions_own() {
 }
 
 #[tokio::test]
-async fn questions_come_on_the_stream_of_the_call_and_are_answered_by_another_post() {
-    let (site, _) = Site::new().await;
+async fn questions_arrive_on_the_stream_of_the_call_and_are_answered_by_another_post() {
+    let (site, _) = TestSite::new().await;
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut wire = site.connect().await;
         let session = wire.initialize(revision, json!({"elicitation": {}})).await;
@@ -83,13 +83,13 @@ async fn questions_come_on_the_stream_of_the_call_and_are_answered_by_another_po
 }
 
 #[tokio::test]
-async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
-    let (server, _) = offered();
+async fn unsolicited_messages_arrive_on_the_get_stream() {
+    let (server, _) = test_server();
     let handle = server.handle();
-    let site = Site::of(server.http()).await;
+    let site = TestSite::of(server.http()).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
-    // Before there is a stream: it waits, while other things are answered.
+    // Sent before there is a stream: the notification waits, while requests are answered.
     handle.remove_tool("echo");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
@@ -100,7 +100,7 @@ async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
     assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
     handle.remove_tool("hold");
     assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
-    // Whoever comes last has the stream; each message goes to one of them.
+    // The newest connection has the stream, and each message goes to one connection only.
     let mut wire = site.connect().await;
     wire.get(&[&session]).await;
     let mut second = Events::of(wire).await;
@@ -109,15 +109,15 @@ async fn what_nobody_asked_for_comes_on_the_stream_of_the_session() {
     assert_eq!(events.next().await, None);
     handle.remove_tool("ask");
     assert_eq!(second.message().await["method"], "notifications/tools/list_changed");
-    // The session's end is the stream's.
+    // The end of the session ends the stream.
     site.connect().await.delete(&session).await;
     assert_eq!(second.next().await, None);
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
-    // One more connection than these two is served when one of them is closed.
-    let (site, holding) = Site::with(|limits| limits.connections = 2).await;
+async fn a_disconnect_does_not_cancel_and_a_cancellation_does() {
+    // Two connections are allowed, so a third one is served only after one of them is closed.
+    let (site, running_handlers) = TestSite::with(|limits| limits.connections = 2).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
@@ -128,27 +128,27 @@ async fn a_client_that_leaves_does_not_cancel_and_one_that_says_so_does() {
             message["params"]["_meta"] = json!({"progressToken": 1});
         }
         leaving.post(&[&session], &message).await;
-        holding.until(1).await;
+        running_handlers.until(1).await;
         drop(leaving);
         assert_eq!(site.connect().await.ask(&[&session], &ping).await.status(), 200);
-        assert_eq!(holding.now(), 1, "it goes on");
+        assert_eq!(running_handlers.now(), 1, "it goes on");
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
         assert_eq!(wire.ask(&[&session], &cancel).await.status(), 202);
-        holding.until(0).await;
+        running_handlers.until(0).await;
     }
-    // Of one that waits, the response ends without an answer.
+    // The response of a cancelled request that was still pending ends without an answer.
     let mut waiting = site.connect().await;
     waiting.post(&[&session], &call(2, "hold", json!({"ms": 60_000}))).await;
-    holding.until(1).await;
+    running_handlers.until(1).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
     assert_eq!(wire.ask(&[&session], &cancel).await.status(), 202);
     assert_eq!(Events::of(waiting).await.rest().await, Vec::<Value>::new());
-    holding.until(0).await;
+    running_handlers.until(0).await;
 }
 
 #[tokio::test]
 async fn batches_are_answered_where_the_revision_has_them() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let batch = json!([
         call(1, "echo", json!({"text": "one"})),
@@ -166,8 +166,8 @@ async fn batches_are_answered_where_the_revision_has_them() {
     assert_eq!(of(1)["result"]["content"][0]["text"], "one");
     assert_eq!(of(2)["result"]["content"][0]["text"], "held");
     assert_eq!(of(3)["error"]["code"], -32600);
-    let told = wire.ask(&[&session], &json!([{"jsonrpc": "2.0", "method": "notifications/unknown"}])).await;
-    assert_eq!((told.status(), told.body.as_str()), (202, ""));
+    let response = wire.ask(&[&session], &json!([{"jsonrpc": "2.0", "method": "notifications/unknown"}])).await;
+    assert_eq!((response.status(), response.body.as_str()), (202, ""));
     let empty = wire.ask(&[&session], &json!([])).await;
     assert_eq!(empty.refusal(), (400, -32600));
     for revision in ["2025-06-18", "2025-11-25"] {
@@ -178,24 +178,24 @@ async fn batches_are_answered_where_the_revision_has_them() {
 
 #[tokio::test]
 async fn sessions_are_bounded_and_expire() {
-    let (server, holding) = offered();
+    let (server, running_handlers) = test_server();
     let mut limits = HttpLimits::default();
     (limits.sessions, limits.session_idle) = (2, Duration::from_secs(1));
-    let site = Site::of(server.http().limits(limits)).await;
+    let site = TestSite::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let idle = wire.initialize("2025-11-25", json!({})).await;
     let busy = wire.initialize("2025-11-25", json!({})).await;
     let mut caller = site.connect().await;
     caller.post(&[&busy], &call(1, "hold", json!({"ms": 3000}))).await;
-    holding.until(1).await;
+    running_handlers.until(1).await;
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let third = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     let full = wire.ask(&[], &third).await;
     assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")));
-    let begun = Instant::now();
+    let start = Instant::now();
     while wire.ask(&[], &third).await.status() != 200 {
-        assert!(begun.elapsed() < DEADLINE, "there is no room again");
+        assert!(start.elapsed() < DEADLINE, "no session has expired");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(wire.ask(&[&idle], &call(1, "echo", json!({}))).await.status(), 404, "it has expired");
@@ -203,8 +203,8 @@ async fn sessions_are_bounded_and_expire() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_ended_answers_what_is_in_flight() {
-    let (site, holding) = Site::with(|limits| limits.sessions = 1).await;
+async fn ending_a_session_answers_requests_in_flight() {
+    let (site, running_handlers) = TestSite::with(|limits| limits.sessions = 1).await;
     for round in 0..20 {
         let mut wire = site.connect().await;
         let session = wire.initialize("2025-11-25", json!({})).await;
@@ -215,9 +215,9 @@ async fn a_session_that_is_ended_answers_what_is_in_flight() {
         streaming.post(&[&session], &message).await;
         let mut streaming = Events::of(streaming).await;
         assert_eq!(streaming.message().await["params"]["progress"], 1.0);
-        holding.until(2).await;
+        running_handlers.until(2).await;
         assert_eq!(wire.delete(&session).await.status(), 200, "{round}");
-        holding.until(0).await;
+        running_handlers.until(0).await;
         let answer = waiting.answer().await;
         assert_eq!((answer.refusal(), &answer.json()["id"]), ((200, -32603), &json!(1)));
         let rest = streaming.rest().await;
@@ -225,10 +225,10 @@ async fn a_session_that_is_ended_answers_what_is_in_flight() {
     }
 }
 
-/// Many connections of one session, on several threads: what one thread is at is left for it, and nothing is forgotten.
+/// Many connections of one session, on several threads: no message is lost when threads contend for the session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_connections_of_one_session_are_all_answered() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let session = site.connect().await.initialize("2025-11-25", json!({})).await;
     let mut clients = Vec::new();
     for client in 0..16u64 {
@@ -236,7 +236,7 @@ async fn many_connections_of_one_session_are_all_answered() {
         clients.push(tokio::spawn(async move {
             for round in 0..100 {
                 let id = client * 1000 + round;
-                // Every other one waits, and becomes a task.
+                // Every other call waits, and becomes a task.
                 let (tool, arguments) = match round % 2 {
                     0 => ("echo", json!({"text": id.to_string()})),
                     _ => ("hold", json!({"ms": 0})),
@@ -253,7 +253,7 @@ async fn many_connections_of_one_session_are_all_answered() {
 
 #[tokio::test]
 async fn a_handshake_that_fails_opens_no_session() {
-    let (site, _) = Site::with(|limits| limits.sessions = 1).await;
+    let (site, _) = TestSite::with(|limits| limits.sessions = 1).await;
     let mut wire = site.connect().await;
     for _ in 0..3 {
         let bad = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 7}});
@@ -261,8 +261,8 @@ async fn a_handshake_that_fails_opens_no_session() {
         assert_eq!((answer.refusal().1, answer.head.get("mcp-session-id")), (-32602, None));
     }
     wire.initialize("2025-11-25", json!({})).await;
-    // One that asks for the modern revision in the legacy way gets the newest of its era.
-    let (site, _) = Site::new().await;
+    // A client that requests the modern revision with `initialize` gets the newest legacy one.
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let params =
         json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});

@@ -1,4 +1,4 @@
-//! The socket: what else is spoken on it, how much it takes, and how it ends.
+//! The listening socket: other protocols, limits, and the shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use serde_json::json;
 use tower_service::Service;
 
 use crate::wire::{ACCEPT, Events, call, modern};
-use crate::{Site, offered};
+use crate::{TestSite, test_server};
 
 #[tokio::test]
-async fn a_service_is_mounted_anywhere() {
-    let mut service = offered().0.http().service().expect("a service");
+async fn a_service_answers_at_any_path() {
+    let mut service = test_server().0.http().service().expect("a service");
     let (headers, message) = modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}}));
     let mut request = Request::post("http://localhost/any/path").header("content-type", "application/json");
     for header in headers.iter().map(String::as_str).chain([ACCEPT, "Host: localhost"]) {
@@ -29,8 +29,8 @@ async fn a_service_is_mounted_anywhere() {
 }
 
 #[tokio::test]
-async fn a_body_is_taken_in_any_pieces_and_up_to_its_limit() {
-    let (site, _) = Site::with(|limits| limits.body = 1000).await;
+async fn a_body_may_arrive_in_any_pieces_up_to_its_limit() {
+    let (site, _) = TestSite::with(|limits| limits.body = 1000).await;
     let (headers, message) = modern(1, "tools/call", json!({"name": "echo", "arguments": {"text": "pieces"}}));
     let head = |more: &str| {
         format!(
@@ -51,7 +51,7 @@ async fn a_body_is_taken_in_any_pieces_and_up_to_its_limit() {
         wire.send([*byte]).await;
     }
     assert_eq!(wire.answer().await.json()["result"]["content"][0]["text"], "pieces");
-    // Said to be too long, and not said to be.
+    // One length is announced as too long, the other turns out to be.
     let mut wire = site.connect().await;
     wire.send(head("Content-Length: 1001")).await;
     assert_eq!(wire.answer().await.refusal(), (413, -32600));
@@ -62,8 +62,8 @@ async fn a_body_is_taken_in_any_pieces_and_up_to_its_limit() {
 }
 
 #[tokio::test]
-async fn nobody_is_waited_for_for_ever() {
-    let (site, _) = Site::with(|limits| {
+async fn heads_and_bodies_have_timeouts() {
+    let (site, _) = TestSite::with(|limits| {
         (limits.head_timeout, limits.body_timeout) = (Duration::from_millis(200), Duration::from_millis(200));
     })
     .await;
@@ -78,8 +78,8 @@ async fn nobody_is_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_the_connection_goes_on() {
-    let (site, _) = Site::new().await;
+async fn a_bad_message_is_refused_and_the_connection_stays_open() {
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     for (body, code) in
         [("{", -32700), ("[]", -32600), ("7", -32600), ("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}", -32600)]
@@ -96,15 +96,15 @@ async fn what_is_no_message_is_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn one_socket_for_every_framing() {
-    let site = Site::of(offered().0.http().every_framing()).await;
+async fn one_socket_serves_every_framing() {
+    let site = TestSite::of(test_server().0.http().every_framing()).await;
     let mut http = site.connect().await;
     assert_eq!(http.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     let message = modern(5, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).1.to_string();
     let mut lines = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
     let mut counted = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    // A byte at a time: what is spoken is not told by how much comes at once.
+    // One byte at a time: the protocol is not detected by the size of a read.
     for byte in format!("{message}\n").as_bytes() {
         lines.write_all(&[*byte]).await.expect("sent");
     }
@@ -128,8 +128,8 @@ async fn one_socket_for_every_framing() {
     let mut nonsense = site.connect().await;
     nonsense.send("helo there\r\n").await;
     assert!(nonsense.is_closed().await);
-    // Off, unless told: then only HTTP is.
-    let (site, _) = Site::new().await;
+    // By default only HTTP is served.
+    let (site, _) = TestSite::new().await;
     let mut off = tokio::net::TcpStream::connect(site.addr).await.expect("connected");
     off.write_all(format!("{message}\n").as_bytes()).await.expect("sent");
     let mut answer = String::new();
@@ -138,16 +138,16 @@ async fn one_socket_for_every_framing() {
 }
 
 #[tokio::test]
-async fn every_framing_is_not_for_others() {
-    let http = || offered().0.http().every_framing();
+async fn every_framing_is_refused_on_public_addresses_and_with_authentication() {
+    let http = || test_server().0.http().every_framing();
     assert!(matches!(http().hosts(["a.example"]).bind("0.0.0.0:0").await, Err(HttpError::EveryFraming(_))));
     let secured = http().authenticate(BearerTokens::new());
     assert!(matches!(secured.bind("127.0.0.1:0").await, Err(HttpError::EveryFraming(_))));
 }
 
 #[tokio::test]
-async fn the_end_lets_what_is_under_way_finish() {
-    let (site, holding) = Site::new().await;
+async fn a_shutdown_lets_running_requests_finish() {
+    let (site, running_handlers) = TestSite::new().await;
     let mut legacy = site.connect().await;
     let session = legacy.initialize("2025-11-25", json!({})).await;
     let mut stream = site.connect().await;
@@ -159,50 +159,50 @@ async fn the_end_lets_what_is_under_way_finish() {
     call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 300}})).await;
     let mut idle = site.connect().await;
     assert_eq!(idle.ask_modern(1, "tools/list", json!({})).await.status(), 200);
-    holding.until(2).await;
-    let began = Instant::now();
+    running_handlers.until(2).await;
+    let start = Instant::now();
     site.stop.stop();
     assert!(idle.is_closed().await);
     assert_eq!(stream.next().await, None);
     assert_eq!(legacy.answer().await.json()["result"]["content"][0]["text"], "held");
     assert_eq!(call.answer().await.json()["result"]["content"][0]["text"], "held");
     site.running.await.expect("it ends by itself");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     assert!(tokio::net::TcpStream::connect(site.addr).await.is_err());
-    // What takes longer than the grace is given up.
-    let (site, holding) = Site::with(|limits| limits.grace = Duration::from_millis(200)).await;
+    // A request that takes longer than the grace period is aborted.
+    let (site, running_handlers) = TestSite::with(|limits| limits.grace = Duration::from_millis(200)).await;
     let mut call = site.connect().await;
     call.post_modern(2, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
-    holding.until(1).await;
-    let began = Instant::now();
+    running_handlers.until(1).await;
+    let start = Instant::now();
     site.stop.stop();
     assert!(call.is_closed().await);
     site.running.await.expect("it ends by itself");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    holding.until(0).await;
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    running_handlers.until(0).await;
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_bounded() {
-    let (site, holding) = Site::with(|limits| limits.exchanges = 2).await;
-    // A request of the legacy era counts until it is answered, also without its client.
+async fn running_requests_are_limited() {
+    let (site, running_handlers) = TestSite::with(|limits| limits.exchanges = 2).await;
+    // A legacy request counts until it is answered, even without its client.
     let mut legacy = site.connect().await;
     let session = legacy.initialize("2025-11-25", json!({})).await;
     legacy.post(&[&session], &call(1, "hold", json!({"ms": 60_000}))).await;
-    holding.until(1).await;
+    running_handlers.until(1).await;
     drop(legacy);
     let mut first = site.connect().await;
     first.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 60_000}})).await;
-    holding.until(2).await;
+    running_handlers.until(2).await;
     let mut second = site.connect().await;
     for method in ["subscriptions/listen", "tools/list"] {
         let full = second.ask_modern(1, method, json!({"notifications": {}})).await;
         assert_eq!((full.refusal(), full.head.get("retry-after")), ((503, -32603), Some("1")), "{method}");
     }
     drop(first);
-    holding.until(1).await;
+    running_handlers.until(1).await;
     assert_eq!(second.delete(&session).await.status(), 200);
-    holding.until(0).await;
+    running_handlers.until(0).await;
     assert_eq!(second.ask_modern(1, "tools/list", json!({})).await.status(), 200);
     second.post_modern(1, "subscriptions/listen", json!({"notifications": {}})).await;
     Events::of(second).await.message().await;
@@ -210,13 +210,13 @@ async fn what_is_under_way_is_bounded() {
 }
 
 #[tokio::test]
-async fn it_runs_until_it_is_told_otherwise() {
-    let listener = offered().0.http().bind("127.0.0.1:0").await.expect("a listener");
+async fn run_until_stops_on_its_signal() {
+    let listener = test_server().0.http().bind("127.0.0.1:0").await.expect("a listener");
     let addr = listener.local_addr().expect("bound");
-    let (tell, told) = tokio::sync::oneshot::channel::<()>();
-    let run = tokio::spawn(listener.run_until(async { told.await.unwrap_or_default() }));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let run = tokio::spawn(listener.run_until(async { stopped.await.unwrap_or_default() }));
     assert!(tokio::net::TcpStream::connect(addr).await.is_ok());
-    tell.send(()).expect("it still runs");
+    stop.send(()).expect("it still runs");
     run.await.expect("it ends in order");
     assert!(tokio::net::TcpStream::connect(addr).await.is_err());
 }

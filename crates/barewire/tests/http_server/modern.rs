@@ -1,17 +1,17 @@
-//! The modern era: each request by itself.
+//! The modern era: standalone requests.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::wire::{Events, modern};
-use crate::{Site, offered};
+use crate::{TestSite, test_server};
 
 #[tokio::test]
-async fn an_answer_that_nothing_precedes_is_one_json_body() {
-    let (site, _) = Site::new().await;
+async fn a_response_without_earlier_messages_is_one_json_body() {
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
-    // On one connection, one after the other.
+    // One after the other on one connection.
     for id in 1..4 {
         let answer = wire.ask_modern(id, "tools/call", json!({"name": "echo", "arguments": {"text": "hi"}})).await;
         assert_eq!((answer.status(), answer.head.get("content-type")), (200, Some("application/json")));
@@ -23,8 +23,8 @@ async fn an_answer_that_nothing_precedes_is_one_json_body() {
 }
 
 #[tokio::test]
-async fn what_is_said_before_the_answer_makes_it_a_stream() {
-    let (site, _) = Site::new().await;
+async fn a_message_before_the_response_makes_it_a_stream() {
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let params = json!({"name": "hold", "arguments": {"ms": 50}, "_meta": {"progressToken": "p"}});
     wire.post_modern(7, "tools/call", params).await;
@@ -36,15 +36,15 @@ async fn what_is_said_before_the_answer_makes_it_a_stream() {
     assert_eq!(rest.len(), 2);
     assert_eq!(rest[0]["params"]["progress"], 2.0);
     assert_eq!((&rest[1]["id"], &rest[1]["result"]["content"][0]["text"]), (&json!(7), &json!("held")));
-    // Nobody asked for progress, so that nothing precedes the answer.
+    // Without a progress token, no message precedes the response.
     let mut wire = site.connect().await;
     let answer = wire.ask_modern(8, "tools/call", json!({"name": "hold", "arguments": {"ms": 20}})).await;
     assert_eq!(answer.head.get("content-type"), Some("application/json"));
 }
 
 #[tokio::test]
-async fn what_takes_long_becomes_a_stream_that_is_seen_to_be_alive() {
-    let (site, _) = Site::with(|limits| limits.keep_alive = Duration::from_millis(50)).await;
+async fn a_slow_response_becomes_a_stream_with_keep_alive_comments() {
+    let (site, _) = TestSite::with(|limits| limits.keep_alive = Duration::from_millis(50)).await;
     let mut wire = site.connect().await;
     wire.post_modern(1, "tools/call", json!({"name": "hold", "arguments": {"ms": 200}})).await;
     let mut events = Events::of(wire).await;
@@ -59,14 +59,14 @@ async fn what_takes_long_becomes_a_stream_that_is_seen_to_be_alive() {
 
 #[tokio::test]
 async fn a_client_that_closes_the_stream_cancels_the_handler() {
-    let (site, holding) = Site::new().await;
+    let (site, running_handlers) = TestSite::new().await;
     for token in [true, false] {
-        // With progress there is a stream already; without, the client leaves before anything came.
+        // With progress there is a stream already; without, the client disconnects before the response starts.
         let mut wire = site.connect().await;
         let meta = if token { json!({"progressToken": 1}) } else { json!({}) };
         let params = json!({"name": "hold", "arguments": {"ms": 60_000}, "_meta": meta});
         wire.post_modern(1, "tools/call", params).await;
-        holding.until(1).await;
+        running_handlers.until(1).await;
         if token {
             let mut events = Events::of(wire).await;
             events.message().await;
@@ -74,13 +74,13 @@ async fn a_client_that_closes_the_stream_cancels_the_handler() {
         } else {
             drop(wire);
         }
-        holding.until(0).await;
+        running_handlers.until(0).await;
     }
 }
 
 #[tokio::test]
 async fn each_error_has_its_status() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"] {
         let answer = wire.ask_modern(3, method, json!({})).await;
@@ -89,35 +89,35 @@ async fn each_error_has_its_status() {
     let answer = wire.ask_modern(4, "tools/call", json!({"name": "ask"})).await;
     assert_eq!(answer.refusal(), (400, -32021));
     assert_eq!(answer.json()["error"]["data"]["requiredCapabilities"]["elicitation"]["form"], json!({}));
-    // What a handler or a list has to say is an answer like any other.
+    // All other errors have the status 200.
     let answer = wire.ask_modern(5, "tools/call", json!({"name": "none"})).await;
     assert_eq!(answer.refusal(), (200, -32602));
 }
 
 #[tokio::test]
 async fn a_question_and_its_answer_are_two_requests() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let capable = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
     let params = json!({"name": "ask", "_meta": capable});
-    let asked = wire.ask_modern(1, "tools/call", params.clone()).await.json();
-    assert_eq!(asked["result"]["resultType"], "input_required");
-    assert_eq!(asked["result"]["inputRequests"]["who"]["method"], "elicitation/create");
-    let mut again = params;
-    again["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ada"}}});
-    // Over another connection: nothing is kept.
+    let question = wire.ask_modern(1, "tools/call", params.clone()).await.json();
+    assert_eq!(question["result"]["resultType"], "input_required");
+    assert_eq!(question["result"]["inputRequests"]["who"]["method"], "elicitation/create");
+    let mut retry = params;
+    retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ada"}}});
+    // Over another connection: the server keeps no state.
     let mut wire = site.connect().await;
-    let done = wire.ask_modern(2, "tools/call", again).await.json();
+    let done = wire.ask_modern(2, "tools/call", retry).await.json();
     assert_eq!(done["result"]["content"][0]["text"], "Hello, Ada!");
 }
 
 #[tokio::test]
-async fn a_listen_is_told_what_it_asked_for_until_the_server_ends() {
-    let (server, _) = offered();
+async fn a_listen_gets_its_notifications_until_the_server_stops() {
+    let (server, _) = test_server();
     let handle = server.handle();
     let mut limits = barewire::server::http::HttpLimits::default();
     limits.keep_alive = Duration::from_millis(100);
-    let site = Site::of(server.http().limits(limits)).await;
+    let site = TestSite::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let params = json!({"notifications": {"toolsListChanged": true}});
     wire.post_modern(9, "subscriptions/listen", params).await;
@@ -128,8 +128,8 @@ async fn a_listen_is_told_what_it_asked_for_until_the_server_ends() {
     assert_eq!(tag(&first), 9);
     assert!(events.next().await.expect("an event").comment, "it is quiet");
     handle.remove_tool("echo");
-    let news = events.message().await;
-    assert_eq!((news["method"].as_str(), tag(&news)), (Some("notifications/tools/list_changed"), json!(9)));
+    let change = events.message().await;
+    assert_eq!((change["method"].as_str(), tag(&change)), (Some("notifications/tools/list_changed"), json!(9)));
     site.stop.stop();
     let rest = events.rest().await;
     assert_eq!(rest.len(), 1);
@@ -138,8 +138,8 @@ async fn a_listen_is_told_what_it_asked_for_until_the_server_ends() {
 }
 
 #[tokio::test]
-async fn headers_repeat_the_arguments_that_are_marked() {
-    let (site, _) = Site::new().await;
+async fn headers_must_repeat_the_marked_arguments() {
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let arguments = json!({"region": "Hello, 世界", "size": 42});
     let region = "Mcp-Param-Region: =?base64?SGVsbG8sIOS4lueVjA==?=";
@@ -168,7 +168,7 @@ async fn headers_repeat_the_arguments_that_are_marked() {
 
 #[tokio::test]
 async fn a_notification_is_accepted_and_a_response_is_not() {
-    let (site, _) = Site::new().await;
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let version = "MCP-Protocol-Version: 2026-07-28";
     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});

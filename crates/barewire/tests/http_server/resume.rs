@@ -1,9 +1,9 @@
-//! Streams that break and are taken up again.
+//! Streams that break and are resumed.
 
 use barewire::server::http::HttpLimits;
 use serde_json::json;
 
-use crate::Site;
+use crate::TestSite;
 use crate::wire::{Events, call};
 
 fn held(id: u64, ms: u64) -> serde_json::Value {
@@ -14,7 +14,7 @@ fn held(id: u64, ms: u64) -> serde_json::Value {
 
 #[tokio::test]
 async fn the_rest_of_a_broken_stream_is_sent_once() {
-    let (site, holding) = Site::new().await;
+    let (site, running_handlers) = TestSite::new().await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     wire.post(&[&session], &held(1, 300)).await;
@@ -23,8 +23,8 @@ async fn the_rest_of_a_broken_stream_is_sent_once() {
     let first = events.next().await.expect("an event");
     assert_eq!(first.json()["params"]["progress"], 1.0);
     drop(events);
-    assert_eq!(holding.now(), 1, "it goes on");
-    // While it is still running: what comes later comes too.
+    assert_eq!(running_handlers.now(), 1, "it goes on");
+    // While the call is still running: later messages arrive too.
     let resume = |from: String| {
         let (site, session) = (&site, &session);
         async move {
@@ -38,15 +38,15 @@ async fn the_rest_of_a_broken_stream_is_sent_once() {
     assert_eq!(rest[0]["params"]["progress"], 1.0);
     assert_eq!(rest[1]["params"]["progress"], 2.0);
     assert_eq!(rest[2]["result"]["content"][0]["text"], "held");
-    // And when all is over.
+    // And after the call has ended.
     let rest = resume(first.id.expect("an id")).await;
     assert_eq!(rest.len(), 2);
     assert_eq!(rest[1]["id"], 1);
 }
 
 #[tokio::test]
-async fn what_is_resumed_belongs_to_one_stream_of_one_session() {
-    let (site, _) = Site::new().await;
+async fn an_event_id_is_valid_for_one_stream_of_one_session() {
+    let (site, _) = TestSite::new().await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     let other = wire.initialize("2025-11-25", json!({})).await;
@@ -74,19 +74,19 @@ async fn what_is_resumed_belongs_to_one_stream_of_one_session() {
 }
 
 #[tokio::test]
-async fn a_resumption_that_is_refused_disturbs_nobody() {
-    let (server, holding) = crate::offered();
+async fn a_refused_resumption_does_not_disturb_other_streams() {
+    let (server, running_handlers) = crate::test_server();
     let handle = server.handle();
-    let site = Site::of(server.http()).await;
+    let site = TestSite::of(server.http()).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     let mut pending = site.connect().await;
     pending.post(&[&session], &call(7, "hold", json!({"ms": 300}))).await;
-    holding.until(1).await;
+    running_handlers.until(1).await;
     wire.get(&[&session]).await;
     let mut events = Events::of(wire).await;
     events.next().await;
-    // Never sent, of a call that is no stream, and of one that never was.
+    // An event that was never sent, two of a call that is not a stream, and one of a call that never was.
     for id in ["0-99", "3-0", "3-1", "9-0"] {
         let mut wire = site.connect().await;
         wire.get(&[&session, &format!("Last-Event-ID: {id}")]).await;
@@ -98,8 +98,8 @@ async fn a_resumption_that_is_refused_disturbs_nobody() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_is_called_again() {
-    let (site, holding) = Site::new().await;
+async fn a_client_can_come_back_after_a_hang_up() {
+    let (site, running_handlers) = TestSite::new().await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     wire.post(&[&session], &call(4, "hang_up", json!({"ms": 120}))).await;
@@ -108,14 +108,14 @@ async fn a_server_that_hangs_up_is_called_again() {
     let last = events.next().await.expect("an event");
     assert_eq!((last.retry, last.data), (Some(120), None));
     assert_eq!(events.next().await, None);
-    // The answer waits for the client.
-    holding.until(0).await;
+    // The response waits for the client.
+    running_handlers.until(0).await;
     let mut wire = site.connect().await;
     wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
     let rest = Events::of(wire).await.rest().await;
     assert_eq!(rest.len(), 1);
     assert_eq!((&rest[0]["id"], &rest[0]["result"]["content"][0]["text"]), (&json!(4), &json!("back again")));
-    // An older client would not come back, so nobody hangs up on it.
+    // An older client would not come back, so the server does not hang up.
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-06-18", json!({})).await;
     let answer = wire.ask(&[&session], &call(4, "hang_up", json!({"ms": 120}))).await;
@@ -123,19 +123,19 @@ async fn a_server_that_hangs_up_is_called_again() {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_session_is_taken_up_where_it_broke() {
-    let (server, _) = crate::offered();
+async fn the_get_stream_is_resumed_where_it_broke() {
+    let (server, _) = crate::test_server();
     let handle = server.handle();
     let mut limits = HttpLimits::default();
     limits.connections = 1;
-    let site = Site::of(server.http().limits(limits)).await;
+    let site = TestSite::of(server.http().limits(limits)).await;
     let mut wire = site.connect().await;
     let session = wire.initialize("2025-11-25", json!({})).await;
     wire.get(&[&session]).await;
     let mut events = Events::of(wire).await;
     let primed = events.next().await.expect("an event").id.expect("an id");
     drop(events);
-    // There is one connection at a time: that this one is served says that the end of the first was seen.
+    // Only one connection is allowed: that this one is served means that the server has seen the end of the first.
     let mut wire = site.connect().await;
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
@@ -143,9 +143,9 @@ async fn the_stream_of_a_session_is_taken_up_where_it_broke() {
     assert_eq!(wire.ask(&[&session], &ping).await.status(), 200);
     wire.get(&[&session, &format!("Last-Event-ID: {primed}")]).await;
     let mut events = Events::of(wire).await;
-    let news = events.next().await.expect("an event");
+    let change = events.next().await.expect("an event");
     assert_eq!(
-        (news.id.as_deref(), news.json()["method"].as_str()),
+        (change.id.as_deref(), change.json()["method"].as_str()),
         (Some("0-1"), Some("notifications/tools/list_changed"))
     );
     handle.remove_tool("ask");

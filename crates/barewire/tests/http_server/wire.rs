@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: what is sent is sent as it is, and what comes is read as it comes.
+//! A raw HTTP/1.1 client: it sends exact bytes and reads responses piece by piece.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,12 +31,12 @@ impl Head {
 
 /// A whole response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) head: Head,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn status(&self) -> u16 {
         self.head.status
     }
@@ -45,7 +45,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The status, and the code of the error.
+    /// Returns the status, and the code of the error.
     pub(crate) fn refusal(&self) -> (u16, i64) {
         (self.status(), self.json()["error"]["code"].as_i64().unwrap_or_default())
     }
@@ -78,7 +78,7 @@ impl Wire {
         self.stream.write_all(bytes.as_ref()).await.expect("sent");
     }
 
-    /// A request with these lines between the first and the blank one.
+    /// Sends a request with these header lines.
     pub(crate) async fn request(&mut self, first: &str, headers: &[&str], body: &str) {
         let mut text = format!("{first} HTTP/1.1\r\n");
         for header in headers {
@@ -91,7 +91,7 @@ impl Wire {
         self.send(format!("{text}\r\n{body}")).await;
     }
 
-    /// Posts a message as a good client does, with more headers.
+    /// Posts a message with the headers of a correct client and these.
     pub(crate) async fn post(&mut self, headers: &[&str], message: &Value) {
         let common = ["Host: localhost", "Content-Type: application/json", ACCEPT];
         let headers: Vec<&str> = common.iter().chain(headers).copied().collect();
@@ -100,13 +100,13 @@ impl Wire {
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.stream.read_line(&mut line)).await;
+        let read = tokio::time::timeout(READ_TIMEOUT, self.stream.read_line(&mut line)).await;
         read.expect("in time").expect("read");
         line.truncate(line.trim_end_matches(['\r', '\n']).len());
         line
     }
 
-    /// The head of the next response.
+    /// Reads the head of the next response.
     pub(crate) async fn head(&mut self) -> Head {
         let first = self.line().await;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -122,19 +122,19 @@ impl Wire {
         }
     }
 
-    /// The next chunk of a body; `None` at its end.
+    /// Reads the next chunk of a body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<String> {
         let size = self.line().await;
         let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no size: {size:?}"));
         let mut data = vec![0; size];
-        let read = tokio::time::timeout(PATIENCE, self.stream.read_exact(&mut data)).await;
+        let read = tokio::time::timeout(READ_TIMEOUT, self.stream.read_exact(&mut data)).await;
         read.expect("in time").expect("read");
         assert_eq!(self.line().await, "");
         (size > 0).then(|| String::from_utf8(data).expect("UTF-8"))
     }
 
-    /// The next response, which is no endless one.
-    pub(crate) async fn answer(&mut self) -> Answer {
+    /// Reads the next response. It must not be an endless one.
+    pub(crate) async fn answer(&mut self) -> HttpResponse {
         let head = self.head().await;
         let mut body = String::new();
         if head.get("transfer-encoding") == Some("chunked") {
@@ -144,22 +144,22 @@ impl Wire {
         } else {
             let length = head.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
             let mut data = vec![0; length];
-            let read = tokio::time::timeout(PATIENCE, self.stream.read_exact(&mut data)).await;
+            let read = tokio::time::timeout(READ_TIMEOUT, self.stream.read_exact(&mut data)).await;
             read.expect("in time").expect("read");
             body = String::from_utf8(data).expect("UTF-8");
         }
-        Answer { head, body }
+        HttpResponse { head, body }
     }
 
-    pub(crate) async fn ask(&mut self, headers: &[&str], message: &Value) -> Answer {
+    pub(crate) async fn ask(&mut self, headers: &[&str], message: &Value) -> HttpResponse {
         self.post(headers, message).await;
         self.answer().await
     }
 
-    /// Whether the server has closed the connection, or does so soon.
+    /// Whether the server closes the connection.
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut byte = [0];
-        matches!(tokio::time::timeout(PATIENCE, self.stream.read(&mut byte)).await, Ok(Ok(0) | Err(_)))
+        matches!(tokio::time::timeout(READ_TIMEOUT, self.stream.read(&mut byte)).await, Ok(Ok(0) | Err(_)))
     }
 }
 
@@ -178,7 +178,7 @@ impl Events {
         Self { wire, rest: String::new() }
     }
 
-    /// The next event or comment; `None` at the end.
+    /// Reads the next event or comment; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((text, rest)) = self.rest.split_once("\n\n") {
@@ -200,7 +200,7 @@ impl Events {
         }
     }
 
-    /// The next message.
+    /// Reads the next message.
     pub(crate) async fn message(&mut self) -> Value {
         loop {
             let event = self.next().await.expect("a message");
@@ -210,7 +210,7 @@ impl Events {
         }
     }
 
-    /// All messages to the end.
+    /// Reads all messages to the end.
     pub(crate) async fn rest(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(event) = self.next().await {
@@ -222,7 +222,7 @@ impl Events {
     }
 }
 
-/// A modern request, and the headers that go with it.
+/// Returns a modern request, and the headers that go with it.
 pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> (Vec<String>, Value) {
     let mut headers = vec!["MCP-Protocol-Version: 2026-07-28".to_owned(), format!("Mcp-Method: {method}")];
     if let Some(name) = params.get("name").or(params.get("uri")).and_then(Value::as_str) {
@@ -242,12 +242,12 @@ impl Wire {
         self.post(&headers, &message).await;
     }
 
-    pub(crate) async fn ask_modern(&mut self, id: u64, method: &str, params: Value) -> Answer {
+    pub(crate) async fn ask_modern(&mut self, id: u64, method: &str, params: Value) -> HttpResponse {
         self.post_modern(id, method, params).await;
         self.answer().await
     }
 
-    /// Opens a session, and gives its header.
+    /// Opens a session, and returns its header.
     pub(crate) async fn initialize(&mut self, revision: &str, capabilities: Value) -> String {
         let params = json!({
             "protocolVersion": revision,
@@ -259,8 +259,8 @@ impl Wire {
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.json()["result"]["protocolVersion"], revision);
         let session = format!("Mcp-Session-Id: {}", answer.head.get("mcp-session-id").expect("a session"));
-        let told = self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        assert_eq!((told.status(), told.body.as_str()), (202, ""));
+        let response = self.ask(&[&session], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!((response.status(), response.body.as_str()), (202, ""));
         session
     }
 
@@ -270,7 +270,7 @@ impl Wire {
         self.request("GET /mcp", &headers, "").await;
     }
 
-    pub(crate) async fn delete(&mut self, session: &str) -> Answer {
+    pub(crate) async fn delete(&mut self, session: &str) -> HttpResponse {
         self.request("DELETE /mcp", &["Host: localhost", session], "").await;
         self.answer().await
     }
@@ -282,4 +282,4 @@ pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
 
 pub(crate) const ACCEPT: &str = "Accept: application/json, text/event-stream";
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);

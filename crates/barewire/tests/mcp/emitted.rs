@@ -1,4 +1,4 @@
-//! What went over a connection -> a line of JSON for each message, with the revision it is written in, for others to judge.
+//! The messages of a connection -> a line of JSON each, with the revision of the message, for other validators.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -7,27 +7,27 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Writes into the folder that `BAREWIRE_EMITTED` names, if there is one.
+/// A writer into the folder that `BAREWIRE_EMITTED` names, if it is set.
 pub(crate) struct Emitted {
     file: Option<File>,
     name: String,
     connections: u32,
-    /// What `initialize` agreed on.
-    agreed: Option<String>,
-    /// The revisions of the client's requests, by id; and of the server's.
-    theirs: HashMap<String, String>,
-    ours: HashMap<String, String>,
+    /// The revision that `initialize` negotiated.
+    negotiated: Option<String>,
+    /// The revisions of the requests of the client and of the server, by id.
+    client_revisions: HashMap<String, String>,
+    server_revisions: HashMap<String, String>,
     /// The revision of the last request.
     last: String,
 }
 
 impl Emitted {
-    /// Keeps nothing.
+    /// Creates a writer that writes nothing.
     pub(crate) fn silent() -> Self {
         Self::with(None, "")
     }
 
-    /// Keeps what this transcript says, if anybody wants to know.
+    /// Creates a writer for this transcript, if `BAREWIRE_EMITTED` is set.
     pub(crate) fn new(name: &str) -> Self {
         let file = std::env::var_os("BAREWIRE_EMITTED").map(|folder| {
             std::fs::create_dir_all(&folder).expect("a folder");
@@ -42,59 +42,61 @@ impl Emitted {
             file,
             name: name.to_owned(),
             connections: 0,
-            agreed: None,
-            theirs: HashMap::new(),
-            ours: HashMap::new(),
+            negotiated: None,
+            client_revisions: HashMap::new(),
+            server_revisions: HashMap::new(),
             last: LEGACY.to_owned(),
         }
     }
 
-    /// A new connection.
+    /// Starts a new connection.
     pub(crate) fn open(&mut self) {
         self.connections += 1;
-        self.agreed = None;
-        self.theirs.clear();
-        self.ours.clear();
+        self.negotiated = None;
+        self.client_revisions.clear();
+        self.server_revisions.clear();
         self.last = LEGACY.to_owned();
     }
 
-    /// A line from the client.
+    /// Records a line from the client.
     pub(crate) fn client(&mut self, line: &[u8]) {
         for message in messages(line) {
             let revision = match (message.get("method"), message.get("id")) {
-                // What has no id that can be answered is no request, and there is nothing to pair it with.
+                // A message without a valid id is not a request that could be paired with a response.
                 (Some(_), Some(Value::Null)) => continue,
                 (Some(_), id) => {
                     let revision = self.revision_of(&message);
                     if let Some(id) = id {
-                        self.theirs.insert(id.to_string(), revision.clone());
+                        self.client_revisions.insert(id.to_string(), revision.clone());
                         self.last.clone_from(&revision);
                     }
                     revision
                 }
-                (None, Some(id)) => self.ours.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy()),
+                (None, Some(id)) => {
+                    self.server_revisions.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
+                }
                 (None, None) => self.legacy(),
             };
             self.write("client", &revision, &message);
         }
     }
 
-    /// A line from the server.
+    /// Records a line from the server.
     pub(crate) fn server(&mut self, line: &[u8]) {
         for message in messages(line) {
-            if let Some(agreed) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
-                self.agreed = Some(agreed.to_owned());
+            if let Some(negotiated) = message.pointer("/result/protocolVersion").and_then(Value::as_str) {
+                self.negotiated = Some(negotiated.to_owned());
             }
             let initialize = message.pointer("/result/protocolVersion").is_some();
             let revision = match (message.get("method"), message.get("id")) {
                 (Some(_), Some(id)) => {
-                    self.ours.insert(id.to_string(), self.legacy());
+                    self.server_revisions.insert(id.to_string(), self.legacy());
                     self.legacy()
                 }
                 (Some(_), None) if message.pointer("/params/_meta").is_some() => MODERN.to_owned(),
                 (Some(_), None) => self.last.clone(),
                 (None, Some(id)) if !initialize => {
-                    self.theirs.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
+                    self.client_revisions.get(&id.to_string()).cloned().unwrap_or_else(|| self.legacy())
                 }
                 _ => self.legacy(),
             };
@@ -102,7 +104,7 @@ impl Emitted {
         }
     }
 
-    /// The revision of a client's message: what its `_meta` says, or what was agreed.
+    /// Returns the revision of a client's message: the one in its `_meta`, or the negotiated one.
     fn revision_of(&self, message: &Value) -> String {
         let meta = message.pointer("/params/_meta").and_then(Value::as_object);
         let modern = meta.is_some_and(|meta| {
@@ -118,7 +120,7 @@ impl Emitted {
     }
 
     fn legacy(&self) -> String {
-        self.agreed.clone().unwrap_or_else(|| LEGACY.to_owned())
+        self.negotiated.clone().unwrap_or_else(|| LEGACY.to_owned())
     }
 
     fn write(&mut self, from: &str, revision: &str, message: &Value) {
@@ -128,7 +130,7 @@ impl Emitted {
             "connection": connection,
             "revision": revision,
             "from": from,
-            // What the client says is often wrong on purpose: it is there to be paired with, not to be judged.
+            // Messages of the client are often wrong on purpose: they are only there for pairing, not for validation.
             "ours": from == "server",
             "message": message,
         });
@@ -136,7 +138,7 @@ impl Emitted {
     }
 }
 
-/// The messages of a line: one, those of a batch, or none if it is no JSON.
+/// Returns the messages of a line: one, those of a batch, or none if it is not JSON.
 fn messages(line: &[u8]) -> Vec<Value> {
     match serde_json::from_slice(line) {
         Ok(Value::Array(messages)) => messages,
@@ -147,5 +149,5 @@ fn messages(line: &[u8]) -> Vec<Value> {
 
 const MODERN: &str = "2026-07-28";
 
-/// What a connection speaks before it has agreed on something.
+/// The revision of a connection before one is negotiated.
 const LEGACY: &str = "2025-11-25";

@@ -1,4 +1,4 @@
-//! The server that the transcripts of `testdata/mcp` talk to: a little of everything that a server can do.
+//! The server for the transcripts of `testdata/mcp`, with a little of everything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,18 +7,18 @@ use std::time::Duration;
 use barewire::Server;
 use barewire::mcp::{
     Content, CreateMessageParams, Icon, LoggingLevel, PromptMessage, Resource as Link, ResourceContents, Revision,
-    SamplingMessage, Tool as Offered,
+    SamplingMessage, Tool as ToolDefinition,
 };
 use barewire::server::{
-    Cache, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured, Template,
-    Tool, ToolError, Visit, audio, image,
+    CachePolicy, Call, CompletionRequest, Elicit, Prompt, ProtocolError, Resource, Roots, ServerHandle, Structured,
+    Template, Tool, ToolError, Visit, audio, image,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// The server that these arguments ask for:
+/// Returns the server for these arguments:
 ///
 /// - `--lenient` serves requests before the handshake
 /// - `--only REVISION` serves this revision and no other
@@ -46,7 +46,7 @@ pub(crate) fn server(arguments: &[&str]) -> Server {
         return server;
     }
     let server = server.title("A little of everything").instructions("Try it.");
-    let server = resources(prompts(questions(tools(server.cache(Cache::public(Duration::from_secs(60)))))));
+    let server = resources(prompts(questions(tools(server.cache(CachePolicy::public(Duration::from_secs(60)))))));
     if still {
         return server;
     }
@@ -70,7 +70,7 @@ struct Point {
     y: i64,
 }
 
-/// Tools that need nobody's answer.
+/// Tools that ask no question.
 fn tools(server: Server) -> Server {
     let dropped = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&dropped);
@@ -104,7 +104,7 @@ fn tools(server: Server) -> Server {
         .tool("linger", "Goes on after it has answered", linger)
         .tool("log", "Logs once at each level", log)
         .tool("slow", "Reports progress once and never ends", move |call: Call| {
-            let guard = Guard(Arc::clone(&counted));
+            let guard = DropCounter(Arc::clone(&counted));
             async move {
                 let _guard = guard;
                 call.progress(1.0, None, None).await?;
@@ -115,7 +115,7 @@ fn tools(server: Server) -> Server {
         .tool("dropped", "How many slow calls have been given up, when it is so many", move |Count { count }| {
             let dropped = Arc::clone(&dropped);
             async move {
-                // Not at once: a handler is dropped after the message that cancels it is handled.
+                // Not at once: a handler is dropped only after the cancelling message has been handled.
                 for _ in 0..1000 {
                     if dropped.load(Ordering::SeqCst) >= count {
                         break;
@@ -133,10 +133,10 @@ struct Count {
     count: u32,
 }
 
-/// Counts when it is dropped.
-struct Guard(Arc<AtomicU32>);
+/// Increments the count when it is dropped.
+struct DropCounter(Arc<AtomicU32>);
 
-impl Drop for Guard {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -209,7 +209,7 @@ fn questions(server: Server) -> Server {
         .tool("delegate", "Asks the model, and gives it a tool", |call: Call| async move {
             let schema = RawValue::from_string(r#"{"type":"object"}"#.to_owned())?;
             let mut question = CreateMessageParams::new(vec![SamplingMessage::user("Use it.")], 100);
-            question.tools = Some(vec![Offered::new("lookup", schema)]);
+            question.tools = Some(vec![ToolDefinition::new("lookup", schema)]);
             let answer = call.ask("thought", question).await?;
             Ok::<_, ToolError>(format!("{:?}", answer.stop_reason.unwrap_or_default()))
         })
@@ -272,11 +272,11 @@ fn prompts(server: Server) -> Server {
             PromptMessage::assistant(image([1, 2, 3], "image/png")),
         ]
     });
-    let letter = letter.title("Letter").complete("tone", |completing: CompletionRequest| async move {
+    let letter = letter.title("Letter").complete("tone", |request: CompletionRequest| async move {
         let tones = ["kind", "curt", "keen"].map(str::to_owned);
-        let of_name = completing.arguments.get("name").map(|name| format!("k-{name}"));
+        let of_name = request.arguments.get("name").map(|name| format!("k-{name}"));
         let all = tones.into_iter().chain(of_name);
-        all.filter(|tone| tone.starts_with(&completing.value)).collect()
+        all.filter(|tone| tone.starts_with(&request.value)).collect()
     });
     let letter = letter.complete("name", |_| async { (0..150).map(|n| format!("n{n}")).collect() });
     server
@@ -307,14 +307,14 @@ fn resources(server: Server) -> Server {
     let note = Template::new("note://by-number/{id}", "note", |Id { id }| async move { format!("Note {id}") });
     server
         .with(Resource::text("note://hello", "hello", "Hello!").title("Hello").mime_type("text/plain"))
-        .with(Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(Cache::private(Duration::from_secs(1))))
+        .with(Resource::bytes("note://bytes", "bytes", [1, 2, 3]).cache(CachePolicy::private(Duration::from_secs(1))))
         .with(Resource::new("note://asks", "asks", |call: Call| async move {
             let Name { name } = call.ask("name", Elicit::form("Whose?")).await?;
             Ok::<_, barewire::Failure>(format!("{name}'s note"))
         }))
         .with(Resource::text("note://more", "more", "More."))
-        .with(note.mime_type("text/plain").complete("id", |completing: CompletionRequest| async move {
-            ["1", "12", "2"].iter().filter(|id| id.starts_with(&completing.value)).map(|id| (*id).into()).collect()
+        .with(note.mime_type("text/plain").complete("id", |request: CompletionRequest| async move {
+            ["1", "12", "2"].iter().filter(|id| id.starts_with(&request.value)).map(|id| (*id).into()).collect()
         }))
         .with(Template::new("file:///{+path}", "file", |Path { path }| async move {
             if path.split('/').any(|part| part == "..") {
@@ -324,7 +324,7 @@ fn resources(server: Server) -> Server {
         }))
 }
 
-/// Tools that change what is offered.
+/// Tools that change the server's entries.
 fn changes(server: Server) -> Server {
     let handle = server.handle();
     let (grow, shrink, all, touch) = (handle.clone(), handle.clone(), handle.clone(), handle);

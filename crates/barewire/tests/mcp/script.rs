@@ -1,36 +1,36 @@
-//! A transcript of `testdata/mcp` -> what is to be done, in order; and what came out -> the transcript as it should read.
+//! A transcript of `testdata/mcp` -> the steps to run; the actual output -> the transcript as it should read.
 
 use std::path::{Path, PathBuf};
 
 use barewire_proto::transcript::{Channel, Entry, Note, Recorder, Stream, read};
 
-/// One thing to do.
+/// One step of a transcript.
 pub(crate) enum Step {
-    /// Starts the fixture with these arguments. What was open before is closed, and must have nothing left to say.
+    /// Starts the fixture with these arguments. An open connection is closed first, and must have no output left.
     Open(Vec<String>),
-    /// Sends lines, all at once. Each has its line break.
+    /// Sends lines, all at once. Each includes its line break.
     Send(Vec<Vec<u8>>),
-    /// Closes the way to the server.
+    /// Closes the connection to the server.
     Close,
 }
 
-/// A file, cut into steps.
+/// A transcript, split into steps.
 pub(crate) struct Script {
     pub(crate) file: PathBuf,
-    /// As in `legacy/handshake`.
+    /// The folder and the name, such as `legacy/handshake`.
     pub(crate) name: String,
-    pieces: Vec<Piece>,
+    parts: Vec<ScriptPart>,
 }
 
-/// A step with what is written of it.
-struct Piece {
-    /// Remarks and blank lines, and the step itself.
+/// A step, and the part of the file that belongs to it.
+struct ScriptPart {
+    /// Comments and blank lines, and the step itself.
     entries: Vec<Entry>,
     step: Option<Step>,
     expected: Vec<String>,
 }
 
-/// All of them, in a steady order.
+/// Returns all transcripts, sorted by name.
 pub(crate) fn all() -> Vec<Script> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/mcp");
     let inside = |folder: &Path| {
@@ -50,20 +50,20 @@ impl Script {
     fn read(file: &Path) -> Self {
         let text = std::fs::read(file).expect("readable");
         let entries = read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut goes_on = false;
+        let mut parts: Vec<ScriptPart> = Vec::new();
+        let mut continues_send = false;
         for entry in entries {
             let (step, ends) = match &entry {
                 Entry::Bytes(bytes) if bytes.stream == Stream::ToClient => {
                     let text = String::from_utf8(bytes.payload.clone()).expect("answers are UTF-8");
-                    pieces.last_mut().expect("something was done").expected.push(text);
-                    goes_on = false;
+                    parts.last_mut().expect("something was done").expected.push(text);
+                    continues_send = false;
                     continue;
                 }
                 Entry::Bytes(bytes) => {
                     let line = [&*bytes.payload, bytes.end.as_bytes()].concat();
-                    if let (true, Some(Piece { entries, step: Some(Step::Send(lines)), .. })) =
-                        (goes_on, pieces.last_mut())
+                    if let (true, Some(ScriptPart { entries, step: Some(Step::Send(lines)), .. })) =
+                        (continues_send, parts.last_mut())
                     {
                         lines.push(line);
                         entries.push(entry);
@@ -78,26 +78,26 @@ impl Script {
                 },
                 _ => (None, false),
             };
-            goes_on = ends;
-            pieces.push(Piece { entries: vec![entry], step, expected: Vec::new() });
+            continues_send = ends;
+            parts.push(ScriptPart { entries: vec![entry], step, expected: Vec::new() });
         }
         let folder = file.parent().and_then(Path::file_name).expect("in a folder").display();
         let name = format!("{folder}/{}", file.file_stem().expect("a name").display());
-        Self { file: file.to_owned(), name, pieces }
+        Self { file: file.to_owned(), name, parts }
     }
 
-    /// The steps, each with what must come out before the next.
+    /// Returns the steps, each with the expected output before the next.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&Step, &[String])> {
-        self.pieces.iter().filter_map(|piece| Some((piece.step.as_ref()?, &*piece.expected)))
+        self.parts.iter().filter_map(|part| Some((part.step.as_ref()?, &*part.expected)))
     }
 
-    /// The file as it reads if `outputs` is what came out after each step.
+    /// Returns the text of the file with `outputs` as the output of each step.
     pub(crate) fn written(&self, outputs: Vec<Vec<String>>) -> String {
         let mut outputs = outputs.into_iter();
         let mut text = String::new();
-        for piece in &self.pieces {
-            let mut entries = piece.entries.clone();
-            if piece.step.is_some() {
+        for part in &self.parts {
+            let mut entries = part.entries.clone();
+            if part.step.is_some() {
                 let mut recorder = Recorder::new(Stream::ToClient, Channel::default(), usize::MAX);
                 for line in outputs.next().expect("one for each step") {
                     recorder.push(format!("{line}\n").as_bytes(), None, &mut entries);
@@ -109,7 +109,7 @@ impl Script {
     }
 }
 
-/// `everything --lenient` is the fixture with an argument.
+/// Parses the command of the fixture, such as `everything --lenient`.
 fn arguments(open: &[u8]) -> Vec<String> {
     let text = std::str::from_utf8(open).expect("UTF-8");
     let mut words = text.split_whitespace().map(str::to_owned);

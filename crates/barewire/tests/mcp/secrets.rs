@@ -1,13 +1,13 @@
-//! What is different each time <-> a name that stands for it in a transcript, as `<state:1>`.
+//! Values that differ in each run <-> placeholders for them in a transcript, such as `<state:1>`.
 
-/// The values that have come, by what they are.
+/// The values seen so far, by kind.
 #[derive(Default)]
 pub(crate) struct Secrets {
     known: Vec<(&'static str, String)>,
 }
 
 impl Secrets {
-    /// Puts names for values, and remembers them. A value that comes again has the same name.
+    /// Replaces values with placeholders, and remembers them. The same value gets the same placeholder.
     pub(crate) fn hide(&mut self, line: &str) -> String {
         let mut hidden = line.to_owned();
         for (member, kind) in MEMBERS {
@@ -34,7 +34,7 @@ impl Secrets {
         format!("<{kind}:{}>", number + 1)
     }
 
-    /// Puts values for names.
+    /// Replaces placeholders with values.
     pub(crate) fn show(&self, line: &[u8]) -> Vec<u8> {
         let Ok(line) = std::str::from_utf8(line) else { return line.to_owned() };
         let mut shown = line.to_owned();
@@ -49,5 +49,5 @@ impl Secrets {
     }
 }
 
-/// The members whose values are different each time, and what they are called.
+/// The members whose values differ in each run, and the kinds of these values.
 const MEMBERS: [(&str, &str); 2] = [("requestState", "state"), ("elicitationId", "elicitation")];

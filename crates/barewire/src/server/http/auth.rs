@@ -1,4 +1,4 @@
-//! Who asks: a check that sees the head of every request before its body is read, and the principal that it finds.
+//! Authentication: the head of a request, before its body is read -> the principal that sent it, or a refusal.
 
 use std::fmt;
 use std::future::Future;
@@ -9,33 +9,33 @@ use barewire_proto::http::challenge::Bearer;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Finds out who sends a request, before anything else is done about it.
+/// A check that identifies the sender of a request. It runs before the body is read.
 ///
-/// It sees everything but the body, so that schemes fit that sign the method and the URI. What it takes to tell, a token
-/// above all, goes no further: handlers are given the [`Principal`], and nothing is passed on to anybody else.
+/// It sees everything but the body, so schemes that sign the method and the URI work too. The credentials go no
+/// further: handlers get the [`Principal`], and no other server gets the token.
 ///
 /// ```
-/// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, Denied, Principal};
+/// use barewire::server::http::{RequestHead, Authenticate, AuthenticateFuture, AuthError, Principal};
 ///
-/// /// Everybody who has come through the company's proxy, which says who they are.
+/// /// Trusts a proxy that has verified the user and names them in a header.
 /// struct BehindProxy;
 ///
 /// impl Authenticate for BehindProxy {
 ///     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a> {
 ///         Box::pin(async move {
 ///             let user = head.headers.get("x-verified-user").and_then(|user| user.to_str().ok());
-///             user.map(Principal::new).ok_or_else(Denied::unauthorized)
+///             user.map(Principal::new).ok_or_else(AuthError::unauthorized)
 ///         })
 ///     }
 /// }
 /// ```
 pub trait Authenticate: Send + Sync + 'static {
-    /// Who it is; or why it is nobody that may ask.
+    /// Returns the sender, or the reason why the request is refused.
     fn authenticate<'a>(&'a self, head: &'a RequestHead<'a>) -> AuthenticateFuture<'a>;
 }
 
-/// A check under way.
-pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, Denied>> + Send + 'a>>;
+/// A running check.
+pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send + 'a>>;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +43,14 @@ pub type AuthenticateFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, 
 pub struct RequestHead<'a> {
     /// `POST`, `GET` or `DELETE`.
     pub method: &'a Method,
-    /// Where it was sent to, with scheme and host: those of the request line, or of `Host` and the scheme that the server
-    /// was told it is reached by.
+    /// The URI with scheme and host: from the request line if it has them, else from `Host` and the scheme that clients
+    /// use.
     pub uri: &'a Uri,
     /// All headers.
     pub headers: &'a HeaderMap,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     name: Arc<str>,
@@ -58,32 +58,33 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Somebody. Two requests with the same name are of the same one: sessions and sealed state are bound to it.
+    /// Creates a principal. Requests with the same name come from the same principal: sessions and sealed state are
+    /// bound to it.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), scopes: Vec::new() }
     }
 
-    /// With these scopes.
+    /// Sets its scopes.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What it is known by.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it may do what this scope stands for.
+    /// Whether it has this scope.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|known| known == scope)
     }
 }
 
-/// A request that is not served because of who sent it.
+/// The refusal of a request because of its sender.
 #[derive(Debug, Clone)]
-pub struct Denied {
+pub struct AuthError {
     pub(super) status: StatusCode,
     pub(super) what: String,
     pub(super) error: Option<&'static str>,
@@ -91,45 +92,45 @@ pub struct Denied {
     pub(super) challenges: Vec<HeaderValue>,
 }
 
-impl Denied {
+impl AuthError {
     fn new(status: StatusCode, what: &str, error: Option<&'static str>) -> Self {
         Self { status, what: what.to_owned(), error, scopes: Vec::new(), challenges: Vec::new() }
     }
 
-    /// It does not say who it is: 401.
+    /// The request has no credentials: 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "authentication is required: send Authorization: Bearer <token>", None)
     }
 
-    /// What it says of who it is does not hold: 401.
+    /// The credentials are not valid: 401.
     pub fn invalid_token() -> Self {
         let what = "the token is not valid: get another one";
         Self::new(StatusCode::UNAUTHORIZED, what, Some("invalid_token"))
     }
 
-    /// It may not do this, but could with these scopes: 403.
+    /// The sender lacks these scopes: 403.
     pub fn insufficient_scope<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
         let what = "the token does not allow this: get one with the scopes of the challenge";
         let denied = Self::new(StatusCode::FORBIDDEN, what, Some("insufficient_scope"));
         Self { scopes: scopes.into_iter().map(Into::into).collect(), ..denied }
     }
 
-    /// Asks for these scopes.
+    /// Names these scopes in the challenge.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Challenges with this `WWW-Authenticate` instead of one for bearer tokens; given again, with several.
+    /// Adds a `WWW-Authenticate` challenge. Without any, the response has one for bearer tokens.
     #[must_use]
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.challenges.push(challenge);
         self
     }
 
-    /// What goes into `WWW-Authenticate`. Without a challenge of its own it is one for bearer tokens, which says where the
-    /// metadata is: RFC 9728, section 5.1.
+    /// Returns the `WWW-Authenticate` headers. The default is one for bearer tokens that points to the metadata: RFC
+    /// 9728, section 5.1.
     pub(super) fn www_authenticate(&self, metadata: Option<&str>) -> Vec<HeaderValue> {
         if !self.challenges.is_empty() {
             return self.challenges.clone();
@@ -140,15 +141,15 @@ impl Denied {
         challenge.error_description = self.error.map(|_| self.what.as_str());
         challenge.scope = Some(scope.as_str()).filter(|scope| !scope.is_empty());
         challenge.resource_metadata = metadata;
-        // What cannot stand in a header is not said; the status says enough.
+        // Text that a header cannot hold is left out. The status is enough.
         let value = challenge.value().unwrap_or_else(|_| "Bearer".to_owned());
         HeaderValue::try_from(value).into_iter().collect()
     }
 }
 
-/// Tokens that are known from the beginning, each of somebody.
+/// A fixed list of tokens and their principals.
 ///
-/// All are compared, and each in a time that does not depend on where it differs.
+/// A request's token is compared with all of them, and each comparison takes the same time wherever the two differ.
 #[derive(Default)]
 pub struct BearerTokens {
     tokens: Vec<(Box<[u8]>, Principal)>,
@@ -156,52 +157,52 @@ pub struct BearerTokens {
 }
 
 impl BearerTokens {
-    /// None yet: nobody may ask.
+    /// Creates an empty list, which refuses every request.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whoever has this token is this principal.
+    /// Adds a token and the principal that it identifies.
     #[must_use]
     pub fn token(mut self, token: impl AsRef<str>, principal: Principal) -> Self {
         self.tokens.push((token.as_ref().as_bytes().into(), principal));
         self
     }
 
-    /// Only with all of these scopes anything is served.
+    /// Refuses every principal that lacks one of these scopes.
     #[must_use]
     pub fn require<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    fn check(&self, headers: &HeaderMap) -> Result<Principal, Denied> {
+    fn check(&self, headers: &HeaderMap) -> Result<Principal, AuthError> {
         let Some(given) = bearer(headers)? else {
-            return Err(Denied::unauthorized().scopes(self.scopes.iter().cloned()));
+            return Err(AuthError::unauthorized().scopes(self.scopes.iter().cloned()));
         };
         let mut found = None;
         for (token, principal) in &self.tokens {
-            // Also after one was found, so that the time says nothing about which it is.
+            // The loop goes on after a match, so that the time does not reveal which token matched.
             let is_same: Choice = token.ct_eq(given);
             if bool::from(is_same) && !token.is_empty() {
                 found = Some(principal);
             }
         }
-        let principal = found.ok_or_else(|| Denied::invalid_token().scopes(self.scopes.iter().cloned()))?;
+        let principal = found.ok_or_else(|| AuthError::invalid_token().scopes(self.scopes.iter().cloned()))?;
         if self.scopes.iter().all(|scope| principal.has_scope(scope)) {
             Ok(principal.clone())
         } else {
-            Err(Denied::insufficient_scope(self.scopes.iter().cloned()))
+            Err(AuthError::insufficient_scope(self.scopes.iter().cloned()))
         }
     }
 }
 
-/// The token of `Authorization: Bearer`, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, Denied> {
+/// Returns the token of `Authorization: Bearer`, if there is one.
+fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>, AuthError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Denied::invalid_token());
+        return Err(AuthError::invalid_token());
     }
     let value = value.as_bytes();
     let Some((scheme, token)) = value.iter().position(|byte| *byte == b' ').map(|at| value.split_at(at)) else {
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_who_has_it() {
+    fn a_token_identifies_its_principal() {
         let (missing, invalid) = (Err((401, None)), Err((401, Some("invalid_token"))));
         for (values, expected) in [
             (&["Bearer s3cret"][..], Ok("ada".to_owned())),

@@ -1,4 +1,4 @@
-//! What a response consists of: nothing, one message, or events.
+//! The body of a response: empty, one message, or a stream of events.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,34 +13,34 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::alone::AloneEvents;
 use super::session::SessionEvents;
+use super::standalone::StandaloneEvents;
 use crate::peer::later;
 
 /// The body of a response.
-pub struct Body(Kind);
+pub struct Body(BodyKind);
 
-enum Kind {
+enum BodyKind {
     Whole(Option<Bytes>),
-    Alone(Box<AloneEvents>),
+    Standalone(Box<StandaloneEvents>),
     Session(Box<SessionEvents>),
 }
 
 impl Body {
     pub(super) fn empty() -> Self {
-        Self(Kind::Whole(None))
+        Self(BodyKind::Whole(None))
     }
 
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
+        Self(BodyKind::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())))
     }
 
-    pub(super) fn alone(events: Box<AloneEvents>) -> Self {
-        Self(Kind::Alone(events))
+    pub(super) fn standalone(events: Box<StandaloneEvents>) -> Self {
+        Self(BodyKind::Standalone(events))
     }
 
     pub(super) fn session(events: SessionEvents) -> Self {
-        Self(Kind::Session(Box::new(events)))
+        Self(BodyKind::Session(Box::new(events)))
     }
 }
 
@@ -53,20 +53,20 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let bytes = match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take()),
-            Kind::Alone(events) => events.poll(context),
-            Kind::Session(events) => events.poll(context),
+            BodyKind::Whole(bytes) => Poll::Ready(bytes.take()),
+            BodyKind::Standalone(events) => events.poll(context),
+            BodyKind::Session(events) => events.poll(context),
         };
         bytes.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
+        matches!(self.0, BodyKind::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => {
+            BodyKind::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
             }
             _ => SizeHint::default(),
@@ -80,14 +80,14 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Appends a message as an event. Messages are on one line, so that nothing can be wrong with it.
+/// Appends a message as an event. A message is one line of JSON, so this cannot fail.
 pub(super) fn event(out: &mut Vec<u8>, id: Option<EventId>, message: &[u8]) {
     let id = id.map(|id| id.to_string());
     let message = std::str::from_utf8(message).expect("messages are JSON");
     frame::event(out, None, id.as_deref(), message).expect("messages are on one line");
 }
 
-/// Says now and then that a quiet connection is still there, so that nobody between us and the client closes it.
+/// A timer for comments on a quiet stream, so that no proxy between server and client closes the connection.
 pub(super) struct KeepAlive {
     every: Duration,
     timer: Pin<Box<Sleep>>,
@@ -98,16 +98,16 @@ impl KeepAlive {
         Self { every, timer: Box::pin(tokio::time::sleep_until(later(Instant::now(), every))) }
     }
 
-    /// Something was sent.
+    /// Restarts the timer, after something was sent.
     pub(super) fn reset(&mut self) {
         self.timer.as_mut().reset(later(Instant::now(), self.every));
     }
 
-    /// A comment, when it is time for one.
+    /// Returns a comment when the timer expires.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         std::task::ready!(self.timer.as_mut().poll(context));
         self.reset();
-        // So that it is polled at that time.
+        // Polled once, so that the new deadline wakes the task.
         let _ = self.timer.as_mut().poll(context);
         Poll::Ready(Bytes::from_static(b": keep-alive\n\n"))
     }

@@ -1,4 +1,4 @@
-//! What all requests to a server over HTTP share.
+//! The state that all requests to a server over HTTP share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,57 +6,57 @@ use barewire_proto::http::Access;
 use barewire_proto::mcp::Revision;
 use barewire_proto::session::Conventions;
 
-use super::alone::Spare;
-use super::closing::Close;
-use super::counter::Counter;
+use super::capacity::Capacity;
 use super::metadata::Metadata;
 use super::session::Sessions;
+use super::shutdown::ShutdownSignal;
+use super::standalone::SpareDispatchers;
 use super::{Authenticate, EventStore, HttpLimits};
 use crate::log::Log;
 use crate::peer::{Settings, Trace};
-use crate::server::Shared;
-use crate::server::connection::Connected;
+use crate::server::ServerShared;
+use crate::server::connection::ConnectionService;
 
 /// A server that is reached over HTTP.
-pub(super) struct Endpoint {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct HttpEndpoint {
+    pub(super) shared: Arc<ServerShared>,
     pub(super) access: Access,
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     pub(super) metadata: Option<Metadata>,
-    /// `https`, if that is how clients see it.
+    /// The scheme that clients use: `http`, or `https` behind TLS.
     pub(super) scheme: &'static str,
     pub(super) limits: HttpLimits,
     pub(super) events: Arc<dyn EventStore>,
     pub(super) sessions: Sessions,
-    pub(super) session_count: Counter,
-    /// Requests under way, and open streams.
-    pub(super) exchanges: Counter,
+    pub(super) session_count: Capacity,
+    /// Requests being served, and open streams.
+    pub(super) exchanges: Capacity,
     /// Bytes of bodies that are being read or served.
-    pub(super) bodies: Counter,
-    pub(super) spare: Spare,
-    pub(super) closing: Close,
+    pub(super) bodies: Capacity,
+    pub(super) spare: SpareDispatchers,
+    pub(super) shutdown: ShutdownSignal,
     pub(super) log: Log,
     pub(super) trace: Option<Arc<dyn Trace>>,
 }
 
-impl Endpoint {
-    /// The revisions that are served.
+impl HttpEndpoint {
+    /// Returns the revisions that are served.
     pub(super) fn supported(&self) -> &[Revision] {
         &self.shared.settings.revisions
     }
 
-    /// What a request is served with that stands by itself.
-    pub(super) fn alone(&self) -> Settings {
-        self.settings(Connected::new(Arc::clone(&self.shared)))
+    /// Returns the settings for a standalone request of the modern era.
+    pub(super) fn standalone_settings(&self) -> Settings {
+        self.settings(ConnectionService::new(Arc::clone(&self.shared)))
     }
 
-    /// What a session is served with.
-    pub(super) fn session(&self, agreed: Arc<OnceLock<Revision>>) -> Settings {
-        self.settings(Connected::new(Arc::clone(&self.shared)).telling(agreed))
+    /// Returns the settings for a legacy session.
+    pub(super) fn session_settings(&self, negotiated: Arc<OnceLock<Revision>>) -> Settings {
+        self.settings(ConnectionService::new(Arc::clone(&self.shared)).with_negotiated(negotiated))
     }
 
-    fn settings(&self, connected: Connected) -> Settings {
-        let mut settings = Settings::new(Box::new(connected), self.log.clone());
+    fn settings(&self, service: ConnectionService) -> Settings {
+        let mut settings = Settings::new(Box::new(service), self.log.clone());
         settings.limits = self.limits.engine.clone();
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(true);
@@ -64,15 +64,15 @@ impl Endpoint {
         settings
     }
 
-    /// Nothing new is begun; what is under way is finished.
+    /// Starts the shutdown: nothing new is accepted, and running requests finish.
     pub(super) fn close(&self) {
-        self.closing.close();
+        self.shutdown.begin();
         for session in self.sessions.all() {
-            session.begin_end();
+            session.begin_shutdown();
         }
     }
 
-    /// Nothing goes on any more.
+    /// Ends all sessions at once.
     pub(super) fn abandon(&self) {
         for session in self.sessions.all() {
             session.end();

@@ -1,4 +1,4 @@
-//! Why a server cannot be reached over HTTP.
+//! The reasons why a server cannot be served over HTTP.
 
 use std::fmt;
 use std::io;
@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 
 use super::BadAccess;
 
-/// Why nothing is served.
+/// The reason why a server cannot be served over HTTP.
 #[non_exhaustive]
 pub enum HttpError {
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     Bind(io::Error),
-    /// Others can reach the address, and nobody said by which names.
+    /// Other machines can reach the address, and no host names were given.
     NoHosts(SocketAddr),
-    /// A host or origin is none.
+    /// A host or an origin is not valid.
     Access(BadAccess),
-    /// The URL of the protected resource is none.
+    /// The URL of the protected resource is not valid.
     Resource,
-    /// Streams without HTTP are not served like this.
+    /// Streams without HTTP are not allowed in this configuration.
     EveryFraming(&'static str),
 }
 
@@ -27,19 +27,19 @@ impl fmt::Display for HttpError {
             Self::Bind(error) => write!(f, "cannot listen: {error}"),
             Self::NoHosts(addr) => write!(
                 f,
-                "{addr} can be reached from other machines: say by which host names clients reach it, so that a page in a \
-                 browser cannot reach it by another, or listen on 127.0.0.1"
+                "{addr} can be reached from other machines: name the hosts by which clients reach it, so that a web page \
+                 cannot reach it by another name, or listen on 127.0.0.1"
             ),
             Self::Access(error) => write!(f, "{error}"),
             Self::Resource => f.write_str("the protected resource must be a URL with a scheme and a host"),
             Self::EveryFraming(where_) => {
-                write!(f, "streams without HTTP say neither a host nor a token, so they are not served {where_}")
+                write!(f, "streams without HTTP carry neither a host nor a token, so they cannot be served {where_}")
             }
         }
     }
 }
 
-/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+/// The same text as [`fmt::Display`], because a `main` that returns an error prints this.
 impl fmt::Debug for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,4 +1,4 @@
-//! What was sent on the streams of a session, kept for a client that lost its connection and comes back.
+//! Events that were sent on the streams of a session, stored for a client that lost its connection and comes back.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,63 +9,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use barewire_proto::http::EventId;
 use bytes::Bytes;
 
-/// Keeps events, so that a client of the legacy era can take up a stream where it broke off.
+/// A store of sent events, from which a legacy client can resume a broken stream.
 ///
-/// Keeping must be quick and is never waited for: one that writes to another machine does so behind it. What is not there
-/// when it is asked for is lost to that client, and no more than that.
+/// Storing must be quick, because the server does not wait for it: a store on another machine writes in the background.
+/// An event that is missing on resumption is lost to that client, and nothing else happens.
 pub trait EventStore: Send + Sync + 'static {
-    /// Keeps what was sent under this id on a stream of this session. Ids of one stream only go up.
+    /// Stores a message that was sent under this id in this session. The ids of one stream only increase.
     fn keep(&self, session: &str, id: EventId, message: Bytes);
 
-    /// What was sent on the same stream after this, in its order; `None` if that is no longer, or never was, known.
+    /// Returns the messages sent on the same stream after this id, in order. `None` if they are no longer known, or the
+    /// id never was.
     fn after<'a>(&'a self, session: &'a str, id: EventId) -> ReplayFuture<'a>;
 
-    /// Nobody will come back for this session.
+    /// Drops the events of a session that has ended.
     fn forget(&self, session: &str);
 }
 
 /// Events being fetched.
 pub type ReplayFuture<'a> = Pin<Box<dyn Future<Output = Option<Vec<(EventId, Bytes)>>> + Send + 'a>>;
 
-/// Keeps events in memory: the last ones of each session, and the last ones of all.
+/// An event store in memory. It keeps the latest events of each session, within a limit for all sessions.
 pub struct MemoryEvents {
-    inner: Mutex<Inner>,
+    index: Mutex<EventIndex>,
     per_session: usize,
     in_all: usize,
 }
 
 #[derive(Default)]
-struct Inner {
-    sessions: HashMap<Arc<str>, Kept>,
-    /// Whose event is the next to go if there are too many, oldest first.
+struct EventIndex {
+    sessions: HashMap<Arc<str>, SessionEventLog>,
+    /// The session of each stored event, oldest event first: the next to drop from when there are too many.
     order: VecDeque<Arc<str>>,
     events: usize,
     bytes: usize,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SessionEventLog {
     events: VecDeque<(EventId, Bytes)>,
     bytes: usize,
 }
 
 impl MemoryEvents {
-    /// Keeps so many bytes for each session, and so many for all together.
+    /// Creates a store with a limit in bytes for each session, and one for all sessions together.
     pub fn new(per_session: usize, in_all: usize) -> Self {
-        Self { inner: Mutex::default(), per_session, in_all }
+        Self { index: Mutex::default(), per_session, in_all }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, EventIndex> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, session: &str, id: EventId) -> Option<Vec<(EventId, Bytes)>> {
-        let inner = self.lock();
-        let kept = inner.sessions.get(session)?;
-        let mut of_stream = kept.events.iter().filter(|(known, _)| known.stream == id.stream);
+        let index = self.lock();
+        let log = index.sessions.get(session)?;
+        let mut of_stream = log.events.iter().filter(|(known, _)| known.stream == id.stream);
         let after: Vec<(EventId, Bytes)> =
             of_stream.clone().filter(|(known, _)| known.sequence > id.sequence).cloned().collect();
-        // The numbers of a stream have no holes: if one is missing, it is gone.
+        // The numbers of a stream have no gaps: if the next one is missing, it was dropped.
         let is_whole = match after.first() {
             Some((first, _)) => first.sequence == id.sequence + 1,
             None => of_stream.next_back().is_some_and(|(last, _)| last.sequence == id.sequence),
@@ -75,22 +76,22 @@ impl MemoryEvents {
 }
 
 impl Default for MemoryEvents {
-    /// A megabyte for each session, and 64 for all.
+    /// A mebibyte for each session, and 64 for all.
     fn default() -> Self {
         Self::new(1 << 20, 64 << 20)
     }
 }
 
-impl Inner {
-    /// Lets go of the oldest event of a session.
+impl EventIndex {
+    /// Drops the oldest event of a session.
     fn evict(&mut self, session: &Arc<str>) {
-        let Some(kept) = self.sessions.get_mut(session) else { return };
-        let Some((_, message)) = kept.events.pop_front() else { return };
-        let size = message.len() + OVERHEAD;
-        kept.bytes -= size;
+        let Some(log) = self.sessions.get_mut(session) else { return };
+        let Some((_, message)) = log.events.pop_front() else { return };
+        let size = message.len() + EVENT_OVERHEAD;
+        log.bytes -= size;
         self.bytes -= size;
         self.events -= 1;
-        if kept.events.is_empty() {
+        if log.events.is_empty() {
             self.sessions.remove(session);
         }
     }
@@ -98,40 +99,40 @@ impl Inner {
 
 impl EventStore for MemoryEvents {
     fn keep(&self, session: &str, id: EventId, message: Bytes) {
-        let mut inner = self.lock();
-        let name = match inner.sessions.get_key_value(session) {
+        let mut index = self.lock();
+        let name = match index.sessions.get_key_value(session) {
             Some((name, _)) => Arc::clone(name),
             None => session.into(),
         };
-        // What is short may be part of something longer, which would be kept with it.
-        let message = if message.len() < SHORT { Bytes::copy_from_slice(&message) } else { message };
-        let size = message.len() + OVERHEAD;
-        inner.bytes += size;
-        inner.events += 1;
-        inner.order.push_back(Arc::clone(&name));
-        let kept = inner.sessions.entry(Arc::clone(&name)).or_default();
-        kept.bytes += size;
-        kept.events.push_back((id, message));
-        // The newest is kept in any case: it may be the answer somebody waits for.
-        while inner.sessions.get(&name).is_some_and(|kept| kept.bytes > self.per_session && kept.events.len() > 1) {
-            inner.evict(&name);
+        // A short message may be a slice of a larger buffer, which it would keep alive.
+        let message = if message.len() < MAX_COPIED_MESSAGE { Bytes::copy_from_slice(&message) } else { message };
+        let size = message.len() + EVENT_OVERHEAD;
+        index.bytes += size;
+        index.events += 1;
+        index.order.push_back(Arc::clone(&name));
+        let log = index.sessions.entry(Arc::clone(&name)).or_default();
+        log.bytes += size;
+        log.events.push_back((id, message));
+        // The newest event is always kept: it may be the response that the client waits for.
+        while index.sessions.get(&name).is_some_and(|log| log.bytes > self.per_session && log.events.len() > 1) {
+            index.evict(&name);
         }
-        while inner.bytes > self.in_all {
-            let Some(oldest) = inner.order.pop_front() else { break };
-            inner.evict(&oldest);
+        while index.bytes > self.in_all {
+            let Some(oldest) = index.order.pop_front() else { break };
+            index.evict(&oldest);
         }
-        // What has gone by itself is still in there.
-        if inner.order.len() > 2 * inner.events + SLACK {
+        // Names of events that were dropped for their session's limit are still in the list.
+        if index.order.len() > 2 * index.events + MAX_STALE_NAMES {
             let mut left: HashMap<Arc<str>, usize> =
-                inner.sessions.iter().map(|(name, kept)| (Arc::clone(name), kept.events.len())).collect();
+                index.sessions.iter().map(|(name, log)| (Arc::clone(name), log.events.len())).collect();
             let mut order: VecDeque<Arc<str>> = VecDeque::new();
-            for name in inner.order.drain(..).rev() {
+            for name in index.order.drain(..).rev() {
                 if let Some(count) = left.get_mut(&name).filter(|count| **count > 0) {
                     *count -= 1;
                     order.push_front(name);
                 }
             }
-            inner.order = order;
+            index.order = order;
         }
     }
 
@@ -140,35 +141,35 @@ impl EventStore for MemoryEvents {
     }
 
     fn forget(&self, session: &str) {
-        let mut inner = self.lock();
-        if let Some(kept) = inner.sessions.remove(session) {
-            inner.bytes -= kept.bytes;
-            inner.events -= kept.events.len();
+        let mut index = self.lock();
+        if let Some(log) = index.sessions.remove(session) {
+            index.bytes -= log.bytes;
+            index.events -= log.events.len();
         }
-        if inner.sessions.is_empty() {
-            *inner = Inner::default();
+        if index.sessions.is_empty() {
+            *index = EventIndex::default();
         }
     }
 }
 
 impl fmt::Debug for MemoryEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = self.lock();
+        let index = self.lock();
         f.debug_struct("MemoryEvents")
-            .field("sessions", &inner.sessions.len())
-            .field("bytes", &inner.bytes)
+            .field("sessions", &index.sessions.len())
+            .field("bytes", &index.bytes)
             .finish_non_exhaustive()
     }
 }
 
-/// What an event takes beside its bytes.
-const OVERHEAD: usize = 64;
+/// The memory of an event besides its bytes.
+const EVENT_OVERHEAD: usize = 64;
 
-/// So long a message is that is copied when it is kept.
-const SHORT: usize = 1024;
+/// Messages shorter than this are copied when they are stored.
+const MAX_COPIED_MESSAGE: usize = 1024;
 
-/// So many names of events that are gone may be in the list before it is cleaned.
-const SLACK: usize = 1024;
+/// The number of names of dropped events that may be in the list before it is cleaned up.
+const MAX_STALE_NAMES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -200,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_gone_and_known_to_be() {
-        let events = MemoryEvents::new(3 * (100 + OVERHEAD), 5 * (100 + OVERHEAD));
+    fn old_events_are_dropped_at_the_limits() {
+        let events = MemoryEvents::new(3 * (100 + EVENT_OVERHEAD), 5 * (100 + EVENT_OVERHEAD));
         let message = Bytes::from(vec![b'x'; 100]);
         for sequence in 0..5 {
             events.keep("a", id(1, sequence), message.clone());
@@ -212,14 +213,14 @@ mod tests {
             events.keep("b", id(1, sequence), message.clone());
         }
         assert_eq!(after(&events, "a", 1, 2).map(|it| it.len()), Some(2), "one more had to go for all");
-        assert!(events.lock().bytes <= 5 * (100 + OVERHEAD));
+        assert!(events.lock().bytes <= 5 * (100 + EVENT_OVERHEAD));
         events.keep("a", id(7, 0), Bytes::from(vec![b'x'; 4000]));
-        assert_eq!(after(&events, "a", 7, 0), None, "more than all may have is not kept");
-        assert!(events.lock().bytes <= 5 * (100 + OVERHEAD));
+        assert_eq!(after(&events, "a", 7, 0), None, "an event larger than the limit for all is not kept");
+        assert!(events.lock().bytes <= 5 * (100 + EVENT_OVERHEAD));
     }
 
     #[test]
-    fn memory_comes_back() {
+    fn forgetting_sessions_frees_memory() {
         let events = MemoryEvents::new(1000, 10_000);
         for round in 0..2000 {
             let session = format!("s{round}");
@@ -228,7 +229,7 @@ mod tests {
             }
             events.forget(&session);
         }
-        let inner = events.lock();
-        assert_eq!((inner.bytes, inner.sessions.len(), inner.order.len()), (0, 0, 0));
+        let index = events.lock();
+        assert_eq!((index.bytes, index.sessions.len(), index.order.len()), (0, 0, 0));
     }
 }

@@ -1,41 +1,41 @@
-//! What a server over HTTP may hold, and how long it waits.
+//! The limits of a server over HTTP: sizes, numbers and times.
 
 use std::time::Duration;
 
 use crate::peer;
 
-/// Every bound of a server over HTTP. `docs/limits.md` has the reasons for the numbers.
+/// All limits of a server over HTTP. `docs/limits.md` has the reasons for the numbers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// Connections at once; more are not accepted until some have ended.
+    /// Open connections. More are accepted only after some have ended.
     pub connections: usize,
-    /// Sessions of the legacy era.
+    /// Legacy sessions.
     pub sessions: usize,
-    /// How long a session may be unused.
+    /// The time after which an unused session ends.
     pub session_idle: Duration,
-    /// Requests under way at once, and open streams. A request of the legacy era counts until it is answered, also if its
-    /// client has left.
+    /// Requests being served, and open streams. A legacy request counts until it is answered, even if its client has
+    /// disconnected.
     pub exchanges: usize,
-    /// Bytes of a body.
+    /// Bytes of one body.
     pub body: usize,
-    /// Bytes of long bodies at once, together.
+    /// Bytes of all long bodies together.
     pub bodies: usize,
     /// Bytes of a request's head.
     pub head: usize,
-    /// How long a head may take to come, and a connection may be without one.
+    /// The time for a head to arrive, and for a connection to be without one.
     pub head_timeout: Duration,
-    /// How long a body may take to come.
+    /// The time for a body to arrive.
     pub body_timeout: Duration,
-    /// How long a client may take no byte of what is written to it.
+    /// The time in which a client must read some of what is written to it.
     pub write_timeout: Duration,
-    /// After so much silence a stream is seen to be alive, and an answer that is not there yet becomes a stream.
+    /// The interval of keep-alive comments on a quiet stream. A response that is not ready by then becomes a stream.
     pub keep_alive: Duration,
-    /// After what time a legacy client is to come back when its connection breaks.
+    /// The time after which a legacy client should reconnect when its connection breaks.
     pub retry: Duration,
-    /// How long what is under way may go on when the server shuts down.
+    /// The time that running requests have to finish when the server shuts down.
     pub grace: Duration,
-    /// The bounds of each session, and of each request that stands by itself.
+    /// The limits of each session, and of each standalone request.
     pub engine: peer::ConnectionLimits,
 }
 

@@ -1,4 +1,4 @@
-//! A socket that others connect to: accepted, served, and in the end finished in order.
+//! A listening socket: accepts connections, serves them, and shuts down gracefully.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,30 +20,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::HttpError;
 use super::body::Body;
-use super::endpoint::Endpoint;
-use super::patience::Patient;
-use super::response::refused;
+use super::endpoint::HttpEndpoint;
+use super::response::refusal;
 use super::service::{HttpService, ResponseFuture};
-use super::sniff::{Begun, Spoken, sniff};
+use super::sniff::{DetectedProtocol, PrefixedStream, sniff};
+use super::write_timeout::WriteTimeout;
 use crate::Server;
 use crate::transport::{Parts, accept};
 use crate::until::until;
 
-/// A port that a server listens on over HTTP.
+/// A port on which a server listens for HTTP.
 #[must_use = "nothing is served until it runs"]
 pub struct HttpListener {
     tcp: TcpListener,
     router: Router,
-    /// Serves those who speak without HTTP, if they are served.
-    framed: Option<Server>,
+    /// The server for connections that do not use HTTP, if they are allowed.
+    framed_server: Option<Server>,
 }
 
-/// Ends a [`HttpListener`] that runs. Cheap to clone.
+/// A handle that stops a running [`HttpListener`]. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StopHandle(HttpService);
 
 impl StopHandle {
-    /// Accepts nothing more, and lets what is under way finish.
+    /// Stops accepting connections, and lets running requests finish.
     pub fn stop(&self) {
         self.0.close();
     }
@@ -54,19 +54,19 @@ impl HttpListener {
         addrs: &[SocketAddr],
         service: HttpService,
         path: String,
-        framed: Option<Server>,
+        framed_server: Option<Server>,
     ) -> Result<Self, HttpError> {
         let tcp = TcpListener::bind(addrs).await.map_err(HttpError::Bind)?;
         let router = Router { service, path: path.into() };
-        Ok(Self { tcp, router, framed })
+        Ok(Self { tcp, router, framed_server })
     }
 
-    /// Where it listens: the port, if it was asked for port 0.
+    /// Returns the address it listens on: with the actual port, if port 0 was requested.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
 
-    /// The URL that clients on this machine reach it by.
+    /// Returns the URL for clients on this machine.
     pub fn url(&self) -> String {
         match self.local_addr() {
             Ok(addr) => format!("http://{addr}{}", self.router.path),
@@ -74,46 +74,46 @@ impl HttpListener {
         }
     }
 
-    /// A handle that ends it.
+    /// Returns a handle that stops this listener.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(self.router.service.clone())
     }
 
-    /// Serves until [`StopHandle::stop`] is called. Then it accepts nothing more, ends streams with what they have to say at the end,
-    /// finishes what is in flight, and gives up what takes longer than its grace.
+    /// Serves until [`StopHandle::stop`] is called. Then it stops accepting connections, ends streams after their final
+    /// messages, lets running requests finish, and aborts those that take longer than the grace period.
     pub async fn run(self) {
-        let Self { tcp, router, framed } = self;
+        let Self { tcp, router, framed_server } = self;
         let endpoint = Arc::clone(&router.service.0);
-        let most = endpoint.limits.connections.min(MOST_CONNECTIONS);
+        let most = endpoint.limits.connections.min(MAX_CONNECTIONS);
         let room = Arc::new(Semaphore::new(most));
-        // Also if nobody waits for the end in order.
-        let _ended = Ended(Arc::clone(&endpoint));
+        // Also runs if this future is dropped before the shutdown is over.
+        let _abandon = AbandonOnDrop(Arc::clone(&endpoint));
         loop {
             let next = async {
                 let room = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
                 (accept(|| async { tcp.accept().await }).await.0, room)
             };
-            let Some((stream, permit)) = until(next, endpoint.closing.told()).await else { break };
-            tokio::spawn(serve(stream, router.clone(), framed.clone(), permit));
+            let Some((stream, permit)) = until(next, endpoint.shutdown.wait()).await else { break };
+            tokio::spawn(serve(stream, router.clone(), framed_server.clone(), permit));
         }
         drop(tcp);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        // Each connection holds one of them.
+        // Each connection holds one permit.
         let all_done = async {
             let _ = room.acquire_many(most).await;
         };
-        let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SLACK), all_done).await;
+        let _ = tokio::time::timeout(endpoint.limits.grace.saturating_add(SHUTDOWN_SLACK), all_done).await;
     }
 
-    /// The same, until `stop` is ready.
+    /// Like [`Self::run`], but stops when `stop` is ready.
     pub async fn run_until(self, stop: impl Future<Output = ()>) {
-        let told = self.stop_handle();
+        let stop_handle = self.stop_handle();
         let (mut stop, mut run) = (pin!(stop), pin!(self.run()));
-        let mut is_told = false;
+        let mut is_stopped = false;
         poll_fn(|context| {
-            if !is_told && stop.as_mut().poll(context).is_ready() {
-                is_told = true;
-                told.stop();
+            if !is_stopped && stop.as_mut().poll(context).is_ready() {
+                is_stopped = true;
+                stop_handle.stop();
             }
             run.as_mut().poll(context)
         })
@@ -127,43 +127,43 @@ impl fmt::Debug for HttpListener {
     }
 }
 
-/// Ends what a listener that runs no longer has left.
-struct Ended(Arc<Endpoint>);
+/// Ends all sessions of a listener that no longer runs.
+struct AbandonOnDrop(Arc<HttpEndpoint>);
 
-impl Drop for Ended {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.close();
         self.0.abandon();
     }
 }
 
-/// One connection.
-async fn serve(mut stream: TcpStream, router: Router, framed: Option<Server>, _permit: OwnedSemaphorePermit) {
-    // An answer is written whole, so there is nothing to wait for that would go into the same packet.
+/// Serves one connection.
+async fn serve(mut stream: TcpStream, router: Router, framed_server: Option<Server>, _permit: OwnedSemaphorePermit) {
+    // A response is written whole, so waiting for more bytes to fill the packet has no use.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some(server) = framed else { return serve_http(stream, router).await };
+    let Some(server) = framed_server else { return serve_http(stream, router).await };
     let endpoint = Arc::clone(&router.service.0);
     let first = tokio::time::timeout(endpoint.limits.head_timeout, sniff(&mut stream));
-    match until(first, endpoint.closing.told()).await {
-        Some(Ok(Ok(Some((Spoken::Http, first))))) => {
-            serve_http(Begun::new(first, stream), router).await;
+    match until(first, endpoint.shutdown.wait()).await {
+        Some(Ok(Ok(Some((DetectedProtocol::Http, first))))) => {
+            serve_http(PrefixedStream::new(first, stream), router).await;
         }
-        Some(Ok(Ok(Some((Spoken::Framed(framing), first))))) => {
+        Some(Ok(Ok(Some((DetectedProtocol::Framed(framing), first))))) => {
             let (reader, writer) = stream.into_split();
-            let parts = Parts { framing, ..Parts::new(Begun::new(first, reader), writer) };
+            let parts = Parts { framing, ..Parts::new(PrefixedStream::new(first, reader), writer) };
             let mut limits = endpoint.limits.engine.clone();
             limits.frame = endpoint.limits.body;
             limits.idle_timeout = Some(endpoint.limits.session_idle);
             let connection = server.connection(parts).limits(limits).log(endpoint.log.clone());
             let (peer, running) = connection.traced(endpoint.trace.clone()).open();
             let shutdown = async {
-                endpoint.closing.told().await;
+                endpoint.shutdown.wait().await;
                 peer.shut_down().await;
             };
             let (mut running, mut shutdown) = (pin!(running), pin!(shutdown));
-            // How it ended is of no interest to anybody but the client.
+            // The reason why the connection ended concerns only the client.
             let _ = poll_fn(|context| {
                 let _ = shutdown.as_mut().poll(context);
                 running.as_mut().poll(context)
@@ -171,10 +171,9 @@ async fn serve(mut stream: TcpStream, router: Router, framed: Option<Server>, _p
             .await;
         }
         Some(Ok(Ok(None))) => {
-            let what = "closed without an answer: it is neither HTTP nor a message";
-            endpoint.log.report(format_args!("connection {what}"));
+            endpoint.log.report(format_args!("connection closed: its first bytes are neither HTTP nor a message"));
         }
-        // It ended, or took too long to begin.
+        // The connection ended, or sent its first bytes too late.
         _ => {}
     }
 }
@@ -185,23 +184,23 @@ where
 {
     let endpoint = Arc::clone(&router.service.0);
     let limits = &endpoint.limits;
-    let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let stream = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        .max_buf_size(limits.head.max(SMALLEST_HEAD));
+        .max_buf_size(limits.head.max(MIN_HEAD_BYTES));
     let mut connection = pin!(builder.serve_connection(stream, router));
-    // A client that breaks off is no news.
-    if until(connection.as_mut(), endpoint.closing.told()).await.is_some() {
+    // A client that disconnects is not worth a log message.
+    if until(connection.as_mut(), endpoint.shutdown.wait()).await.is_some() {
         return;
     }
     connection.as_mut().graceful_shutdown();
-    // What is not done by then is given up, and so is what it was doing.
+    // Requests that are not finished by then are aborted.
     let _ = tokio::time::timeout(limits.grace, connection).await;
 }
 
-/// The service at its path, and nothing elsewhere.
+/// Routes its path to the service, and answers 404 elsewhere.
 #[derive(Clone)]
 struct Router {
     service: HttpService,
@@ -220,16 +219,16 @@ impl hyper::service::Service<Request<Incoming>> for Router {
             return self.service.respond(request);
         }
         let why = format!("There is nothing at this path: the endpoint is {}", self.path);
-        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refused(Rejection::new(Rule::Path, why))) });
+        let response: Pin<Box<_>> = Box::pin(async move { Ok(*refusal(Rejection::new(Rule::Path, why))) });
         response
     }
 }
 
-/// So many tokio can count.
-const MOST_CONNECTIONS: usize = 1 << 20;
+/// A bound that a tokio semaphore can count.
+const MAX_CONNECTIONS: usize = 1 << 20;
 
-/// hyper needs so much.
-const SMALLEST_HEAD: usize = 8 * 1024;
+/// The smallest buffer that hyper accepts.
+const MIN_HEAD_BYTES: usize = 8 * 1024;
 
-/// So long it takes to end connections after their grace is over.
-const SLACK: Duration = Duration::from_millis(500);
+/// The time for connections to end after the grace period.
+const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);

@@ -1,12 +1,12 @@
-//! Messages on their way to one HTTP response of a legacy session: gathered here, taken by whoever writes that response.
+//! The messages of one HTTP response of a legacy session, queued for the task that writes the response.
 //!
 //! ```text
-//! pending ──── the answer is the first message ────▶ one JSON body
+//! pending ── the response is the first message ──▶ one JSON body
 //!    │
-//!    └── anything else is ──▶ streaming ──▶ events, each with an id and kept, until the answer
-//!                                │  ▲
-//!                      disconnect▼  │GET with Last-Event-ID
-//!                             nobody reads
+//!    └── any other message is first ──▶ streaming ──▶ events, each with an id and stored, until the response
+//!                                         │   ▲
+//!                              disconnect ▼   │ GET with Last-Event-ID
+//!                                       no reader
 //! ```
 
 use std::collections::{HashMap, VecDeque};
@@ -19,380 +19,382 @@ use barewire_proto::http::EventId;
 use bytes::Bytes;
 
 use super::EventStore;
-use super::counter::Counted;
+use super::capacity::CapacityGuard;
 use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
 
-/// A message that waits to be taken.
-pub(super) struct Letter {
+/// A message that waits to be written.
+pub(super) struct MailboxMessage {
     pub(super) id: EventId,
     pub(super) message: Bytes,
     pub(super) sent: Sent,
     permits: Option<Permits>,
 }
 
-/// What one HTTP response consists of.
+/// The messages of one HTTP response.
 pub(super) struct Mailbox {
     stream: u64,
-    kept: Kept,
-    inner: Mutex<Inner>,
+    shared: MailboxShared,
+    state: Mutex<MailboxState>,
 }
 
-/// Where events are kept.
+/// The parts that all mailboxes of a session share.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct MailboxShared {
     pub(super) session: Arc<str>,
     pub(super) events: Arc<dyn EventStore>,
-    /// Bytes that wait in all mailboxes of the session.
+    /// The bytes that wait in all mailboxes of the session.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct Inner {
-    waiting: VecDeque<Letter>,
-    phase: Phase,
-    /// The number of the last message.
+struct MailboxState {
+    waiting: VecDeque<MailboxMessage>,
+    phase: ResponsePhase,
+    /// The sequence number of the last message.
     last: u64,
-    /// The client knows that there was a beginning.
-    primed: bool,
-    /// Nothing follows.
-    is_over: bool,
-    /// Who reads, if somebody does. Whoever came last does.
+    /// Whether the priming event has been sent. It gives the client an id to resume from.
+    is_primed: bool,
+    /// No message follows.
+    is_finished: bool,
+    /// The current reader, if there is one. A new reader replaces it.
     reader: Option<u64>,
-    readers: u64,
-    /// The connection is to be closed, and the client to come back after this time.
+    last_reader: u64,
+    /// Closes the connection; the client comes back after this time.
     hang_up: Option<Duration>,
     waker: Option<Waker>,
-    /// Counts as under way until nothing follows.
-    counted: Option<Counted>,
+    /// Counts as a running request until the mailbox is finished.
+    guard: Option<CapacityGuard>,
 }
 
-impl Inner {
+impl MailboxState {
     fn last_taken(&self) -> u64 {
-        self.waiting.front().map_or(self.last, |letter| letter.id.sequence - 1)
+        self.waiting.front().map_or(self.last, |queued| queued.id.sequence - 1)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
-    /// Nothing has been answered yet, not even a status.
+enum ResponsePhase {
+    /// No response has started, not even a status.
     #[default]
     Pending,
-    /// A stream of events.
+    /// The response is a stream of events.
     Streaming,
-    /// The client left before it was either.
+    /// The response was one JSON body, or the client disconnected before it started.
     Gone,
 }
 
-/// What a response is to be.
-pub(super) enum First {
-    /// One body.
-    Answer(Letter),
-    /// A stream, which is to be read by this reader.
+/// The form of a response.
+pub(super) enum ResponseStart {
+    /// One JSON body.
+    Answer(MailboxMessage),
+    /// A stream with this reader.
     Stream(u64),
 }
 
-/// What comes next in a stream.
-pub(super) enum Next {
-    Letters(Vec<Letter>),
-    /// The connection is to be closed; the client comes back after this time.
+/// The next part of a stream.
+pub(super) enum StreamItem {
+    Messages(Vec<MailboxMessage>),
+    /// Close the connection; the client comes back after this time.
     HangUp(Duration),
     End,
 }
 
 impl Mailbox {
-    fn new(stream: u64, kept: Kept, counted: Option<Counted>) -> Arc<Self> {
-        let phase = if stream == UNASKED { Phase::Streaming } else { Phase::Pending };
-        Arc::new(Self { stream, kept, inner: Mutex::new(Inner { phase, counted, ..Inner::default() }) })
+    fn new(stream: u64, shared: MailboxShared, guard: Option<CapacityGuard>) -> Arc<Self> {
+        let phase = if stream == UNSOLICITED { ResponsePhase::Streaming } else { ResponsePhase::Pending };
+        Arc::new(Self { stream, shared, state: Mutex::new(MailboxState { phase, guard, ..MailboxState::default() }) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether what is put in can still be read by the client.
+    /// Whether the client can still read a message that is pushed.
     fn is_reachable(&self) -> bool {
-        self.lock().phase != Phase::Gone
+        self.lock().phase != ResponsePhase::Gone
     }
 
-    fn put(&self, message: Bytes, sent: Sent) {
-        let mut inner = self.lock();
-        inner.last += 1;
-        let id = EventId { stream: self.stream, sequence: inner.last };
+    fn push(&self, message: Bytes, sent: Sent) {
+        let mut state = self.lock();
+        state.last += 1;
+        let id = EventId { stream: self.stream, sequence: state.last };
         if sent.is_answer() {
-            (inner.is_over, inner.counted) = (true, None);
+            (state.is_finished, state.guard) = (true, None);
         }
-        if inner.phase == Phase::Streaming {
-            self.kept.events.keep(&self.kept.session, id, message.clone());
+        if state.phase == ResponsePhase::Streaming {
+            self.shared.events.keep(&self.shared.session, id, message.clone());
         }
-        let is_read = inner.reader.is_some() || inner.phase == Phase::Pending;
-        if is_read || self.stream == UNASKED {
-            self.kept.waiting.fetch_add(message.len(), Ordering::Relaxed);
-            inner.waiting.push_back(Letter { id, message, sent, permits: None });
+        let is_read = state.reader.is_some() || state.phase == ResponsePhase::Pending;
+        if is_read || self.stream == UNSOLICITED {
+            self.shared.waiting.fetch_add(message.len(), Ordering::Relaxed);
+            state.waiting.push_back(MailboxMessage { id, message, sent, permits: None });
         }
         if !is_read {
-            self.shorten(&mut inner);
+            self.drop_oldest_unread(&mut state);
         }
-        wake(inner);
+        wake(state);
     }
 
-    /// What nobody reads yet must not become too much: the oldest goes.
-    fn shorten(&self, inner: &mut Inner) {
-        let mut bytes: usize = inner.waiting.iter().map(|letter| letter.message.len()).sum();
-        while inner.waiting.len() > MOST_UNREAD || (bytes > MOST_UNREAD_BYTES && inner.waiting.len() > 1) {
-            let Some(letter) = inner.waiting.pop_front() else { break };
-            bytes -= letter.message.len();
-            self.kept.waiting.fetch_sub(letter.message.len(), Ordering::Relaxed);
+    /// Limits the messages that wait without a reader, by dropping the oldest.
+    fn drop_oldest_unread(&self, state: &mut MailboxState) {
+        let mut bytes: usize = state.waiting.iter().map(|queued| queued.message.len()).sum();
+        while state.waiting.len() > MAX_UNREAD_MESSAGES || (bytes > MAX_UNREAD_BYTES && state.waiting.len() > 1) {
+            let Some(queued) = state.waiting.pop_front() else { break };
+            bytes -= queued.message.len();
+            self.shared.waiting.fetch_sub(queued.message.len(), Ordering::Relaxed);
         }
     }
 
-    /// The message that was put in last holds these until it is taken.
-    fn hold(&self, permits: Permits) {
-        let mut inner = self.lock();
-        if (inner.reader.is_some() || inner.phase == Phase::Pending)
-            && let Some(letter) = inner.waiting.back_mut()
+    /// Attaches permits to the last message. They are released when the message is taken.
+    fn attach_permits(&self, permits: Permits) {
+        let mut state = self.lock();
+        if (state.reader.is_some() || state.phase == ResponsePhase::Pending)
+            && let Some(queued) = state.waiting.back_mut()
         {
-            letter.permits = Some(permits);
+            queued.permits = Some(permits);
         }
     }
 
-    /// Nothing more is put in.
+    /// Marks the mailbox as finished.
     pub(super) fn finish(&self) {
-        let mut inner = self.lock();
-        (inner.is_over, inner.counted) = (true, None);
-        wake(inner);
+        let mut state = self.lock();
+        (state.is_finished, state.guard) = (true, None);
+        wake(state);
     }
 
-    /// Closes the connection, if there is one, as soon as all that waits is written.
+    /// Closes the connection, if there is one, as soon as all waiting messages are written.
     fn hang_up(&self, retry: Duration) {
-        let mut inner = self.lock();
-        inner.hang_up = Some(retry);
-        wake(inner);
+        let mut state = self.lock();
+        state.hang_up = Some(retry);
+        wake(state);
     }
 
-    /// Waits for what the response is to be.
-    pub(super) fn poll_first(&self, context: &mut Context<'_>) -> Poll<First> {
-        let mut inner = self.lock();
-        match inner.waiting.front() {
-            Some(letter) if letter.sent.is_answer() && inner.hang_up.is_none() => {
-                let letter = inner.waiting.pop_front().expect("it is there");
-                inner.phase = Phase::Gone;
-                self.kept.waiting.fetch_sub(letter.message.len(), Ordering::Relaxed);
-                Poll::Ready(First::Answer(letter))
+    /// Waits until the form of the response is known.
+    pub(super) fn poll_start(&self, context: &mut Context<'_>) -> Poll<ResponseStart> {
+        let mut state = self.lock();
+        match state.waiting.front() {
+            Some(queued) if queued.sent.is_answer() && state.hang_up.is_none() => {
+                let queued = state.waiting.pop_front().expect("front() returned it");
+                state.phase = ResponsePhase::Gone;
+                self.shared.waiting.fetch_sub(queued.message.len(), Ordering::Relaxed);
+                Poll::Ready(ResponseStart::Answer(queued))
             }
-            None if !inner.is_over && inner.hang_up.is_none() => {
-                inner.waker = Some(context.waker().clone());
+            None if !state.is_finished && state.hang_up.is_none() => {
+                state.waker = Some(context.waker().clone());
                 Poll::Pending
             }
-            _ => Poll::Ready(First::Stream(self.stream(&mut inner))),
+            _ => Poll::Ready(ResponseStart::Stream(self.start_stream(&mut state))),
         }
     }
 
-    /// It becomes a stream, whatever comes first.
-    pub(super) fn open(&self) -> u64 {
-        self.stream(&mut self.lock())
+    /// Makes the response a stream, and returns the number of its new reader.
+    pub(super) fn open_stream(&self) -> u64 {
+        self.start_stream(&mut self.lock())
     }
 
-    fn stream(&self, inner: &mut Inner) -> u64 {
-        if inner.phase != Phase::Streaming {
-            inner.phase = Phase::Streaming;
-            // The client is told that number 0 was there, so that it can come back for the rest.
+    fn start_stream(&self, state: &mut MailboxState) -> u64 {
+        if state.phase != ResponsePhase::Streaming {
+            state.phase = ResponsePhase::Streaming;
+            // Event 0 is the one that the client resumes from if it gets no other.
             let first = EventId { stream: self.stream, sequence: 0 };
-            self.kept.events.keep(&self.kept.session, first, Bytes::new());
-            for letter in &inner.waiting {
-                self.kept.events.keep(&self.kept.session, letter.id, letter.message.clone());
+            self.shared.events.keep(&self.shared.session, first, Bytes::new());
+            for queued in &state.waiting {
+                self.shared.events.keep(&self.shared.session, queued.id, queued.message.clone());
             }
         }
-        inner.readers += 1;
-        inner.reader = Some(inner.readers);
-        inner.hang_up = inner.hang_up.filter(|_| inner.readers == 1);
-        if let Some(waker) = inner.waker.take() {
-            // Whoever read before finds that it is no longer the one.
+        state.last_reader += 1;
+        state.reader = Some(state.last_reader);
+        state.hang_up = state.hang_up.filter(|_| state.last_reader == 1);
+        if let Some(waker) = state.waker.take() {
+            // Wakes the previous reader, which then sees that it was replaced.
             waker.wake();
         }
-        inner.readers
+        state.last_reader
     }
 
-    /// The id of the event that the stream begins with. Once, and not if something has been taken already: an id is of one event.
-    pub(super) fn prime(&self) -> Option<EventId> {
-        let mut inner = self.lock();
-        let is_first = inner.last_taken() == 0 && !std::mem::replace(&mut inner.primed, true);
+    /// Returns the id of the priming event, once. Returns `None` if a message has already been taken: an id belongs to
+    /// only one event.
+    pub(super) fn take_priming_id(&self) -> Option<EventId> {
+        let mut state = self.lock();
+        let is_first = state.last_taken() == 0 && !std::mem::replace(&mut state.is_primed, true);
         is_first.then_some(EventId { stream: self.stream, sequence: 0 })
     }
 
-    /// Whether it is a stream, and something can have been taken.
+    /// Whether the response is a stream.
     pub(super) fn is_stream(&self) -> bool {
-        self.lock().phase == Phase::Streaming
+        self.lock().phase == ResponsePhase::Streaming
     }
 
-    /// The number of the last message that somebody has taken, or could have.
+    /// Returns the sequence number of the last message that a reader has taken or has missed.
     pub(super) fn last_taken(&self) -> u64 {
         self.lock().last_taken()
     }
 
-    /// Waits for what comes next in the stream.
-    pub(super) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
-        let mut inner = self.lock();
-        if inner.reader != Some(reader) {
-            return Poll::Ready(Next::End);
+    /// Waits for the next part of the stream.
+    pub(super) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<StreamItem> {
+        let mut state = self.lock();
+        if state.reader != Some(reader) {
+            return Poll::Ready(StreamItem::End);
         }
-        if !inner.waiting.is_empty() {
-            let letters: Vec<Letter> = inner.waiting.drain(..).collect();
-            let bytes = letters.iter().map(|letter| letter.message.len()).sum();
-            self.kept.waiting.fetch_sub(bytes, Ordering::Relaxed);
-            return Poll::Ready(Next::Letters(letters));
+        if !state.waiting.is_empty() {
+            let messages: Vec<MailboxMessage> = state.waiting.drain(..).collect();
+            let bytes = messages.iter().map(|queued| queued.message.len()).sum();
+            self.shared.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            return Poll::Ready(StreamItem::Messages(messages));
         }
-        if let Some(retry) = inner.hang_up.take() {
-            return Poll::Ready(Next::HangUp(retry));
+        if let Some(retry) = state.hang_up.take() {
+            return Poll::Ready(StreamItem::HangUp(retry));
         }
-        if inner.is_over {
-            return Poll::Ready(Next::End);
+        if state.is_finished {
+            return Poll::Ready(StreamItem::End);
         }
-        inner.waker = Some(context.waker().clone());
+        state.waker = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// Whoever read no longer does. What waits for it is kept, as far as anything is.
-    pub(super) fn leave(&self, reader: Option<u64>) {
-        let mut inner = self.lock();
-        if inner.reader != reader {
+    /// Removes the reader. Messages that waited for it remain in the event store, if they are there.
+    pub(super) fn detach_reader(&self, reader: Option<u64>) {
+        let mut state = self.lock();
+        if state.reader != reader {
             return;
         }
-        inner.reader = None;
-        inner.waker = None;
-        if inner.phase == Phase::Pending {
-            inner.phase = Phase::Gone;
+        state.reader = None;
+        state.waker = None;
+        if state.phase == ResponsePhase::Pending {
+            state.phase = ResponsePhase::Gone;
         }
-        if self.stream == UNASKED {
-            inner.waiting.iter_mut().for_each(|letter| letter.permits = None);
-            self.shorten(&mut inner);
+        if self.stream == UNSOLICITED {
+            state.waiting.iter_mut().for_each(|queued| queued.permits = None);
+            self.drop_oldest_unread(&mut state);
         } else {
-            let bytes = inner.waiting.drain(..).map(|letter| letter.message.len()).sum();
-            self.kept.waiting.fetch_sub(bytes, Ordering::Relaxed);
+            let bytes = state.waiting.drain(..).map(|queued| queued.message.len()).sum();
+            self.shared.waiting.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 }
 
-fn wake(mut inner: MutexGuard<'_, Inner>) {
-    let waker = inner.waker.take();
-    drop(inner);
+fn wake(mut state: MutexGuard<'_, MailboxState>) {
+    let waker = state.waker.take();
+    drop(state);
     if let Some(waker) = waker {
         waker.wake();
     }
 }
 
-/// All mailboxes of a session that something may still be put into.
+/// The mailboxes of a session that can still get messages.
 pub(super) struct Mailboxes {
     open: Mutex<HashMap<u64, Arc<Mailbox>>>,
-    /// For what belongs to no request of the client's: the stream that it opens with GET.
-    pub(super) unasked: Arc<Mailbox>,
-    kept: Kept,
+    /// The mailbox for messages that belong to no request: the stream that the client opens with GET.
+    pub(super) unsolicited: Arc<Mailbox>,
+    shared: MailboxShared,
 }
 
 impl Mailboxes {
-    pub(super) fn new(kept: Kept) -> Arc<Self> {
-        Arc::new(Self { open: Mutex::default(), unasked: Mailbox::new(UNASKED, kept.clone(), None), kept })
+    pub(super) fn new(shared: MailboxShared) -> Arc<Self> {
+        Arc::new(Self { open: Mutex::default(), unsolicited: Mailbox::new(UNSOLICITED, shared.clone(), None), shared })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Mailbox>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One for another exchange.
-    pub(super) fn open(&self, exchange: Exchange, counted: Counted) -> Arc<Mailbox> {
-        let mailbox = Mailbox::new(exchange.0, self.kept.clone(), Some(counted));
+    /// Adds a mailbox for an exchange.
+    pub(super) fn open(&self, exchange: Exchange, guard: CapacityGuard) -> Arc<Mailbox> {
+        let mailbox = Mailbox::new(exchange.0, self.shared.clone(), Some(guard));
         self.lock().insert(exchange.0, Arc::clone(&mailbox));
         mailbox
     }
 
-    /// Nobody will come back for anything.
+    /// Drops the stored events of the session.
     pub(super) fn forget(&self) {
-        self.kept.events.forget(&self.kept.session);
+        self.shared.events.forget(&self.shared.session);
     }
 
-    /// That of a stream, if something may still come on it.
+    /// Returns the mailbox of a stream, if it can still get messages.
     pub(super) fn find(&self, stream: u64) -> Option<Arc<Mailbox>> {
-        if stream == UNASKED {
-            return Some(Arc::clone(&self.unasked));
+        if stream == UNSOLICITED {
+            return Some(Arc::clone(&self.unsolicited));
         }
         self.lock().get(&stream).cloned()
     }
 
-    /// Nothing more is put into any.
+    /// Marks all mailboxes as finished.
     pub(super) fn finish(&self) {
         for mailbox in self.lock().drain().map(|(_, mailbox)| mailbox) {
             mailbox.finish();
         }
-        self.unasked.finish();
+        self.unsolicited.finish();
     }
 }
 
-/// Puts the messages of a session into its mailboxes.
-pub(super) struct Sorter {
-    boxes: Arc<Mailboxes>,
+/// The outlet of a session: puts its messages into its mailboxes.
+pub(super) struct SessionOutlet {
+    mailboxes: Arc<Mailboxes>,
     room: Room,
     last: Option<Arc<Mailbox>>,
 }
 
-impl Sorter {
-    pub(super) fn new(boxes: Arc<Mailboxes>, room: Room) -> Self {
-        Self { boxes, room, last: None }
+impl SessionOutlet {
+    pub(super) fn new(mailboxes: Arc<Mailboxes>, room: Room) -> Self {
+        Self { mailboxes, room, last: None }
     }
 }
 
-impl Outlet for Sorter {
+impl Outlet for SessionOutlet {
     const NULL_ID: bool = false;
 
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
-        let mut message = Vec::with_capacity(USUAL);
+        let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
         let sent = write(&mut message);
         let is_answer = sent.is_answer();
-        let asked = match is_answer {
-            true => self.boxes.lock().remove(&exchange.0),
-            false => self.boxes.lock().get(&exchange.0).cloned(),
+        let mailbox = match is_answer {
+            true => self.mailboxes.lock().remove(&exchange.0),
+            false => self.mailboxes.lock().get(&exchange.0).cloned(),
         };
-        let mailbox = match asked {
+        let mailbox = match mailbox {
             Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
-            // Nobody waits for an answer that has no place, nor for news of a request whose client left.
+            // A response without a mailbox is dropped, and so is a notification about a request whose client has
+            // disconnected.
             _ if is_answer || (exchange != Exchange::NONE && sent == Sent::Notification) => {
                 self.last = None;
                 return;
             }
-            _ => Arc::clone(&self.boxes.unasked),
+            _ => Arc::clone(&self.mailboxes.unsolicited),
         };
-        mailbox.put(message.into(), sent);
+        mailbox.push(message.into(), sent);
         self.last = Some(mailbox);
     }
 
     fn holds(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(mailbox) = self.last.take() {
-            mailbox.hold(permits);
+            mailbox.attach_permits(permits);
         }
     }
 
     fn len(&self) -> usize {
-        self.boxes.kept.waiting.load(Ordering::Relaxed)
+        self.mailboxes.shared.waiting.load(Ordering::Relaxed)
     }
 
     fn over(&mut self, exchange: Exchange) {
-        if let Some(mailbox) = self.boxes.lock().remove(&exchange.0) {
+        if let Some(mailbox) = self.mailboxes.lock().remove(&exchange.0) {
             mailbox.finish();
         }
     }
 
     fn hang_up(&mut self, exchange: Exchange, retry: Duration) {
-        if let Some(mailbox) = self.boxes.lock().get(&exchange.0) {
+        if let Some(mailbox) = self.mailboxes.lock().get(&exchange.0) {
             mailbox.hang_up(retry);
         }
     }
 }
 
-/// The stream of what belongs to no request.
-pub(super) const UNASKED: u64 = 0;
+/// The stream for messages that belong to no request.
+pub(super) const UNSOLICITED: u64 = 0;
 
-/// Most answers are shorter.
-const USUAL: usize = 256;
+/// The bytes that are reserved for a message. Most are shorter.
+const USUAL_MESSAGE_BYTES: usize = 256;
 
-/// So much waits for a client that has opened no stream for what it has not asked for.
-const MOST_UNREAD: usize = 256;
-const MOST_UNREAD_BYTES: usize = 64 * 1024;
+/// The limits for messages that wait until the client opens a stream with GET.
+const MAX_UNREAD_MESSAGES: usize = 256;
+const MAX_UNREAD_BYTES: usize = 64 * 1024;

@@ -1,11 +1,11 @@
-//! Protected-resource metadata: where a client gets a token for this server. RFC 9728.
+//! Protected-resource metadata: the document that tells a client where to get a token for this server. RFC 9728.
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// What a client is told about this server as something that needs a token.
+/// The metadata of a server that requires tokens.
 ///
-/// It is served below `/.well-known/oauth-protected-resource`, and every challenge says where.
+/// It is served below `/.well-known/oauth-protected-resource`, and every challenge contains its address.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProtectedResource {
     resource: String,
@@ -19,27 +19,27 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// This server's URL as clients know it: `https://example.com/mcp`.
+    /// Creates the metadata for a server at this URL, as clients see it: `https://example.com/mcp`.
     pub fn new(resource: impl Into<String>) -> Self {
         let resource = resource.into();
         Self { resource, bearer_methods_supported: ["header"], ..Self::default() }
     }
 
-    /// Tokens of this issuer are taken.
+    /// Adds an issuer whose tokens the server accepts.
     #[must_use]
     pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
         self.authorization_servers.push(issuer.into());
         self
     }
 
-    /// There are these scopes.
+    /// Sets the scopes that exist.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes_supported = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What it is called, for people.
+    /// Sets the name that is shown to the user.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.resource_name = Some(name.into());
@@ -47,18 +47,18 @@ impl ProtectedResource {
     }
 }
 
-/// The same, ready to be sent.
+/// The metadata as it is served.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    /// Where it is.
+    /// The URL of the document.
     pub(super) url: String,
-    /// The path of that.
+    /// The path of `url`.
     path: String,
     pub(super) json: Bytes,
 }
 
 impl Metadata {
-    /// `None` if the resource is no URL.
+    /// Returns `None` if the resource is not a URL with scheme and host.
     pub(super) fn new(resource: &ProtectedResource) -> Option<Self> {
         let uri: http::Uri = resource.resource.parse().ok()?;
         let (scheme, authority) = (uri.scheme()?, uri.authority()?);
@@ -67,7 +67,8 @@ impl Metadata {
         Some(Self { url: format!("{scheme}://{authority}{path}"), path, json })
     }
 
-    /// Whether this is where it is: below the path of the resource, or at the root, where clients look next.
+    /// Whether the document is served at this path: below the path of the resource, or at the root, where clients look
+    /// next.
     pub(super) fn is_at(&self, path: &str) -> bool {
         path == self.path || path == WELL_KNOWN
     }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_the_standard_has_it() {
+    fn the_document_matches_rfc_9728() {
         let resource = ProtectedResource::new("https://a.example/mcp")
             .authorization_server("https://issuer.example")
             .scopes(["mcp:read"]);

@@ -1,4 +1,4 @@
-//! Streamable HTTP: a server that is reached by URL, in both eras at one endpoint.
+//! Streamable HTTP: a server at a URL, for clients of both eras at one endpoint.
 //!
 //! ```no_run
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), barewire::Error> {
@@ -9,21 +9,19 @@
 //! # }
 //! ```
 //!
-//! [`Server::http`] is the same with everything that can be said about it, and gives a [tower service](HttpService) for
-//! those who have an HTTP server already.
+//! [`Server::http`] has all settings. It also gives a [tower service](HttpService), for programs that already have an
+//! HTTP server.
 //!
 //! ```text
-//! listener ─ service ─ (admit, authenticate, receive, plan) ─┬─ alone ──── one request, its answer or its events   modern
-//!                                                            └─ session ── mailbox ── events, kept and resumed     legacy
+//! listener ─ service ─ (admit, authenticate, receive, plan) ─┬─ standalone ── one response or its events     modern
+//!                                                            └─ session ── mailbox ── resumable events       legacy
 //! ```
 //!
-//! What is checked where, and what is safe by default, is in `docs/security.md`.
+//! `docs/security.md` describes the checks, their order, and the defaults.
 
-mod alone;
 mod auth;
 mod body;
-mod closing;
-mod counter;
+mod capacity;
 mod endpoint;
 mod error;
 mod events;
@@ -31,12 +29,14 @@ mod limits;
 mod listener;
 mod mailbox;
 mod metadata;
-mod patience;
 mod receive;
 mod response;
 mod service;
 mod session;
+mod shutdown;
 mod sniff;
+mod standalone;
+mod write_timeout;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ use std::sync::Arc;
 use barewire_proto::http::Access;
 use tokio::net::ToSocketAddrs;
 
-pub use auth::{Authenticate, AuthenticateFuture, BearerTokens, Denied, Principal, RequestHead};
+pub use auth::{AuthError, Authenticate, AuthenticateFuture, BearerTokens, Principal, RequestHead};
 #[doc(inline)]
 pub use barewire_proto::http::{BadAccess, EventId};
 pub use body::Body;
@@ -56,26 +56,26 @@ pub use listener::{HttpListener, StopHandle};
 pub use metadata::ProtectedResource;
 pub use service::{HttpService, ResponseFuture};
 
-use super::{Server, Shared};
+use super::{Server, ServerShared};
 use crate::Error;
 use crate::log::Log;
 use crate::peer::Trace;
-use alone::Spare;
-use closing::Close;
-use counter::Counter;
-use endpoint::Endpoint;
+use capacity::Capacity;
+use endpoint::HttpEndpoint;
 use metadata::Metadata;
 use session::Sessions;
+use shutdown::ShutdownSignal;
+use standalone::SpareDispatchers;
 
-/// A server that is about to be reached over HTTP.
+/// The settings of a server over HTTP, to be bound to an address or turned into a service.
 #[must_use = "nothing is served yet"]
-pub struct Http {
+pub struct HttpBuilder {
     server: Server,
     path: String,
     access: Access,
-    /// It was said which hosts it has.
-    hosts: bool,
-    bad: Option<BadAccess>,
+    /// Whether host names were given.
+    hosts_given: bool,
+    access_error: Option<BadAccess>,
     authenticate: Option<Arc<dyn Authenticate>>,
     resource: Option<ProtectedResource>,
     https: bool,
@@ -87,20 +87,20 @@ pub struct Http {
 }
 
 impl Server {
-    /// Serves this over HTTP at `/mcp`, to this machine only, until the process ends. See [`Self::http`] for more.
+    /// Serves over HTTP at `/mcp`, to this machine only, until the process ends. [`Self::http`] has more settings.
     pub async fn serve_http(&self, addr: impl ToSocketAddrs) -> Result<(), Error> {
         self.http().bind(addr).await?.run().await;
         Ok(())
     }
 
-    /// This, over HTTP: to be told how, and then mounted or bound.
-    pub fn http(&self) -> Http {
-        Http {
-            server: self.same(),
+    /// Returns the settings for serving over HTTP.
+    pub fn http(&self) -> HttpBuilder {
+        HttpBuilder {
+            server: self.share(),
             path: "/mcp".to_owned(),
             access: Access::loopback(),
-            hosts: false,
-            bad: None,
+            hosts_given: false,
+            access_error: None,
             authenticate: None,
             resource: None,
             https: false,
@@ -113,95 +113,96 @@ impl Server {
     }
 }
 
-impl Http {
-    /// Answers at this path instead of `/mcp`. Only a [`HttpListener`] looks at it: a service is mounted somewhere.
+impl HttpBuilder {
+    /// Sets the path. The default is `/mcp`. Only a [`HttpListener`] uses it: a service answers at the path it is
+    /// mounted at.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Answers requests to these hosts, `example.com` at any port or `example.com:8080`, besides this machine's own names.
-    /// A listener that others can reach needs to be told them.
+    /// Allows requests to these hosts, besides the names of this machine: `example.com` for any port, or
+    /// `example.com:8080`. Required for a listener that other machines can reach.
     pub fn hosts<S: AsRef<str>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
         for host in hosts {
             let allowed = self.access.allow_host(host.as_ref());
-            self.bad = self.bad.or(allowed.err());
-            self.hosts = true;
+            self.access_error = self.access_error.or(allowed.err());
+            self.hosts_given = true;
         }
         self
     }
 
-    /// Answers requests to any host. Only for a server behind something that looks at them itself.
+    /// Allows requests to any host. Only for a server behind a proxy that checks the host itself.
     pub fn any_host(mut self) -> Self {
         self.access.allow_any_host();
-        self.hosts = true;
+        self.hosts_given = true;
         self
     }
 
-    /// Answers pages from these origins, `https://app.example.com`, besides those of this machine.
+    /// Allows web pages from these origins, such as `https://app.example.com`, besides those of this machine.
     pub fn origins<S: AsRef<str>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
         for origin in origins {
             let allowed = self.access.allow_origin(origin.as_ref());
-            self.bad = self.bad.or(allowed.err());
+            self.access_error = self.access_error.or(allowed.err());
         }
         self
     }
 
-    /// Answers only those whom this knows.
+    /// Serves only requests whose sender this check identifies.
     pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
         self.authenticate = Some(Arc::new(authenticate));
         self
     }
 
-    /// Tells clients where to get a token.
+    /// Serves metadata that tells clients where to get a token.
     pub fn protected_resource(mut self, resource: ProtectedResource) -> Self {
         self.resource = Some(resource);
         self
     }
 
-    /// Clients reach it by `https`: something in front of it does TLS.
+    /// Declares that clients use `https`, because a proxy in front of this server terminates TLS.
     pub fn behind_tls(mut self) -> Self {
         self.https = true;
         self
     }
 
-    /// Serves also those who connect and speak without HTTP: one message a line, or with `Content-Length` headers. Which it
-    /// is, the first bytes tell. Not for a listener that others can reach, nor one that wants to know who asks: such a
-    /// stream says neither a host nor a token.
+    /// Also serves connections without HTTP: one message a line, or with `Content-Length` headers. The first bytes of a
+    /// connection show which it is. Not allowed with authentication or on an address that other machines can reach,
+    /// because such a stream carries neither a host nor a token.
     pub fn every_framing(mut self) -> Self {
         self.every_framing = true;
         self
     }
 
-    /// Holds itself to these limits.
+    /// Sets the limits.
     pub fn limits(mut self, limits: HttpLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Keeps the events of legacy streams here, instead of in the memory of this process.
+    /// Sets the store for the events of legacy streams. The default is the memory of this process.
     pub fn events(mut self, events: impl EventStore) -> Self {
         self.events = Arc::new(events);
         self
     }
 
-    /// Passes trace context in and out.
+    /// Sets the hook that carries trace context in and out.
     pub fn trace(mut self, trace: impl Trace) -> Self {
         self.trace = Some(Arc::new(trace));
         self
     }
 
-    /// A service, to be mounted. It answers to this machine's own names unless told [which hosts](Self::hosts) it has.
+    /// Returns a service to be mounted. It accepts only the names of this machine, unless [`Self::hosts`] adds others.
     pub fn service(self) -> Result<HttpService, HttpError> {
         self.endpoint().map(|endpoint| HttpService(Arc::new(endpoint)))
     }
 
-    /// Listens. On an address that other machines can reach, only if it was told [which hosts](Self::hosts) it has.
+    /// Listens on an address. If other machines can reach the address, [`Self::hosts`] is required.
     pub async fn bind(self, addr: impl ToSocketAddrs) -> Result<HttpListener, HttpError> {
         let addrs: Vec<_> = tokio::net::lookup_host(addr).await.map_err(HttpError::Bind)?.collect();
         let open = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()).copied();
         if let Some(open) = open {
-            if !self.hosts {
+            if !self.hosts_given {
                 return Err(HttpError::NoHosts(open));
             }
             if self.every_framing {
@@ -211,21 +212,21 @@ impl Http {
         if self.every_framing && self.authenticate.is_some() {
             return Err(HttpError::EveryFraming("together with authentication"));
         }
-        // Whoever is on another address of this machine alone answers to that too.
+        // A listener on another loopback address also accepts that address as a host.
         let mut this = self;
         for addr in addrs.iter().filter(|addr| addr.ip().to_canonical().is_loopback()) {
             let host = SocketAddr::new(addr.ip(), 0).to_string();
             let host = host.strip_suffix(":0").unwrap_or(&host);
             let allowed = this.access.allow_host(host);
-            this.bad = this.bad.or(allowed.err());
+            this.access_error = this.access_error.or(allowed.err());
         }
-        let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.same());
+        let (path, every_framing, server) = (this.path.clone(), this.every_framing, this.server.share());
         let service = this.service()?;
         HttpListener::bind(&addrs, service, path, every_framing.then_some(server)).await
     }
 
-    fn endpoint(self) -> Result<Endpoint, HttpError> {
-        if let Some(bad) = self.bad {
+    fn endpoint(self) -> Result<HttpEndpoint, HttpError> {
+        if let Some(bad) = self.access_error {
             return Err(HttpError::Access(bad));
         }
         let metadata = match &self.resource {
@@ -233,28 +234,28 @@ impl Http {
             None => None,
         };
         let Self { server, limits, .. } = self;
-        Ok(Endpoint {
-            shared: Arc::new(Shared::new(server.settings, server.registry)),
+        Ok(HttpEndpoint {
+            shared: Arc::new(ServerShared::new(server.settings, server.registry)),
             access: self.access,
             authenticate: self.authenticate,
             metadata,
             scheme: if self.https { "https" } else { "http" },
             events: self.events,
             sessions: Sessions::default(),
-            session_count: Counter::new(limits.sessions),
-            exchanges: Counter::new(limits.exchanges),
-            bodies: Counter::new(limits.bodies),
+            session_count: Capacity::new(limits.sessions),
+            exchanges: Capacity::new(limits.exchanges),
+            bodies: Capacity::new(limits.bodies),
             limits,
-            spare: Spare::default(),
-            closing: Close::new(),
+            spare: SpareDispatchers::default(),
+            shutdown: ShutdownSignal::new(),
             log: self.log,
             trace: self.trace,
         })
     }
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for HttpBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("server", &self.server).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("HttpBuilder").field("server", &self.server).field("path", &self.path).finish_non_exhaustive()
     }
 }

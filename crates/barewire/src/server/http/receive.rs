@@ -1,4 +1,4 @@
-//! The body of a request, read up to its limits: of length, of all bodies together, and of time.
+//! The body of a request, read within the limits for its length, for the bytes of all bodies, and for time.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -11,21 +11,21 @@ use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use tokio::time::Sleep;
 
-use super::counter::Counted;
-use super::endpoint::Endpoint;
+use super::capacity::CapacityGuard;
+use super::endpoint::HttpEndpoint;
 
-/// A body, which counts as long as it is needed.
-pub(super) struct Received {
+/// A body. It counts towards the limit for all bodies until it is dropped.
+pub(super) struct ReceivedBody {
     pub(super) bytes: Bytes,
-    _counted: Option<Counted>,
+    _guard: Option<CapacityGuard>,
 }
 
 /// Reads a body.
 pub(super) async fn receive<B>(
     mut body: Pin<&mut B>,
     headers: &HeaderMap,
-    endpoint: &Endpoint,
-) -> Result<Received, Rejection>
+    endpoint: &HttpEndpoint,
+) -> Result<ReceivedBody, Rejection>
 where
     B: http_body::Body,
     B::Error: fmt::Display,
@@ -35,9 +35,9 @@ where
     if length.is_some_and(|length| length > limits.body) {
         return Err(Rejection::too_long(limits.body));
     }
-    // What is announced costs nothing: only what has come counts, unless it is short.
-    let mut counted = None;
-    // Only what does not come at once needs a clock.
+    // Only bytes that have arrived count, not the announced length. Short bodies do not count.
+    let mut guard = None;
+    // Only a body that does not arrive at once needs a timer.
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
@@ -51,15 +51,16 @@ where
                         return Poll::Ready(Err(Rejection::too_long(limits.body)));
                     }
                     let long = so_far + data.remaining();
-                    if long > SHORT && !endpoint.bodies.grow(&mut counted, long.next_multiple_of(SHORT)) {
-                        let why = "This server has no room for another long body now: ask again later";
+                    if long > UNCOUNTED_BODY_BYTES
+                        && !endpoint.bodies.grow_to(&mut guard, long.next_multiple_of(UNCOUNTED_BODY_BYTES))
+                    {
+                        let why = "This server has no room for another long body now: send the request again later";
                         return Poll::Ready(Err(Rejection::new(Rule::Busy, why)));
                     }
                     let data = data.copy_to_bytes(data.remaining());
                     match (&mut first, all.is_empty()) {
                         (none @ None, true) => *none = Some(data),
                         (some, _) => {
-                            // A body in several pieces is put together.
                             if let Some(first) = some.take() {
                                 all.extend_from_slice(&first);
                             }
@@ -72,13 +73,13 @@ where
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Ready(Some(Err(error))) => {
-                    let why = format!("The body broke off: {error}");
+                    let why = format!("The body ended early: {error}");
                     return Poll::Ready(Err(Rejection::new(Rule::Broken, why)));
                 }
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits.body_timeout)));
                     return timer.as_mut().poll(context).map(|()| {
-                        let why = format!("The body did not come within {:?}", limits.body_timeout);
+                        let why = format!("The body did not arrive within {:?}", limits.body_timeout);
                         Err(Rejection::new(Rule::TooSlow, why))
                     });
                 }
@@ -87,8 +88,8 @@ where
     });
     read.await?;
     let bytes = first.unwrap_or_else(|| all.freeze());
-    Ok(Received { bytes, _counted: counted })
+    Ok(ReceivedBody { bytes, _guard: guard })
 }
 
-/// So long a body is that is not worth counting: hardly more than its connection takes.
-const SHORT: usize = 64 * 1024;
+/// Bodies up to this length do not count towards the limit: they are hardly larger than the memory of their connection.
+const UNCOUNTED_BODY_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! How responses are written: one body, none, events, or a refusal.
+//! HTTP responses: one body, none, events, or a refusal.
 
 use barewire_proto::http::{Rejection, Rule};
 use bytes::Bytes;
@@ -7,15 +7,15 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::Body;
 
-/// A response that says no. In a box, because most do not.
-pub(super) type Refused = Box<Response<Body>>;
+/// A response that refuses the request. Boxed, because most requests are not refused.
+pub(super) type Refusal = Box<Response<Body>>;
 
-/// A response that says no.
-pub(super) fn refused(rejection: Rejection) -> Refused {
+/// Builds the response that refuses a request.
+pub(super) fn refusal(rejection: Rejection) -> Refusal {
     let mut body = Vec::new();
     rejection.body(&mut body);
     let code = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = json(code, body.into());
+    let mut response = json_response(code, body.into());
     if let Some(allow) = rejection.allow {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     }
@@ -25,14 +25,14 @@ pub(super) fn refused(rejection: Rejection) -> Refused {
     Box::new(response)
 }
 
-pub(super) fn json(status: StatusCode, body: Bytes) -> Response<Body> {
+pub(super) fn json_response(status: StatusCode, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::whole(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-pub(super) fn status(status: StatusCode) -> Response<Body> {
+pub(super) fn empty_response(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response

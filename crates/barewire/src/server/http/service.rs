@@ -1,4 +1,4 @@
-//! A request of HTTP -> its response: admitted, authenticated, read, planned, served.
+//! An HTTP request -> its response: admit, authenticate, read, plan, serve.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,29 +14,30 @@ use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 
-use super::alone::{self, Outcome};
 use super::body::Body;
-use super::counter::Counted;
-use super::endpoint::Endpoint;
-use super::mailbox::{First, Letter};
-use super::response::{Refused, event_stream, json, refused, status};
+use super::capacity::CapacityGuard;
+use super::endpoint::HttpEndpoint;
+use super::mailbox::{MailboxMessage, ResponseStart};
+use super::response::{Refusal, empty_response, event_stream, json_response, refusal};
 use super::session::{self, Session, SessionEvents};
-use super::{Denied, Principal, RequestHead, receive};
+use super::standalone::{self, StandaloneResponse};
+use super::{AuthError, Principal, RequestHead, receive};
 use crate::headers::Of;
 use crate::peer::{AnyCaller, Sent};
 
-/// A server as a [tower service](tower_service::Service): to be mounted in axum, hyper or anything else that takes one.
+/// A server as a [tower service](tower_service::Service), to be mounted in axum, hyper or any other server that takes
+/// one.
 ///
-/// It answers at whatever path it is mounted at. Clones are the same server.
+/// It answers at the path it is mounted at. Clones share the same server.
 #[derive(Clone)]
-pub struct HttpService(pub(super) Arc<Endpoint>);
+pub struct HttpService(pub(super) Arc<HttpEndpoint>);
 
-/// A response under way.
+/// A running response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl HttpService {
-    /// Begins nothing new from now on, ends streams with what they have to say at the end, and lets what is in flight finish.
-    /// A [`HttpListener`](super::HttpListener) does this by itself.
+    /// Shuts the service down: it accepts no new requests, ends streams after their final messages, and lets running
+    /// requests finish. A [`HttpListener`](super::HttpListener) does this by itself.
     pub fn close(&self) {
         self.0.close();
     }
@@ -51,7 +52,7 @@ impl HttpService {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let body = std::pin::pin!(body);
-            Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refused| *refused))
+            Ok(respond(&endpoint, &head, body).await.unwrap_or_else(|refusal| *refusal))
         })
     }
 }
@@ -82,10 +83,10 @@ impl fmt::Debug for HttpService {
 }
 
 async fn respond<B>(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<HttpEndpoint>,
     head: &http::request::Parts,
     body: Pin<&mut B>,
-) -> Result<Response<Body>, Refused>
+) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
     B::Error: fmt::Display,
@@ -96,50 +97,50 @@ where
         && head.method == http::Method::GET
         && metadata.is_at(head.uri.path())
     {
-        endpoint.access.check(target, &headers).map_err(refused)?;
-        return Ok(json(StatusCode::OK, metadata.json.clone()));
+        endpoint.access.check(target, &headers).map_err(refusal)?;
+        return Ok(json_response(StatusCode::OK, metadata.json.clone()));
     }
     let verb = admit(head.method.as_str(), target, &headers, &endpoint.access, endpoint.supported());
-    let verb = verb.map_err(refused)?;
+    let verb = verb.map_err(refusal)?;
     let principal = authenticate(endpoint, head).await?;
     match verb {
         Verb::Post => post(endpoint, &headers, body, principal).await,
         Verb::Get { session, last_event_id } => {
-            let session = find(endpoint, session, principal.as_deref())?;
-            stream(endpoint, &session, last_event_id).await
+            let session = find_session(endpoint, session, principal.as_deref())?;
+            open_stream(endpoint, &session, last_event_id).await
         }
         Verb::Delete { session } => {
-            let session = find(endpoint, session, principal.as_deref())?;
+            let session = find_session(endpoint, session, principal.as_deref())?;
             endpoint.sessions.end(&session);
-            Ok(status(StatusCode::OK))
+            Ok(empty_response(StatusCode::OK))
         }
     }
 }
 
-/// Who sends the request, if anybody wants to know.
-async fn authenticate(endpoint: &Endpoint, head: &http::request::Parts) -> Result<Option<Arc<Principal>>, Refused> {
+/// Identifies the sender, if the server has authentication.
+async fn authenticate(endpoint: &HttpEndpoint, head: &http::request::Parts) -> Result<Option<Arc<Principal>>, Refusal> {
     let Some(authenticate) = &endpoint.authenticate else { return Ok(None) };
-    let uri = whole(&head.uri, &head.headers, endpoint.scheme);
-    let asked = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
-    match authenticate.authenticate(&asked).await {
+    let uri = absolute_uri(&head.uri, &head.headers, endpoint.scheme);
+    let request_head = RequestHead { method: &head.method, uri: &uri, headers: &head.headers };
+    match authenticate.authenticate(&request_head).await {
         Ok(principal) => Ok(Some(Arc::new(principal))),
-        Err(denied) => Err(denial(endpoint, &denied)),
+        Err(error) => Err(auth_refusal(endpoint, &error)),
     }
 }
 
-fn denial(endpoint: &Endpoint, denied: &Denied) -> Refused {
-    let rule = if denied.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
-    let mut response = refused(Rejection::new(rule, denied.what.clone()));
-    *response.status_mut() = denied.status;
+fn auth_refusal(endpoint: &HttpEndpoint, error: &AuthError) -> Refusal {
+    let rule = if error.status == StatusCode::FORBIDDEN { Rule::Forbidden } else { Rule::Unauthorized };
+    let mut response = refusal(Rejection::new(rule, error.what.clone()));
+    *response.status_mut() = error.status;
     let url = endpoint.metadata.as_ref().map(|metadata| metadata.url.as_str());
-    for challenge in denied.www_authenticate(url) {
+    for challenge in error.www_authenticate(url) {
         response.headers_mut().append(WWW_AUTHENTICATE, challenge);
     }
     response
 }
 
-/// The URI with its scheme and host.
-fn whole(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
+/// Returns the URI with scheme and host.
+fn absolute_uri(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
     if uri.authority().is_some() {
         return uri.clone();
     }
@@ -149,69 +150,69 @@ fn whole(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
 }
 
 async fn post<B>(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<HttpEndpoint>,
     headers: &Of<'_>,
     body: Pin<&mut B>,
     principal: Option<Arc<Principal>>,
-) -> Result<Response<Body>, Refused>
+) -> Result<Response<Body>, Refusal>
 where
     B: http_body::Body,
     B::Error: fmt::Display,
 {
-    if endpoint.closing.is_closed() {
-        return Err(refused(Rejection::new(Rule::Busy, "The server is shutting down: ask again later")));
+    if endpoint.shutdown.has_begun() {
+        return Err(refusal(Rejection::new(Rule::Busy, "The server is shutting down: send the request again later")));
     }
-    let received = receive::receive(body, headers.0, endpoint).await.map_err(refused)?;
-    // The only place that parses the body: everything behind it takes what was read.
+    let received = receive::receive(body, headers.0, endpoint).await.map_err(refusal)?;
+    // The only place that parses the body. All later steps use this result.
     let message = KeptMessage::read(received.bytes.clone(), endpoint.limits.engine.depth);
     let plan = plan(headers, &message, endpoint.supported()).map_err(|rejection| {
         if let Parsed::Invalid(invalid) = &message.parsed() {
             endpoint.log.refused(0, message.bytes(), invalid);
         }
-        refused(rejection)
+        refusal(rejection)
     })?;
     let caller = principal.clone().map(|principal| principal as AnyCaller);
-    // Before anything is begun, so that whoever is told to ask again can do so without harm.
-    let counted = endpoint.exchanges.enter().ok_or_else(full)?;
+    // Reserved before any work starts, so that a refused client can safely send the request again.
+    let guard = endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges)?;
     match plan {
         Plan::Modern(_) => {
             check_params(endpoint, headers, &message)?;
-            match alone::serve(endpoint, caller, &message, counted).await {
-                Outcome::Answer(message, code) => Ok(json(modern_status(code), message)),
-                Outcome::Events(events) => Ok(event_stream(Body::alone(events))),
+            match standalone::serve(endpoint, caller, &message, guard).await {
+                StandaloneResponse::Answer(message, code) => Ok(json_response(modern_status(code), message)),
+                StandaloneResponse::Events(events) => Ok(event_stream(Body::standalone(events))),
             }
         }
-        Plan::Accepted => Ok(status(StatusCode::ACCEPTED)),
-        Plan::Initialize => initialize(endpoint, message, principal.as_deref(), caller, counted).await,
+        Plan::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
+        Plan::Initialize => initialize(endpoint, message, principal.as_deref(), caller, guard).await,
         Plan::Session { id, .. } => {
             let session = endpoint.sessions.find(id, principal.as_deref());
-            let session = session.ok_or_else(|| refused(gone(&message.parsed())))?;
-            let counted = expects(&message.parsed(), &session)?.then_some(counted);
-            in_session(endpoint, &session, message, caller, counted).await
+            let session = session.ok_or_else(|| refusal(session_gone_refusal(&message.parsed())))?;
+            let guard = expects_response(&message.parsed(), &session)?.then_some(guard);
+            post_in_session(endpoint, &session, message, caller, guard).await
         }
     }
 }
 
-/// Headers that repeat arguments of a tool.
-fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refused> {
+/// Checks the headers that repeat arguments of a tool.
+fn check_params(endpoint: &HttpEndpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refusal> {
     let Parsed::Message(Message::Request(request)) = message.parsed() else { return Ok(()) };
     if request.method != "tools/call" {
         return Ok(());
     }
-    // It says what the body says: that has been checked.
+    // The plan has checked that this header matches the body.
     let name = single(headers, mcp::NAME).ok().flatten().and_then(|name| mirror::decode(name).ok());
-    let offer = endpoint.shared.registry.offer();
-    let known = name.and_then(|name| offer.tools.find(&name)?.header_params());
-    match known {
-        Some(known) => known
+    let entries = endpoint.shared.registry.entries();
+    let header_params = name.and_then(|name| entries.tools.find(&name)?.header_params());
+    match header_params {
+        Some(header_params) => header_params
             .check(message.params().and_then(|params| params.arguments), headers)
-            .map_err(|rejection| refused(rejection.answering(&request.id))),
+            .map_err(|rejection| refusal(rejection.answering(&request.id))),
         None => Ok(()),
     }
 }
 
-/// The status of a modern answer: MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server
-/// Validation". For all other errors none is said, and the request was one that could be served.
+/// Returns the status of a modern response: MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header"
+/// and "Server Validation". The specification names no status for other errors, and such requests could be served: 200.
 fn modern_status(error: Option<Code>) -> StatusCode {
     match error {
         Some(Code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
@@ -222,125 +223,125 @@ fn modern_status(error: Option<Code>) -> StatusCode {
     }
 }
 
-fn find(endpoint: &Endpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refused> {
-    endpoint.sessions.find(id, principal).ok_or_else(|| refused(Rejection::session_gone()))
+fn find_session(endpoint: &HttpEndpoint, id: &str, principal: Option<&Principal>) -> Result<Arc<Session>, Refusal> {
+    endpoint.sessions.find(id, principal).ok_or_else(|| refusal(Rejection::session_gone()))
 }
 
-/// The refusal of a message whose session is over, or never was.
-fn gone(parsed: &Parsed<'_>) -> Rejection {
-    let gone = Rejection::session_gone();
+/// Returns the rejection of a message whose session has ended or never existed.
+fn session_gone_refusal(parsed: &Parsed<'_>) -> Rejection {
+    let rejection = Rejection::session_gone();
     match parsed {
-        Parsed::Message(Message::Request(request)) => gone.answering(&request.id),
-        _ => gone,
+        Parsed::Message(Message::Request(request)) => rejection.answering(&request.id),
+        _ => rejection,
     }
 }
 
 async fn initialize(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Arc<HttpEndpoint>,
     message: KeptMessage<Bytes>,
     principal: Option<&Principal>,
     caller: Option<AnyCaller>,
-    counted: Counted,
-) -> Result<Response<Body>, Refused> {
+    guard: CapacityGuard,
+) -> Result<Response<Body>, Refusal> {
     let Some(session) = Session::new(endpoint, principal) else {
-        let why = "There are as many sessions as this server has room for: end those that are not needed with DELETE";
-        return Err(refused(Rejection::new(Rule::Busy, why)));
+        let why = "This server has no room for another session: end unused sessions with DELETE";
+        return Err(refusal(Rejection::new(Rule::Busy, why)));
     };
-    let answer = match session.post(message, caller, Some(counted)) {
-        Some(mailbox) => session::first(&mailbox, endpoint).await,
-        None => unreachable!("it expects an answer"),
+    let answer = match session.post(message, caller, Some(guard)) {
+        Some(mailbox) => session::response_start(&mailbox, endpoint).await,
+        None => unreachable!("it expects a response"),
     };
-    let First::Answer(Letter { message, .. }) = answer else {
-        unreachable!("initialize is answered at once, and nothing is said before")
+    let ResponseStart::Answer(MailboxMessage { message, .. }) = answer else {
+        unreachable!("initialize is answered at once, with no message before")
     };
-    let mut response = json(StatusCode::OK, message);
+    let mut response = json_response(StatusCode::OK, message);
     if session.revision().is_some() {
-        let id = HeaderValue::from_str(&session.id).expect("Base64 can stand in a header");
+        let id = HeaderValue::from_str(&session.id).expect("Base64 is a valid header value");
         response.headers_mut().insert(SESSION_ID, id);
         endpoint.sessions.add(&session);
-        tokio::spawn(session.live(Arc::downgrade(endpoint)));
+        tokio::spawn(session.run(Arc::downgrade(endpoint)));
     }
     Ok(response)
 }
 
-/// Whether something comes back for a message.
-fn expects(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refused> {
+/// Whether a message gets a response.
+fn expects_response(parsed: &Parsed<'_>, session: &Session) -> Result<bool, Refusal> {
     match parsed {
         Parsed::Message(message) => Ok(matches!(message, Message::Request(_))),
         Parsed::Invalid(_) => Ok(true),
         Parsed::Batch(batch) => {
             if !session.revision().is_some_and(Revision::has_batches) {
                 let why = "The revision of this session has no batches: send each message in a request of its own";
-                return Err(refused(Rejection::new(Rule::Batch, why)));
+                return Err(refusal(Rejection::new(Rule::Batch, why)));
             }
             Ok(batch.elements().any(|element| matches!(element, Ok(Message::Request(_)) | Err(_))))
         }
     }
 }
 
-async fn in_session(
-    endpoint: &Arc<Endpoint>,
+async fn post_in_session(
+    endpoint: &Arc<HttpEndpoint>,
     session: &Arc<Session>,
     message: KeptMessage<Bytes>,
     caller: Option<AnyCaller>,
-    expected: Option<Counted>,
-) -> Result<Response<Body>, Refused> {
-    let _busy = session.enter();
+    expected: Option<CapacityGuard>,
+) -> Result<Response<Body>, Refusal> {
+    let _session_use = session.begin_use();
     let Some(mailbox) = session.post(message, caller, expected) else {
-        return Ok(status(StatusCode::ACCEPTED));
+        return Ok(empty_response(StatusCode::ACCEPTED));
     };
-    match session::first(&mailbox, endpoint).await {
-        First::Answer(Letter { message, sent, .. }) => {
+    match session::response_start(&mailbox, endpoint).await {
+        ResponseStart::Answer(MailboxMessage { message, sent, .. }) => {
             let status = if sent == Sent::Unnamed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-            Ok(json(status, message))
+            Ok(json_response(status, message))
         }
-        First::Stream(reader) => {
+        ResponseStart::Stream(reader) => {
             let events = SessionEvents::begin(mailbox, reader, session, endpoint, None);
             Ok(event_stream(Body::session(events)))
         }
     }
 }
 
-/// The stream of a session, or what is left of one.
-async fn stream(
-    endpoint: &Arc<Endpoint>,
+/// Opens the GET stream of a session, or resumes a broken stream.
+async fn open_stream(
+    endpoint: &Arc<HttpEndpoint>,
     session: &Arc<Session>,
     last_event_id: Option<&[u8]>,
-) -> Result<Response<Body>, Refused> {
-    let counted = Some(endpoint.exchanges.enter().ok_or_else(full)?);
+) -> Result<Response<Body>, Refusal> {
+    let guard = Some(endpoint.exchanges.reserve_one().ok_or_else(too_many_exchanges)?);
     let Some(last) = last_event_id else {
-        let mailbox = session.unasked();
-        let reader = mailbox.open();
-        let events = SessionEvents::begin(mailbox, reader, session, endpoint, counted);
+        let mailbox = session.unsolicited();
+        let reader = mailbox.open_stream();
+        let events = SessionEvents::begin(mailbox, reader, session, endpoint, guard);
         return Ok(event_stream(Body::session(events)));
     };
     let unknown = || {
-        let why = "Last-Event-ID is none of this session, or what followed it is no longer kept: ask again";
-        refused(Rejection::new(Rule::EventGone, why))
+        let why = "Last-Event-ID is unknown, or the events after it are no longer stored: send the request again";
+        refusal(Rejection::new(Rule::EventGone, why))
     };
     let id = EventId::parse(last).ok_or_else(unknown)?;
-    // Before the stream is taken over, which may be read by somebody else.
+    // Fetched before this connection takes the stream over, because another connection may still read it.
     let before = endpoint.events.after(&session.id, id).await;
-    let mailbox = session.stream(id.stream).filter(|mailbox| mailbox.is_stream());
-    let mut again = match (before, &mailbox) {
+    let mailbox = session.find_stream(id.stream).filter(|mailbox| mailbox.is_stream());
+    let mut replay = match (before, &mailbox) {
         (Some(before), _) => before,
-        // Nothing followed, so that nothing need be kept.
+        // No event followed, so the store need not have any.
         (None, Some(mailbox)) if mailbox.last_taken() == id.sequence => Vec::new(),
         (None, _) => return Err(unknown()),
     };
-    let last = again.last().map_or(id, |(last, _)| *last);
+    let last = replay.last().map_or(id, |(last, _)| *last);
     let is_open = mailbox.is_some();
-    let events = SessionEvents::resume(mailbox, id, session, endpoint, counted);
+    let events = SessionEvents::resume(mailbox, id, session, endpoint, guard);
     if is_open {
-        // What came in between. From now on it comes on this stream.
-        again.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
+        // The events sent in the meantime. Later ones arrive on this stream.
+        replay.extend(endpoint.events.after(&session.id, last).await.unwrap_or_default());
     }
-    Ok(event_stream(Body::session(events.again(again))))
+    Ok(event_stream(Body::session(events.replay(replay))))
 }
 
-fn full() -> Refused {
-    let why = "As many requests are under way as this server has room for: ask again later";
-    refused(Rejection::new(Rule::Busy, why))
+fn too_many_exchanges() -> Refusal {
+    let why = "This server has no room for another request: send it again later";
+    refusal(Rejection::new(Rule::Busy, why))
 }
 
 const SESSION_ID: HeaderName = HeaderName::from_static(mcp::SESSION_ID);

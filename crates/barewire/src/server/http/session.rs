@@ -1,4 +1,4 @@
-//! Sessions of the legacy era: one connection each, whose messages come in many exchanges of HTTP.
+//! Legacy sessions: one MCP connection each, whose messages arrive in many HTTP exchanges.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use super::Principal;
 use super::body::{KeepAlive, event};
-use super::counter::Counted;
-use super::endpoint::Endpoint;
-use super::mailbox::{First, Kept, Mailbox, Mailboxes, Next, Sorter, UNASKED};
+use super::capacity::CapacityGuard;
+use super::endpoint::HttpEndpoint;
+use super::mailbox::{Mailbox, MailboxShared, Mailboxes, ResponseStart, SessionOutlet, StreamItem, UNSOLICITED};
 use crate::peer::{AnyCaller, Delivery, EndReason, Exchange, Exchanges, later};
 use crate::until::until;
 
@@ -31,28 +31,29 @@ pub(super) struct Sessions {
 /// One session.
 pub(super) struct Session {
     pub(super) id: Arc<str>,
-    exchanges: Exchanges<Sorter>,
-    boxes: Arc<Mailboxes>,
-    /// Whose it is. Nobody else's requests are part of it.
+    exchanges: Exchanges<SessionOutlet>,
+    mailboxes: Arc<Mailboxes>,
+    /// The principal that opened the session. Requests from others are not part of it.
     principal: Option<Arc<str>>,
-    agreed: Arc<OnceLock<Revision>>,
+    negotiated: Arc<OnceLock<Revision>>,
     last_exchange: AtomicU64,
-    /// How many exchanges are under way.
-    busy: AtomicUsize,
-    used: Mutex<Instant>,
-    /// Counts among the sessions that there may be.
-    _counted: Counted,
+    /// The number of exchanges in progress.
+    active_uses: AtomicUsize,
+    last_used: Mutex<Instant>,
+    /// Counts towards the limit for sessions.
+    _guard: CapacityGuard,
 }
 
-/// An exchange that is under way: its session does not expire.
-pub(super) struct Busy(Arc<Session>);
+/// An exchange in progress. It keeps the session from expiring.
+pub(super) struct SessionUse(Arc<Session>);
 
 impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session with this id, if it has not ended and is this principal's. To everybody else there is none.
+    /// Returns the session with this id, if it is open and belongs to this principal. For any other principal it does
+    /// not exist.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
         let is_theirs = session.principal.as_deref() == principal.map(Principal::name);
@@ -67,107 +68,108 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Ends one: from now on there is none of this id.
+    /// Ends a session. Its id is unknown from now on.
     pub(super) fn end(&self, session: &Session) {
         self.remove(&session.id);
         session.end();
     }
 
-    /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
 }
 
 impl Session {
-    /// A session that nobody knows of yet; `None` if there are too many, or no randomness for its name.
-    pub(super) fn new(endpoint: &Arc<Endpoint>, principal: Option<&Principal>) -> Option<Arc<Self>> {
-        let counted = endpoint.session_count.enter()?;
+    /// Creates a session that is not listed yet. Returns `None` if there are too many, or if the system has no random
+    /// bytes for its id.
+    pub(super) fn new(endpoint: &Arc<HttpEndpoint>, principal: Option<&Principal>) -> Option<Arc<Self>> {
+        let guard = endpoint.session_count.reserve_one()?;
         let mut random = [0; 24];
         getrandom::fill(&mut random).ok()?;
         let id: Arc<str> = BASE64.encode(random).into();
-        let kept = Kept { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
-        let (boxes, agreed) = (Mailboxes::new(kept), Arc::<OnceLock<Revision>>::default());
-        let settings = endpoint.session(Arc::clone(&agreed));
-        let exchanges = Exchanges::new(settings, |room| Sorter::new(Arc::clone(&boxes), room));
+        let shared =
+            MailboxShared { session: Arc::clone(&id), events: Arc::clone(&endpoint.events), waiting: Arc::default() };
+        let (mailboxes, negotiated) = (Mailboxes::new(shared), Arc::<OnceLock<Revision>>::default());
+        let settings = endpoint.session_settings(Arc::clone(&negotiated));
+        let exchanges = Exchanges::new(settings, |room| SessionOutlet::new(Arc::clone(&mailboxes), room));
         Some(Arc::new(Self {
             id,
             exchanges,
-            boxes,
+            mailboxes,
             principal: principal.map(|principal| principal.name().into()),
-            agreed,
-            last_exchange: AtomicU64::new(UNASKED),
-            busy: AtomicUsize::new(0),
-            used: Mutex::new(Instant::now()),
-            _counted: counted,
+            negotiated,
+            last_exchange: AtomicU64::new(UNSOLICITED),
+            active_uses: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
+            _guard: guard,
         }))
     }
 
-    /// What was agreed on.
+    /// Returns the negotiated revision.
     pub(super) fn revision(&self) -> Option<Revision> {
-        self.agreed.get().copied()
+        self.negotiated.get().copied()
     }
 
-    /// Something happens in it.
-    pub(super) fn enter(self: &Arc<Self>) -> Busy {
-        self.busy.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(self))
+    /// Marks the session as in use.
+    pub(super) fn begin_use(self: &Arc<Self>) -> SessionUse {
+        self.active_uses.fetch_add(1, Ordering::AcqRel);
+        SessionUse(Arc::clone(self))
     }
 
-    /// Handles a message. What comes of it is in the mailbox, if it expects something.
+    /// Handles a message. If it expects a response, that arrives in the returned mailbox.
     pub(super) fn post(
         &self,
         message: KeptMessage<Bytes>,
         caller: Option<AnyCaller>,
-        expected: Option<Counted>,
+        expected: Option<CapacityGuard>,
     ) -> Option<Arc<Mailbox>> {
         let number = self.last_exchange.fetch_add(1, Ordering::Relaxed) + 1;
         let exchange = Exchange(number);
-        let mailbox = expected.map(|counted| self.boxes.open(exchange, counted));
+        let mailbox = expected.map(|guard| self.mailboxes.open(exchange, guard));
         self.exchanges.deliver(Delivery { exchange, caller, message });
         mailbox
     }
 
-    /// The stream for what belongs to no request.
-    pub(super) fn unasked(&self) -> Arc<Mailbox> {
-        Arc::clone(&self.boxes.unasked)
+    /// Returns the mailbox for messages that belong to no request.
+    pub(super) fn unsolicited(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailboxes.unsolicited)
     }
 
-    /// The stream that an event belongs to, if something may still come on it.
-    pub(super) fn stream(&self, stream: u64) -> Option<Arc<Mailbox>> {
-        self.boxes.find(stream)
+    /// Returns the mailbox of a stream, if it can still get messages.
+    pub(super) fn find_stream(&self, stream: u64) -> Option<Arc<Mailbox>> {
+        self.mailboxes.find(stream)
     }
 
-    /// Ends it at once.
+    /// Ends the session at once.
     pub(super) fn end(&self) {
         self.exchanges.end(EndReason::Shutdown);
-        self.boxes.finish();
+        self.mailboxes.finish();
     }
 
-    /// Lets what is in flight finish.
-    pub(super) fn begin_end(&self) {
+    /// Lets running requests finish.
+    pub(super) fn begin_shutdown(&self) {
         self.exchanges.begin_end();
-        self.boxes.unasked.finish();
+        self.mailboxes.unsolicited.finish();
     }
 
-    /// Whether anything is under way.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire) > 0
+    /// Whether an exchange is in progress.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.active_uses.load(Ordering::Acquire) > 0
     }
 
-    fn used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_used(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what there is to do in the session, until it ends or nobody has used it for too long.
-    pub(super) async fn live(self: Arc<Self>, endpoint: Weak<Endpoint>) {
+    /// Drives the session until it ends, or has been unused for too long.
+    pub(super) async fn run(self: Arc<Self>, endpoint: Weak<HttpEndpoint>) {
         let Some(idle) = endpoint.upgrade().map(|endpoint| endpoint.limits.session_idle) else { return };
         let expires = async {
             loop {
-                tokio::time::sleep_until(later(self.used(), idle)).await;
-                if self.is_busy() {
+                tokio::time::sleep_until(later(self.last_used(), idle)).await;
+                if self.is_in_use() {
                     tokio::time::sleep(idle).await;
-                } else if later(self.used(), idle) <= Instant::now() {
+                } else if later(self.last_used(), idle) <= Instant::now() {
                     return;
                 }
             }
@@ -181,99 +183,100 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Not before: whoever still answers something in it may have something to keep.
+    /// The events are dropped only now: an exchange that was still in progress may have stored some.
     fn drop(&mut self) {
-        self.boxes.forget();
+        self.mailboxes.forget();
     }
 }
 
-impl Drop for Busy {
+impl Drop for SessionUse {
     fn drop(&mut self) {
-        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.active_uses.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Waits for what a response is to be. If the client leaves meanwhile, its request goes on, and nobody is told.
-pub(super) async fn first(mailbox: &Arc<Mailbox>, endpoint: &Endpoint) -> First {
-    struct Leaving<'a>(Option<&'a Mailbox>);
-    impl Drop for Leaving<'_> {
+/// Waits until the form of the response is known. If the client disconnects meanwhile, its request continues.
+pub(super) async fn response_start(mailbox: &Arc<Mailbox>, endpoint: &HttpEndpoint) -> ResponseStart {
+    struct DisconnectOnDrop<'a>(Option<&'a Mailbox>);
+    impl Drop for DisconnectOnDrop<'_> {
         fn drop(&mut self) {
             if let Some(mailbox) = self.0 {
-                mailbox.leave(None);
+                mailbox.detach_reader(None);
             }
         }
     }
-    let mut leaving = Leaving(Some(mailbox));
-    let mut quiet = KeepAlive::new(endpoint.limits.keep_alive);
-    let first = poll_fn(|context| match mailbox.poll_first(context) {
+    let mut on_drop = DisconnectOnDrop(Some(mailbox));
+    let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
+    let first = poll_fn(|context| match mailbox.poll_start(context) {
         Poll::Ready(first) => Poll::Ready(first),
-        // A stream is seen to be alive.
-        Poll::Pending => quiet.poll(context).map(|_| First::Stream(mailbox.open())),
+        // A slow response becomes a stream, so that keep-alive comments can be sent.
+        Poll::Pending => keep_alive.poll(context).map(|_| ResponseStart::Stream(mailbox.open_stream())),
     })
     .await;
-    leaving.0 = None;
+    on_drop.0 = None;
     first
 }
 
-/// The events of a stream of a session.
+/// The events of one stream of a session.
 pub(super) struct SessionEvents {
     mailbox: Option<Arc<Mailbox>>,
     reader: u64,
-    /// What was sent before, and is sent again.
-    again: VecDeque<(EventId, Bytes)>,
-    /// The last event that this connection has been sent.
+    /// Stored events that are sent again first.
+    replay: VecDeque<(EventId, Bytes)>,
+    /// The sequence number of the last event sent on this connection.
     last: u64,
-    /// What it begins with.
+    /// The bytes that the stream starts with.
     first: Option<Bytes>,
-    /// All that there was has been sent, and the connection is closed.
-    is_over: bool,
+    /// All events have been sent, and the connection closes.
+    is_finished: bool,
     keep_alive: KeepAlive,
-    busy: Busy,
-    /// What belongs to no request counts as long as it is open.
-    _counted: Option<Counted>,
+    session_use: SessionUse,
+    /// A GET stream counts as a running request while it is open.
+    _guard: Option<CapacityGuard>,
 }
 
 impl SessionEvents {
-    /// A stream from its beginning: in a revision that has it, with an event that carries only an id.
+    /// Starts a stream from its beginning. In revisions with resumable streams it starts with an event that has only an
+    /// id.
     pub(super) fn begin(
         mailbox: Arc<Mailbox>,
         reader: u64,
         session: &Arc<Session>,
-        endpoint: &Endpoint,
-        counted: Option<Counted>,
+        endpoint: &HttpEndpoint,
+        guard: Option<CapacityGuard>,
     ) -> Self {
-        let primes = session.revision().is_some_and(Revision::has_polling);
-        let first = primes.then(|| {
+        let has_priming = session.revision().is_some_and(Revision::has_polling);
+        let first = has_priming.then(|| {
             let mut out = Vec::new();
             frame::retry(&mut out, endpoint.limits.retry);
-            match mailbox.prime() {
+            match mailbox.take_priming_id() {
                 Some(id) => event(&mut out, Some(id), b""),
                 None => out.push(b'\n'),
             }
             out.into()
         });
-        Self::new(Some(mailbox), reader, first, session, endpoint, counted)
+        Self::new(Some(mailbox), reader, first, session, endpoint, guard)
     }
 
-    /// The rest of a stream, from behind this event on. What is sent from now on is part of it, so that nothing is missed
-    /// while the rest is looked for.
+    /// Resumes a stream after this event. New messages go to this stream from now on, so none is missed while the
+    /// stored events are fetched.
     pub(super) fn resume(
         mailbox: Option<Arc<Mailbox>>,
         last: EventId,
         session: &Arc<Session>,
-        endpoint: &Endpoint,
-        counted: Option<Counted>,
+        endpoint: &HttpEndpoint,
+        guard: Option<CapacityGuard>,
     ) -> Self {
-        let reader = mailbox.as_ref().map_or(0, |mailbox| mailbox.open());
-        let mut events = Self::new(mailbox, reader, None, session, endpoint, counted);
+        let reader = mailbox.as_ref().map_or(0, |mailbox| mailbox.open_stream());
+        let mut events = Self::new(mailbox, reader, None, session, endpoint, guard);
         events.last = last.sequence;
         events
     }
 
-    /// What was sent before, and is sent again.
-    pub(super) fn again(mut self, events: Vec<(EventId, Bytes)>) -> Self {
-        self.again = events.into();
+    /// Sets the stored events that are sent again first.
+    pub(super) fn replay(mut self, events: Vec<(EventId, Bytes)>) -> Self {
+        self.replay = events.into();
         self
     }
 
@@ -282,19 +285,19 @@ impl SessionEvents {
         reader: u64,
         first: Option<Bytes>,
         session: &Arc<Session>,
-        endpoint: &Endpoint,
-        counted: Option<Counted>,
+        endpoint: &HttpEndpoint,
+        guard: Option<CapacityGuard>,
     ) -> Self {
         Self {
             mailbox,
             reader,
-            again: VecDeque::new(),
+            replay: VecDeque::new(),
             last: 0,
             first,
-            is_over: false,
+            is_finished: false,
             keep_alive: KeepAlive::new(endpoint.limits.keep_alive),
-            busy: session.enter(),
-            _counted: counted,
+            session_use: session.begin_use(),
+            _guard: guard,
         }
     }
 
@@ -302,40 +305,40 @@ impl SessionEvents {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        if let Some((id, message)) = self.again.pop_front() {
+        if let Some((id, message)) = self.replay.pop_front() {
             self.last = id.sequence;
-            let mut out = Vec::with_capacity(message.len() + FIELDS);
+            let mut out = Vec::with_capacity(message.len() + EVENT_FIELDS_BYTES);
             event(&mut out, Some(id), &message);
             return Poll::Ready(Some(out.into()));
         }
-        if self.is_over {
+        if self.is_finished {
             return Poll::Ready(None);
         }
         let Some(mailbox) = &self.mailbox else { return Poll::Ready(None) };
         match mailbox.poll_next(self.reader, context) {
-            Poll::Ready(Next::Letters(letters)) => {
+            Poll::Ready(StreamItem::Messages(messages)) => {
                 let mut out = Vec::new();
                 let last = self.last;
-                for letter in letters.into_iter().filter(|letter| letter.id.sequence > last) {
-                    self.last = letter.id.sequence;
-                    event(&mut out, Some(letter.id), &letter.message);
+                for queued in messages.into_iter().filter(|queued| queued.id.sequence > last) {
+                    self.last = queued.id.sequence;
+                    event(&mut out, Some(queued.id), &queued.message);
                 }
                 self.keep_alive.reset();
-                self.busy.0.exchanges.has_room();
+                self.session_use.0.exchanges.has_room();
                 if out.is_empty() {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Poll::Ready(Some(out.into()))
             }
-            Poll::Ready(Next::HangUp(retry)) => {
-                self.is_over = true;
+            Poll::Ready(StreamItem::HangUp(retry)) => {
+                self.is_finished = true;
                 let mut out = Vec::new();
                 frame::retry(&mut out, retry);
                 out.push(b'\n');
                 Poll::Ready(Some(out.into()))
             }
-            Poll::Ready(Next::End) => Poll::Ready(None),
+            Poll::Ready(StreamItem::End) => Poll::Ready(None),
             Poll::Pending => self.keep_alive.poll(context).map(Some),
         }
     }
@@ -344,10 +347,10 @@ impl SessionEvents {
 impl Drop for SessionEvents {
     fn drop(&mut self) {
         if let Some(mailbox) = &self.mailbox {
-            mailbox.leave(Some(self.reader));
+            mailbox.detach_reader(Some(self.reader));
         }
     }
 }
 
-/// What an event takes beside its message.
-const FIELDS: usize = 48;
+/// The bytes of an event besides its message.
+const EVENT_FIELDS_BYTES: usize = 48;

@@ -1,4 +1,4 @@
-//! The first bytes of a connection -> what is spoken on it: HTTP, one message a line, or `Content-Length` headers.
+//! The first bytes of a connection -> its protocol: HTTP, one message a line, or `Content-Length` headers.
 
 use std::io;
 use std::pin::Pin;
@@ -8,59 +8,61 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::transport::Framing;
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum DetectedProtocol {
     Http,
     Framed(Framing),
 }
 
-/// Reads until it is known what is spoken; `None` if that is nothing that we know.
-pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(Spoken, Vec<u8>)>> {
-    let mut first = Vec::with_capacity(LONGEST);
+/// Reads until the protocol is known. Returns it with the bytes read so far, or `None` if it is not supported.
+pub(super) async fn sniff(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<(DetectedProtocol, Vec<u8>)>> {
+    let mut first = Vec::with_capacity(MAX_SNIFFED_BYTES);
     loop {
-        match judge(&first) {
-            Judged::Is(spoken) => return Ok(Some((spoken, first))),
-            Judged::Nothing => return Ok(None),
-            Judged::More if first.len() >= LONGEST => return Ok(None),
-            Judged::More => {}
+        match detect(&first) {
+            Detection::Known(protocol) => return Ok(Some((protocol, first))),
+            Detection::Unknown => return Ok(None),
+            Detection::NeedMore if first.len() >= MAX_SNIFFED_BYTES => return Ok(None),
+            Detection::NeedMore => {}
         }
-        let mut some = [0; LONGEST];
-        let room = LONGEST - first.len();
-        let count = stream.read(&mut some[..room]).await?;
+        let mut chunk = [0; MAX_SNIFFED_BYTES];
+        let room = MAX_SNIFFED_BYTES - first.len();
+        let count = stream.read(&mut chunk[..room]).await?;
         if count == 0 {
             return Ok(None);
         }
-        first.extend_from_slice(&some[..count]);
+        first.extend_from_slice(&chunk[..count]);
     }
 }
 
-enum Judged {
-    More,
-    Is(Spoken),
-    Nothing,
+enum Detection {
+    NeedMore,
+    Known(DetectedProtocol),
+    Unknown,
 }
 
-/// A message begins with a bracket; a method of HTTP is letters and a space; a header is letters, dashes and a colon.
-fn judge(first: &[u8]) -> Judged {
-    // A BOM is skipped on a stream of lines, and stands before nothing else.
+/// A message starts with a bracket, an HTTP method is letters and a space, and a header is letters, dashes and a colon.
+fn detect(first: &[u8]) -> Detection {
+    // A byte order mark is skipped on a stream of lines. No other protocol starts with one.
     let first = match first.strip_prefix(BOM) {
         Some(first) => first,
-        None if BOM.starts_with(first) => return Judged::More,
+        None if BOM.starts_with(first) => return Detection::NeedMore,
         None => first,
     };
     let start = first.iter().position(|byte| !byte.is_ascii_whitespace());
-    let Some(first) = start.map(|start| &first[start..]) else { return Judged::More };
+    let Some(first) = start.map(|start| &first[start..]) else { return Detection::NeedMore };
     if matches!(first.first(), Some(b'{' | b'[')) {
-        return Judged::Is(Spoken::Framed(Framing::Lines));
+        return Detection::Known(DetectedProtocol::Framed(Framing::Lines));
     }
     let end = first.iter().position(|byte| !(byte.is_ascii_alphabetic() || *byte == b'-'));
-    let Some(end) = end else { return Judged::More };
-    let (word, behind) = first.split_at(end);
-    match behind.first() {
-        Some(b' ') if !word.is_empty() && word.iter().all(u8::is_ascii_uppercase) => Judged::Is(Spoken::Http),
-        Some(b':') if is_header(word) => Judged::Is(Spoken::Framed(Framing::ContentLength)),
-        _ => Judged::Nothing,
+    let Some(end) = end else { return Detection::NeedMore };
+    let (word, rest) = first.split_at(end);
+    match rest.first() {
+        Some(b' ') if !word.is_empty() && word.iter().all(u8::is_ascii_uppercase) => {
+            Detection::Known(DetectedProtocol::Http)
+        }
+        Some(b':') if is_header(word) => Detection::Known(DetectedProtocol::Framed(Framing::ContentLength)),
+        _ => Detection::Unknown,
     }
 }
 
@@ -68,40 +70,40 @@ fn is_header(word: &[u8]) -> bool {
     [&b"content-length"[..], b"content-type"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// A stream of which the beginning has been read already.
-pub(super) struct Begun<S> {
-    first: Vec<u8>,
+/// A stream whose first bytes have already been read.
+pub(super) struct PrefixedStream<S> {
+    prefix: Vec<u8>,
     taken: usize,
     stream: S,
 }
 
-impl<S> Begun<S> {
-    pub(super) fn new(first: Vec<u8>, stream: S) -> Self {
-        Self { first, taken: 0, stream }
+impl<S> PrefixedStream<S> {
+    pub(super) fn new(prefix: Vec<u8>, stream: S) -> Self {
+        Self { prefix, taken: 0, stream }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PrefixedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let left = &self.first[self.taken..];
+        let left = &self.prefix[self.taken..];
         if left.is_empty() {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
         let count = left.len().min(buffer.remaining());
         buffer.put_slice(&left[..count]);
         self.taken += count;
-        if self.taken == self.first.len() {
-            (self.first, self.taken) = (Vec::new(), 0);
+        if self.taken == self.prefix.len() {
+            (self.prefix, self.taken) = (Vec::new(), 0);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -129,23 +131,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A method of HTTP, or a header's name, and what follows it, with blank lines before.
-const LONGEST: usize = 64;
+/// Enough for an HTTP method or a header name and the character after it, with blank lines before.
+const MAX_SNIFFED_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_bytes_tell_what_is_spoken() {
-        let (lines, counted) = (Some(Spoken::Framed(Framing::Lines)), Some(Spoken::Framed(Framing::ContentLength)));
+    async fn the_first_bytes_identify_the_protocol() {
+        let (lines, counted) =
+            (Some(DetectedProtocol::Framed(Framing::Lines)), Some(DetectedProtocol::Framed(Framing::ContentLength)));
         for (bytes, expected) in [
             ("{\"jsonrpc\":\"2.0\"}\n", lines),
             ("\n \r\n[", lines),
             ("\u{feff}{}\n", lines),
-            ("POST /mcp HTTP/1.1\r\n", Some(Spoken::Http)),
-            ("\r\nGET / HTTP/1.1\r\n", Some(Spoken::Http)),
-            ("PRI * HTTP/2.0\r\n", Some(Spoken::Http)),
+            ("POST /mcp HTTP/1.1\r\n", Some(DetectedProtocol::Http)),
+            ("\r\nGET / HTTP/1.1\r\n", Some(DetectedProtocol::Http)),
+            ("PRI * HTTP/2.0\r\n", Some(DetectedProtocol::Http)),
             ("Content-Length: 2\r\n\r\n{}", counted),
             ("content-type: x\r\n", counted),
             ("hello there\n", None),
@@ -159,7 +162,7 @@ mod tests {
                 let reader = tokio_test_reader(bytes.as_bytes(), step);
                 let mut reader = std::pin::pin!(reader);
                 let found = sniff(&mut reader).await.unwrap();
-                assert_eq!(found.as_ref().map(|(spoken, _)| *spoken), expected, "{bytes:?}");
+                assert_eq!(found.as_ref().map(|(protocol, _)| *protocol), expected, "{bytes:?}");
                 if let Some((_, first)) = found {
                     assert!(bytes.as_bytes().starts_with(&first));
                 }
@@ -167,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Gives at most `step` bytes at a time.
+    /// Returns a reader that gives at most `step` bytes at a time.
     fn tokio_test_reader(bytes: &[u8], step: usize) -> impl AsyncRead + Unpin + use<'_> {
         struct Steps<'a>(&'a [u8], usize);
         impl AsyncRead for Steps<'_> {

@@ -1,4 +1,4 @@
-//! A stream that does not wait for ever for the other side to read.
+//! A stream that fails when its peer stops reading.
 
 use std::future::Future;
 use std::io;
@@ -11,35 +11,35 @@ use tokio::time::{Instant, Sleep};
 
 use crate::peer::later;
 
-/// Ends with an error when nothing of what is written has been taken for so long.
-pub(super) struct Patient<S> {
+/// A stream that returns an error when no written byte has been taken for the timeout.
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
-    /// Runs while the other side takes nothing.
+    timeout: Duration,
+    /// Runs while the client takes no byte.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, timer: None }
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, timer: None }
     }
 
-    /// Looks at the clock while nothing is taken.
-    fn waited<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    /// Starts or checks the timer while a write is pending.
+    fn check_timeout<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.timer = None;
             return polled;
         }
-        let until = later(Instant::now(), self.patience);
+        let until = later(Instant::now(), self.timeout);
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         timer.as_mut().poll(context).map(|()| {
-            let what = format!("the client has read nothing for {:?}", self.patience);
+            let what = format!("the client has read nothing for {:?}", self.timeout);
             Err(io::Error::new(io::ErrorKind::TimedOut, what))
         })
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,10 +49,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.waited(polled, context)
+        self.check_timeout(polled, context)
     }
 
     fn poll_write_vectored(
@@ -61,7 +61,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.waited(polled, context)
+        self.check_timeout(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -70,11 +70,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.waited(polled, context)
+        self.check_timeout(polled, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.waited(polled, context)
+        self.check_timeout(polled, context)
     }
 }

@@ -1,5 +1,5 @@
-//! Names with text -> a type: the arguments of a prompt and the variables of a URI, which are text on the wire whatever
-//! they mean.
+//! Named strings -> a Rust type. The arguments of a prompt and the variables of a URI are text on the wire, whatever
+//! their type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,35 +8,36 @@ use serde::de::value::{Error, MapDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Names with text.
-pub(super) type Words<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+/// Strings by name.
+pub(super) type TextArguments<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
-/// Reads a type from names with text. Where it wants a number or a truth value, the text must be one.
-pub(super) fn read<T: DeserializeOwned>(words: Words<'_>) -> Result<T, BadWords> {
-    let words: Vec<(Cow<'_, str>, Word<'_>)> = words.into_iter().map(|(name, text)| (name, Word(text))).collect();
-    let nothing = words.is_empty();
-    let read = T::deserialize(MapDeserializer::new(words.into_iter()));
+/// Deserializes a type from named strings. For a field that is a number or a `bool`, the string is parsed.
+pub(super) fn read<T: DeserializeOwned>(strings: TextArguments<'_>) -> Result<T, TextArgumentsError> {
+    let strings: Vec<(Cow<'_, str>, TextValue<'_>)> =
+        strings.into_iter().map(|(name, text)| (name, TextValue(text))).collect();
+    let nothing = strings.is_empty();
+    let read = T::deserialize(MapDeserializer::new(strings.into_iter()));
     read.or_else(|error: Error| {
-        // Whoever takes nothing can be given nothing.
+        // A type without fields, such as `()`, accepts an empty list.
         let unit = || T::deserialize(IntoDeserializer::<Error>::into_deserializer(())).ok();
-        nothing.then(unit).flatten().ok_or_else(|| BadWords(error.to_string()))
+        nothing.then(unit).flatten().ok_or_else(|| TextArgumentsError(error.to_string()))
     })
 }
 
-/// Why they are not what they should be.
+/// The reason why the strings do not fit the type.
 #[derive(Debug)]
-pub(super) struct BadWords(String);
+pub(super) struct TextArgumentsError(String);
 
-impl fmt::Display for BadWords {
+impl fmt::Display for TextArgumentsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// One text.
-struct Word<'a>(Cow<'a, str>);
+/// One string.
+struct TextValue<'a>(Cow<'a, str>);
 
-impl<'de> IntoDeserializer<'de, Error> for Word<'_> {
+impl<'de> IntoDeserializer<'de, Error> for TextValue<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -49,14 +50,14 @@ macro_rules! parsed {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             match self.0.parse() {
                 Ok(value) => visitor.$visit(value),
-                // Then it is told what it is, and says what it wanted.
+                // The visitor then reports which type it expected.
                 Err(_) => visitor.visit_str(&self.0),
             }
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Word<'_> {
+impl<'de> Deserializer<'de> for TextValue<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -94,19 +95,19 @@ impl<'de> Deserializer<'de> for Word<'_> {
     }
 }
 
-impl<'de> EnumAccess<'de> for Word<'_> {
+impl<'de> EnumAccess<'de> for TextValue<'_> {
     type Error = Error;
-    type Variant = Unit;
+    type Variant = UnitVariant;
 
-    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Unit), Error> {
-        Ok((seed.deserialize(self)?, Unit))
+    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, UnitVariant), Error> {
+        Ok((seed.deserialize(self)?, UnitVariant))
     }
 }
 
-/// The rest of a variant that is only a name.
-struct Unit;
+/// The content of an enum variant, which must be empty: the string only names the variant.
+struct UnitVariant;
 
-impl<'de> VariantAccess<'de> for Unit {
+impl<'de> VariantAccess<'de> for UnitVariant {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
@@ -114,19 +115,19 @@ impl<'de> VariantAccess<'de> for Unit {
     }
 
     fn newtype_variant_seed<T: serde::de::DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
-        Err(serde::de::Error::custom(NO_MORE))
+        Err(serde::de::Error::custom(ONLY_UNIT_VARIANTS))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
-        Err(serde::de::Error::custom(NO_MORE))
+        Err(serde::de::Error::custom(ONLY_UNIT_VARIANTS))
     }
 
     fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value, Error> {
-        Err(serde::de::Error::custom(NO_MORE))
+        Err(serde::de::Error::custom(ONLY_UNIT_VARIANTS))
     }
 }
 
-const NO_MORE: &str = "a text can only name a variant";
+const ONLY_UNIT_VARIANTS: &str = "a string can only name a variant without fields";
 
 #[cfg(test)]
 mod tests {
@@ -135,39 +136,39 @@ mod tests {
     use super::*;
 
     #[derive(Debug, PartialEq, Deserialize)]
-    struct Wanted {
+    struct TextFields {
         id: u64,
         name: String,
         on: Option<bool>,
-        way: Way,
+        way: Direction,
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Way {
+    enum Direction {
         Up,
     }
 
-    fn read_all<T: DeserializeOwned>(words: &[(&str, &str)]) -> Result<T, String> {
-        let words = words.iter().map(|(name, text)| (Cow::from(*name), Cow::from(*text)));
-        read(words.collect()).map_err(|error| error.to_string())
+    fn read_strings<T: DeserializeOwned>(strings: &[(&str, &str)]) -> Result<T, String> {
+        let strings = strings.iter().map(|(name, text)| (Cow::from(*name), Cow::from(*text)));
+        read(strings.collect()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn text_becomes_what_is_wanted() {
-        let read = read_all(&[("id", "7"), ("name", "7"), ("way", "up")]);
-        assert_eq!(read, Ok(Wanted { id: 7, name: "7".into(), on: None, way: Way::Up }));
-        let read = read_all(&[("id", "7"), ("name", ""), ("way", "up"), ("on", "true"), ("more", "x")]);
-        assert_eq!(read, Ok(Wanted { id: 7, name: String::new(), on: Some(true), way: Way::Up }));
-        assert_eq!(read_all(&[]), Ok(()));
+    fn strings_become_the_field_types() {
+        let read = read_strings(&[("id", "7"), ("name", "7"), ("way", "up")]);
+        assert_eq!(read, Ok(TextFields { id: 7, name: "7".into(), on: None, way: Direction::Up }));
+        let read = read_strings(&[("id", "7"), ("name", ""), ("way", "up"), ("on", "true"), ("more", "x")]);
+        assert_eq!(read, Ok(TextFields { id: 7, name: String::new(), on: Some(true), way: Direction::Up }));
+        assert_eq!(read_strings(&[]), Ok(()));
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
-        let missing = read_all::<Wanted>(&[("id", "7")]).expect_err("no name");
+    fn errors_name_the_field_or_value() {
+        let missing = read_strings::<TextFields>(&[("id", "7")]).expect_err("no name");
         assert!(missing.contains("name"), "{missing}");
-        let wrong = read_all::<Wanted>(&[("id", "x"), ("name", ""), ("way", "up")]).expect_err("no number");
+        let wrong = read_strings::<TextFields>(&[("id", "x"), ("name", ""), ("way", "up")]).expect_err("no number");
         assert!(wrong.contains("\"x\"") && wrong.contains("u64"), "{wrong}");
-        assert!(read_all::<Wanted>(&[("id", "7"), ("name", ""), ("way", "down")]).is_err());
+        assert!(read_strings::<TextFields>(&[("id", "7"), ("name", ""), ("way", "down")]).is_err());
     }
 }

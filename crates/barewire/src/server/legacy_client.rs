@@ -1,40 +1,41 @@
-//! What a legacy client said at the beginning, and has asked for since.
+//! A legacy client: what it declared in `initialize`, and the settings and subscriptions that it has requested since.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use barewire_proto::mcp::{ClientCapabilities, Implementation, LoggingLevel, SubscriptionFilter};
 
-use super::watch::Watch;
+use super::watch::ChangeWatch;
 
-/// A connection of the legacy era, from `initialize` on.
+/// The client of a legacy connection.
 #[derive(Debug)]
-pub(super) struct Session {
-    /// `None` if it is served although it has not introduced itself.
+pub(super) struct LegacyClient {
+    /// `None` if the client is served before `initialize`.
     pub(super) info: Option<Implementation>,
     pub(super) capabilities: ClientCapabilities,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<ChangeWatch>,
     log_level: AtomicU8,
 }
 
-impl Session {
-    /// A client that says this of itself, and is told what it has asked for before, if it has.
+impl LegacyClient {
+    /// Creates the state from the members of `initialize`. `watch` holds the subscriptions from before it, if there are
+    /// any.
     pub(super) fn new(
         info: Option<Implementation>,
         capabilities: ClientCapabilities,
-        watch: Option<Arc<Watch>>,
+        watch: Option<Arc<ChangeWatch>>,
     ) -> Self {
-        // A legacy client is told of every list that it could ask for.
+        // A legacy client gets a notification for every list that changes.
         let wants = SubscriptionFilter::default()
             .tools_list_changed(true)
             .prompts_list_changed(true)
             .resources_list_changed(true);
         let log_level = AtomicU8::new(number(LoggingLevel::Info));
-        let watch = watch.unwrap_or_else(|| Arc::new(Watch::new(wants)));
+        let watch = watch.unwrap_or_else(|| Arc::new(ChangeWatch::new(wants)));
         Self { info, capabilities, watch, log_level }
     }
 
-    /// From which level on it wants log messages. Until it has said so, from `info` on.
+    /// Returns the lowest level of log messages that the client wants. The default is `info`.
     pub(super) fn log_level(&self) -> LoggingLevel {
         let number = usize::from(self.log_level.load(Ordering::Relaxed));
         LoggingLevel::ALL.get(number).copied().unwrap_or(LoggingLevel::Info)

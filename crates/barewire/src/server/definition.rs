@@ -1,12 +1,12 @@
-//! What tools, resources and prompts say of themselves alike, and what of it a revision has.
+//! The members that the definitions of tools, resources and prompts share, and the revisions that have them.
 
 use barewire_proto::mcp::{Icon, Meta, Revision};
 
-/// Methods of a builder that fill in what its `definition` says: those that are named.
-macro_rules! described {
-    ($($what:ident)*) => { $(described!(@ $what);)* };
+/// Generates the named builder methods. Each sets one member of `definition`.
+macro_rules! definition_setters {
+    ($($what:ident)*) => { $(definition_setters!(@ $what);)* };
     (@ title) => {
-        /// The name for people.
+        /// Sets the name that a host shows to the user.
         #[must_use]
         pub fn title(mut self, title: impl Into<String>) -> Self {
             self.definition.title = Some(title.into());
@@ -14,7 +14,7 @@ macro_rules! described {
         }
     };
     (@ description) => {
-        /// What it is, for the model.
+        /// Sets the description for the model.
         #[must_use]
         pub fn description(mut self, description: impl Into<String>) -> Self {
             self.definition.description = Some(description.into());
@@ -22,7 +22,7 @@ macro_rules! described {
         }
     };
     (@ mime_type) => {
-        /// What its bytes are, as `text/plain`.
+        /// Sets the MIME type of the contents, such as `text/plain`.
         #[must_use]
         pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
             self.definition.mime_type = Some(mime_type.into());
@@ -30,7 +30,7 @@ macro_rules! described {
         }
     };
     (@ icon) => {
-        /// A picture of it.
+        /// Adds an icon.
         #[must_use]
         pub fn icon(mut self, icon: Icon) -> Self {
             self.definition.icons.get_or_insert_default().push(icon);
@@ -38,7 +38,7 @@ macro_rules! described {
         }
     };
     (@ annotations) => {
-        /// For whom it is and how much it matters.
+        /// Sets the annotations: the audience and the priority.
         #[must_use]
         pub fn annotations(mut self, annotations: Annotations) -> Self {
             self.definition.annotations = Some(annotations);
@@ -46,7 +46,7 @@ macro_rules! described {
         }
     };
     (@ meta) => {
-        /// What else is said of it.
+        /// Sets the `_meta` of the definition.
         #[must_use]
         pub fn meta(mut self, meta: Meta) -> Self {
             self.definition.meta = Some(meta);
@@ -54,15 +54,15 @@ macro_rules! described {
         }
     };
     (@ cache) => {
-        /// For how long its contents may be kept, instead of what the server says of all.
+        /// Sets how long clients may cache the contents. The default is the server's policy.
         #[must_use]
-        pub fn cache(mut self, cache: Cache) -> Self {
+        pub fn cache(mut self, cache: CachePolicy) -> Self {
             self.cache = Some(cache);
             self
         }
     };
     (@ complete) => {
-        /// Proposes values for an argument or a variable.
+        /// Sets the function that proposes values for an argument or a variable.
         #[must_use]
         pub fn complete<F>(
             mut self,
@@ -78,10 +78,10 @@ macro_rules! described {
     };
 }
 
-pub(super) use described;
+pub(super) use definition_setters;
 
-/// Leaves out what a revision does not have.
-pub(super) fn fit(
+/// Removes the members that this revision does not have.
+pub(super) fn remove_unsupported(
     revision: Revision,
     title: &mut Option<String>,
     icons: &mut Option<Vec<Icon>>,

@@ -1,4 +1,4 @@
-//! What clients are told of changes, and how much they may ask to be told.
+//! Notifications to clients: list changes, subscriptions and their limits, progress, annotations.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::eventually::DEADLINE;
 use super::{Wire, modern};
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
+async fn a_slow_client_gets_few_notifications_for_many_changes() {
     let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
     let handle = server.handle();
     let mut wire = Wire::to(&server);
@@ -23,27 +23,27 @@ async fn a_client_that_does_not_read_is_told_once_of_many_changes() {
         handle.add(Tool::new(format!("tool{}", round % 7), "One of many", || async {}));
     }
     wire.send(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     loop {
         let message = wire.next().await;
         if message["id"] == 2 {
             break;
         }
-        told.push(message["method"].as_str().unwrap_or_default().to_owned());
+        received.push(message["method"].as_str().unwrap_or_default().to_owned());
     }
-    // It may be told while the changes are made, but not of each.
-    assert!(told.len() < 100, "{}", told.len());
-    // The last of them may come behind the answer.
+    // Some notifications may be sent while the changes are made, but not one for each change.
+    assert!(received.len() < 100, "{}", received.len());
+    // The last of them may arrive after the response.
     for method in ["notifications/resources/updated", "notifications/tools/list_changed"] {
-        while !told.iter().any(|it| it == method) {
-            told.push(wire.next().await["method"].as_str().unwrap_or_default().to_owned());
+        while !received.iter().any(|it| it == method) {
+            received.push(wire.next().await["method"].as_str().unwrap_or_default().to_owned());
         }
     }
-    assert!(told.len() < 100, "{}", told.len());
+    assert!(received.len() < 100, "{}", received.len());
 }
 
 #[tokio::test]
-async fn a_client_that_says_twice_that_it_is_ready_is_told_once() {
+async fn a_repeated_initialized_does_not_repeat_notifications() {
     let server = Server::new("test", "1").tool("a", "A tool", || async {});
     let handle = server.handle();
     let mut wire = Wire::to(&server);
@@ -61,7 +61,7 @@ async fn a_client_that_says_twice_that_it_is_ready_is_told_once() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_named_by_the_id_as_it_was_written() {
+async fn a_subscription_id_is_the_request_id_as_written() {
     let server = Server::new("test", "1").tool("a", "A tool", || async {});
     let mut wire = Wire::to(&server);
     let mut listen = modern(0, "x", json!({"notifications": {}}));
@@ -83,7 +83,7 @@ fn listen(id: u32, notifications: Value) -> Value {
 }
 
 #[tokio::test]
-async fn listens_leave_room_for_what_ends_them() {
+async fn open_listens_are_limited_so_that_they_can_be_cancelled() {
     let server = Server::new("test", "1").tool("a", "A tool", || async {});
     let mut wire = Wire::to(&server);
     for id in 1..=256 {
@@ -92,19 +92,19 @@ async fn listens_leave_room_for_what_ends_them() {
     }
     assert_eq!(wire.ask(listen(257, json!({}))).await["error"]["code"], -32602);
     wire.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})).await;
-    // It is dropped by its task, which may take a moment.
-    let begun = Instant::now();
+    // The task of the listen drops it, which may take a moment.
+    let start = Instant::now();
     for id in 300.. {
         if wire.ask(listen(id, json!({}))).await.get("method").is_some() {
             break;
         }
-        assert!(begun.elapsed() < DEADLINE, "none was ended");
+        assert!(start.elapsed() < DEADLINE, "none was ended");
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn an_array_is_no_object() {
+async fn an_array_is_not_accepted_as_an_object() {
     let server = Server::new("test", "1").tool("a", "A tool", || async {});
     let _handle = server.handle();
     let mut wire = Wire::to(&server);
@@ -115,7 +115,7 @@ async fn an_array_is_no_object() {
 }
 
 #[tokio::test]
-async fn nobody_subscribes_to_more_than_is_kept() {
+async fn subscriptions_are_limited() {
     let server = Server::new("test", "1").with(Resource::text("a://b", "b", "text"));
     let _handle = server.handle();
     let mut wire = Wire::to(&server);
@@ -129,7 +129,7 @@ async fn nobody_subscribes_to_more_than_is_kept() {
 }
 
 #[tokio::test]
-async fn progress_is_sent_in_numbers_of_the_type_that_it_is_given_in() {
+async fn progress_numbers_keep_their_type() {
     async fn work(call: Call) -> Result<(), ToolError> {
         let (name, nothing) = (String::from("c"), None::<&str>);
         call.progress(1, 10, "a").await?;
@@ -144,19 +144,19 @@ async fn progress_is_sent_in_numbers_of_the_type_that_it_is_given_in() {
     wire.initialize(json!({})).await;
     let params = json!({"name": "work", "_meta": {"progressToken": "t"}});
     wire.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
-    for told in [
+    for received in [
         json!({"progressToken": "t", "progress": 1, "total": 10, "message": "a"}),
         json!({"progressToken": "t", "progress": 2, "total": 2.5, "message": "bc"}),
         json!({"progressToken": "t", "progress": 2.5, "message": "c"}),
         json!({"progressToken": "t", "progress": u64::MAX}),
     ] {
-        assert_eq!(wire.next().await["params"], told);
+        assert_eq!(wire.next().await["params"], received);
     }
     assert_eq!(wire.next().await["id"], 1);
 }
 
 #[tokio::test]
-async fn a_tool_says_what_it_does_to_the_world() {
+async fn annotations_are_listed() {
     let tool = Tool::new("a", "A tool", || async {}).read_only().destructive(false).idempotent().open_world(false);
     let mut wire = Wire::to(&Server::new("test", "1").with(tool));
     wire.initialize(json!({})).await;

@@ -1,0 +1,309 @@
+//! The future of an MCP handler -> the work that the engine polls, and its result -> JSON as the client's revision has
+//! it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use barewire_proto::mcp::{
+    CacheScope, CallToolResult, ClientCapabilities, CompleteResult, DiscoverResult, GetPromptResult, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta, ReadResourceResult,
+    Revision, code, key,
+};
+use barewire_proto::rpc::{Code, ErrorObject, Reply};
+use pin_project_lite::pin_project;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::rounds::{Interrupt, QuestionMessage};
+use super::{CachePolicy, Call, ServerShared, result};
+use crate::Failure;
+use crate::peer::{BoxedWork, Raw, Work};
+
+/// The result of an MCP method.
+pub(super) trait McpResult: Serialize + Send + 'static {
+    /// Removes or replaces what this revision does not have.
+    fn remove_unsupported(&mut self, revision: Revision) {
+        let _ = revision;
+    }
+
+    /// Takes the `_meta` out of the result. It is written together with the members that the server adds to `_meta`.
+    fn take_meta(&mut self) -> Option<Meta>;
+
+    /// Takes the cache policy that the result sets for itself out of it.
+    fn take_cache(&mut self) -> Option<CachePolicy> {
+        None
+    }
+
+    /// Returns the outcome of a legacy call whose client lacks capabilities: an error, unless a result of this type can
+    /// express it.
+    fn missing_capabilities(capabilities: &ClientCapabilities) -> Result<Self, Failure>
+    where
+        Self: Sized,
+    {
+        Err(ErrorObject::new(Code::INVALID_REQUEST, missing_capabilities_message(capabilities)).into())
+    }
+}
+
+/// The format of one result.
+pub(super) struct ResultFormat {
+    revision: Revision,
+    shared: Arc<ServerShared>,
+    /// The cache policy, for results that may be cached.
+    cache: Option<CachePolicy>,
+    /// Whether the result may set another cache policy for itself.
+    result_may_set_cache: bool,
+    /// A member for `_meta` besides the server's name, as JSON.
+    meta: Option<String>,
+}
+
+pin_project! {
+    /// A handler's future and its outcome.
+    struct HandlerWork<F, T> {
+        #[pin]
+        future: F,
+        // The call that the handler was given, if it takes one: only such a handler can ask questions.
+        call: Option<Call>,
+        format: ResultFormat,
+        outcome: Option<Result<HandlerOutcome<T>, Failure>>,
+    }
+}
+
+/// The outcome of a handler that did not fail.
+enum HandlerOutcome<T> {
+    Complete(T),
+    InputRequired(InputRequired),
+}
+
+/// The questions that a handler needs answered before it can continue.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InputRequired {
+    input_requests: BTreeMap<String, QuestionMessage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_state: Option<String>,
+}
+
+/// Boxes a handler that has not run yet.
+pub(super) fn serve<F, T>(future: F, call: Option<Call>, format: ResultFormat) -> BoxedWork
+where
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+    T: McpResult,
+{
+    Box::pin(HandlerWork { future, call, format, outcome: None })
+}
+
+/// Boxes a result that exists already.
+pub(super) fn ready<T: McpResult>(result: T, format: ResultFormat) -> BoxedWork {
+    serve(std::future::ready(Ok(result)), None, format)
+}
+
+impl<F, T> Work for HandlerWork<F, T>
+where
+    F: Future<Output = Result<T, Failure>> + Send,
+    T: McpResult,
+{
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let outcome = match (this.future.poll(context), &*this.call) {
+            (Poll::Ready(outcome), _) => outcome.map(HandlerOutcome::Complete),
+            (Poll::Pending, None) => return Poll::Pending,
+            (Poll::Pending, Some(call)) => match call.rounds().poll_interrupt(context.waker()) {
+                None => return Poll::Pending,
+                Some(Interrupt::MissingCapabilities(capabilities)) => {
+                    missing_capabilities(&capabilities, this.format.revision)
+                }
+                Some(Interrupt::Input { questions, carried }) => {
+                    let request_state = carried.map(|carried| call.seal(carried.as_bytes())).transpose();
+                    let input_requests = questions.into_iter().collect();
+                    request_state.map(|request_state| {
+                        HandlerOutcome::InputRequired(InputRequired { input_requests, request_state })
+                    })
+                }
+            },
+        };
+        *this.outcome = Some(outcome);
+        Poll::Ready(())
+    }
+
+    fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let this = self.project();
+        let (format, done) = (&*this.format, this.outcome.take().expect("polled until it was ready")?);
+        let written = match done {
+            HandlerOutcome::Complete(mut result) => {
+                result.remove_unsupported(format.revision);
+                let members = format.extra_members(&mut result);
+                match members.as_deref() {
+                    Some(members) => reply.serialize_with(out, members, &result),
+                    None => reply.serialize(out, &result),
+                }
+            }
+            HandlerOutcome::InputRequired(input) => reply.serialize_with(out, &format.shared.input_required, &input),
+        };
+        written.map_err(|(_, error)| Failure::unserializable(&error))
+    }
+
+    fn failure(self: Pin<&mut Self>) -> Option<Failure> {
+        self.project().outcome.take().expect("polled until it was ready").err()
+    }
+
+    fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure> {
+        let this = self.project();
+        let (format, done) = (&*this.format, this.outcome.take().expect("polled until it was ready")?);
+        let (value, members) = match done {
+            HandlerOutcome::Complete(mut result) => {
+                result.remove_unsupported(format.revision);
+                let members = format.extra_members(&mut result);
+                (serde_json::to_value(&result), members)
+            }
+            HandlerOutcome::InputRequired(input) => {
+                (serde_json::to_value(&input), Some(format.shared.input_required.clone().into()))
+            }
+        };
+        let whole = value.and_then(|mut value| {
+            if let (Some(members), Value::Object(own)) = (members, &mut value) {
+                own.extend(serde_json::from_str::<Meta>(&format!("{{{members}}}"))?);
+            }
+            Raw::of(&value)
+        });
+        whole.map_err(|error| Failure::unserializable(&error))
+    }
+}
+
+impl ResultFormat {
+    #[inline]
+    pub(super) fn new(revision: Revision, shared: Arc<ServerShared>, cache: Option<CachePolicy>) -> Self {
+        Self { revision, shared, cache, result_may_set_cache: true, meta: None }
+    }
+
+    /// Forbids caching, whatever the result says.
+    pub(super) fn uncached(mut self) -> Self {
+        (self.cache, self.result_may_set_cache) = (self.cache.map(|_| CachePolicy::none()), false);
+        self
+    }
+
+    /// Adds this member, given as JSON, to the `_meta` of the result.
+    pub(super) fn with_meta(mut self, member: String) -> Self {
+        self.meta = Some(member);
+        self
+    }
+
+    /// Returns the members that are added to the result's own, as JSON; `None` if there are none.
+    fn extra_members(&self, result: &mut impl McpResult) -> Option<Cow<'_, str>> {
+        let (meta, own) = (result.take_meta(), result.take_cache());
+        if !self.revision.has_result_type() {
+            return meta.map(|meta| format!(r#""_meta":{}"#, meta_json(&meta)).into());
+        }
+        if meta.is_none() && self.meta.is_none() && self.cache.is_none() {
+            return Some((&*self.shared.complete).into());
+        }
+        let mut members = match (meta, &self.meta) {
+            (None, None) => self.shared.complete.clone(),
+            (None, Some(more)) => {
+                let info = &self.shared.info_json;
+                format!(r#""resultType":"complete","_meta":{{"{}":{info},{more}}}"#, key::SERVER_INFO)
+            }
+            (Some(mut meta), _) => {
+                meta.entry(key::SERVER_INFO).or_insert_with(|| self.shared.info_value());
+                format!(r#""resultType":"complete","_meta":{}"#, meta_json(&meta))
+            }
+        };
+        if let Some(cache) = self.cache {
+            members.push_str(&own.filter(|_| self.result_may_set_cache).unwrap_or(cache).members());
+        }
+        Some(members.into())
+    }
+}
+
+fn meta_json(meta: &Meta) -> String {
+    serde_json::to_string(meta).expect("a map of JSON is JSON")
+}
+
+/// Returns the outcome of a call whose client lacks capabilities that the handler needs.
+fn missing_capabilities<T: McpResult>(
+    capabilities: &ClientCapabilities,
+    revision: Revision,
+) -> Result<HandlerOutcome<T>, Failure> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct MissingCapabilityData<'a> {
+        required_capabilities: &'a ClientCapabilities,
+    }
+    if !revision.is_modern() {
+        return T::missing_capabilities(capabilities).map(HandlerOutcome::Complete);
+    }
+    let error = ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, missing_capabilities_message(capabilities));
+    Err(error.with_data(&MissingCapabilityData { required_capabilities: capabilities }).into())
+}
+
+fn missing_capabilities_message(capabilities: &ClientCapabilities) -> String {
+    let needed = serde_json::to_string(capabilities).expect("capabilities are JSON");
+    format!("Missing required client capability: {needed}")
+}
+
+impl McpResult for CallToolResult {
+    fn remove_unsupported(&mut self, revision: Revision) {
+        result::remove_unsupported(self, revision);
+    }
+
+    fn take_meta(&mut self) -> Option<Meta> {
+        self.meta.take()
+    }
+
+    fn missing_capabilities(capabilities: &ClientCapabilities) -> Result<Self, Failure> {
+        Ok(Self::error(missing_capabilities_message(capabilities)))
+    }
+}
+
+impl McpResult for GetPromptResult {
+    fn remove_unsupported(&mut self, revision: Revision) {
+        for message in &mut self.messages {
+            result::replace_unsupported(&mut message.content, revision);
+        }
+    }
+
+    fn take_meta(&mut self) -> Option<Meta> {
+        self.meta.take()
+    }
+}
+
+macro_rules! mcp_results {
+    ($($result:ty)*) => {$(
+        impl McpResult for $result {
+            fn take_meta(&mut self) -> Option<Meta> {
+                self.meta.take()
+            }
+        }
+    )*};
+}
+
+impl McpResult for ReadResourceResult {
+    fn take_meta(&mut self) -> Option<Meta> {
+        self.meta.take()
+    }
+
+    fn take_cache(&mut self) -> Option<CachePolicy> {
+        let (time, scope) = (self.ttl_ms.take(), self.cache_scope.take());
+        let is_set = time.is_some() || scope.is_some();
+        let time = Duration::from_millis(time.unwrap_or_default());
+        is_set.then(|| CachePolicy { time, scope: scope.unwrap_or(CacheScope::Private) })
+    }
+}
+
+// Their contents are fitted to the revision where they are made.
+mcp_results!(CompleteResult DiscoverResult InitializeResult);
+mcp_results!(ListToolsResult ListPromptsResult ListResourcesResult ListResourceTemplatesResult);
+
+/// A result without members of its own.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct EmptyResult {}
+
+impl McpResult for EmptyResult {
+    fn take_meta(&mut self) -> Option<Meta> {
+        None
+    }
+}

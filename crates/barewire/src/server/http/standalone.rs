@@ -1,0 +1,194 @@
+//! A request of the modern era, which needs no session.
+//!
+//! An immediate response is one JSON body. A response that is preceded by other messages becomes a stream of events,
+//! and so does a slow one, so that keep-alive comments can be sent. When the client closes the connection, the handler
+//! is dropped.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use barewire_proto::mcp::KeptMessage;
+use barewire_proto::rpc::Code;
+use bytes::Bytes;
+
+use super::body::{KeepAlive, event};
+use super::capacity::CapacityGuard;
+use super::endpoint::HttpEndpoint;
+use super::shutdown::ShutdownWait;
+use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
+
+/// The response to a standalone request.
+pub(super) enum StandaloneResponse {
+    /// The body, and the error code if it is an error.
+    Answer(Bytes, Option<Code>),
+    Events(Box<StandaloneEvents>),
+}
+
+/// The outlet of one request: a queue of its messages.
+pub(super) struct StandaloneOutlet {
+    waiting: VecDeque<StandaloneMessage>,
+    bytes: usize,
+    room: Room,
+}
+
+struct StandaloneMessage {
+    message: Vec<u8>,
+    sent: Sent,
+    _permits: Option<Permits>,
+}
+
+impl Outlet for StandaloneOutlet {
+    const NULL_ID: bool = false;
+
+    #[inline]
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+        let mut message = Vec::with_capacity(USUAL_MESSAGE_BYTES);
+        let sent = write(&mut message);
+        self.bytes += message.len();
+        self.waiting.push_back(StandaloneMessage { message, sent, _permits: None });
+    }
+
+    fn holds(&mut self, permits: usize) {
+        let permits = self.room.hold(permits);
+        if let Some(queued) = self.waiting.back_mut() {
+            queued._permits = Some(permits);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl StandaloneOutlet {
+    fn take(&mut self) -> Option<StandaloneMessage> {
+        let queued = self.waiting.pop_front()?;
+        self.bytes -= queued.message.len();
+        Some(queued)
+    }
+
+    /// Whether the response is the first message in the queue.
+    fn is_answered(&self) -> bool {
+        self.waiting.front().is_some_and(|queued| queued.sent.is_answer())
+    }
+}
+
+/// Serves a request. It counts as a running request until `guard` is dropped.
+pub(super) async fn serve(
+    endpoint: &Arc<HttpEndpoint>,
+    caller: Option<AnyCaller>,
+    message: &KeptMessage<Bytes>,
+    guard: CapacityGuard,
+) -> StandaloneResponse {
+    let mut dispatcher = endpoint.spare.take().unwrap_or_else(|| {
+        let outlet = |room| StandaloneOutlet { waiting: VecDeque::new(), bytes: 0, room };
+        Box::new(Dispatcher::without_stream(endpoint.standalone_settings(), outlet))
+    });
+    dispatcher.deliver(ONLY_EXCHANGE, caller.as_ref(), message);
+    if dispatcher.outlet().is_answered() {
+        let answer = answer(&mut dispatcher);
+        endpoint.spare.put(dispatcher);
+        return answer;
+    }
+    let mut keep_alive = KeepAlive::new(endpoint.limits.keep_alive);
+    let mut shutdown = endpoint.shutdown.subscribe();
+    let comment = poll_fn(|context| {
+        if shutdown.poll(context).is_ready() {
+            dispatcher.begin_end();
+        }
+        let more = dispatcher.poll(context);
+        if !dispatcher.outlet().waiting.is_empty() {
+            return Poll::Ready(None);
+        }
+        if more.is_ready() {
+            context.waker().wake_by_ref();
+        }
+        keep_alive.poll(context).map(Some)
+    })
+    .await;
+    if dispatcher.outlet().is_answered() {
+        return answer(&mut dispatcher);
+    }
+    let events = StandaloneEvents { dispatcher: Some(dispatcher), first: comment, keep_alive, shutdown, _guard: guard };
+    StandaloneResponse::Events(Box::new(events))
+}
+
+fn answer(dispatcher: &mut Dispatcher<StandaloneOutlet>) -> StandaloneResponse {
+    let StandaloneMessage { message, sent, .. } = dispatcher.outlet().take().expect("the response is queued");
+    let code = if let Sent::Answer(code) = sent { code } else { None };
+    StandaloneResponse::Answer(message.into(), code)
+}
+
+/// Dispatchers that have finished a request, to be reused for the next one. Most requests are answered at once, and
+/// creating a dispatcher would be a third of the work for them.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "each is more than a kilobyte, and is only passed on")]
+pub(super) struct SpareDispatchers(Mutex<Vec<Box<Dispatcher<StandaloneOutlet>>>>);
+
+impl SpareDispatchers {
+    fn take(&self) -> Option<Box<Dispatcher<StandaloneOutlet>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Stores a dispatcher, if it is reusable.
+    fn put(&self, dispatcher: Box<Dispatcher<StandaloneOutlet>>) {
+        if !dispatcher.is_reusable() {
+            return;
+        }
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < MAX_SPARE_DISPATCHERS {
+            spare.push(dispatcher);
+        }
+    }
+}
+
+/// The event stream of one request.
+pub(super) struct StandaloneEvents {
+    /// `None` after the response.
+    dispatcher: Option<Box<Dispatcher<StandaloneOutlet>>>,
+    first: Option<Bytes>,
+    keep_alive: KeepAlive,
+    shutdown: ShutdownWait,
+    _guard: CapacityGuard,
+}
+
+impl StandaloneEvents {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let Some(dispatcher) = &mut self.dispatcher else { return Poll::Ready(None) };
+        if self.shutdown.poll(context).is_ready() {
+            dispatcher.begin_end();
+        }
+        let more = dispatcher.poll(context);
+        let mut out = Vec::new();
+        let mut is_answered = false;
+        while let Some(queued) = dispatcher.outlet().take() {
+            event(&mut out, None, &queued.message);
+            is_answered |= queued.sent.is_answer();
+        }
+        if is_answered {
+            self.dispatcher = None;
+        }
+        if !out.is_empty() {
+            self.keep_alive.reset();
+            return Poll::Ready(Some(out.into()));
+        }
+        if more.is_ready() {
+            context.waker().wake_by_ref();
+        }
+        self.keep_alive.poll(context).map(Some)
+    }
+}
+
+/// The number of the only exchange.
+const ONLY_EXCHANGE: Exchange = Exchange(1);
+
+/// The most dispatchers that are stored: more than are in use at the same moment, which is about one for each thread.
+const MAX_SPARE_DISPATCHERS: usize = 64;
+
+/// The bytes that are reserved for a message. Most are shorter.
+const USUAL_MESSAGE_BYTES: usize = 256;
