@@ -4,9 +4,9 @@ use barewire_proto::http::{Headers, header};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// These headers.
-pub(crate) struct Of<'a>(pub(crate) &'a HeaderMap);
+pub(crate) struct HeaderMapView<'a>(pub(crate) &'a HeaderMap);
 
-impl Headers for Of<'_> {
+impl Headers for HeaderMapView<'_> {
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         // What every request is asked for need not be read as a name first.
         let values = match KNOWN.iter().find(|known| known.as_str() == name) {

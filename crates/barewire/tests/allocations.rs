@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use barewire::Server;
-use barewire::peer::{Connection, Context, Methods, Raw, Running};
+use barewire::peer::{Connection, Context, Methods, Raw, RunningConnection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -101,7 +101,7 @@ const TEXT: &[u8] = b"0123456789012345678901234567890123456789012345678901234567
 fn allocations(
     requests: usize,
     (opening, request): (&'static [u8], &'static [u8]),
-    run: &dyn Fn((Requests, Answers)) -> Running,
+    run: &dyn Fn((Requests, Answers)) -> RunningConnection,
 ) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let answers = Answers::default();
@@ -112,7 +112,7 @@ fn allocations(
 }
 
 /// Allocations of one request more.
-fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) -> Running) -> u64 {
+fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) -> RunningConnection) -> u64 {
     let (once, twice) = (allocations(10_000, wire, run), allocations(20_000, wire, run));
     // What does not depend on the number of requests falls out; tables and buffers that grow are a few.
     (twice - once - 50) / 10_000 + 1

@@ -24,7 +24,7 @@ use super::stopwatch::Stopwatch;
 use super::{ClientError, Shared};
 use crate::log::Log;
 #[cfg(feature = "http")]
-use crate::peer::Settings;
+use crate::peer::ConnectionSettings;
 use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 
@@ -176,7 +176,7 @@ impl Setup {
     #[cfg(feature = "http")]
     fn carry(self, fetch: Fetch) -> Connected {
         let agreed = Arc::clone(&self.serving.agreed);
-        let mut settings = Settings::new(Box::new(self.serving), self.log.clone());
+        let mut settings = ConnectionSettings::new(Box::new(self.serving), self.log.clone());
         settings.limits = self.limits;
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(false);

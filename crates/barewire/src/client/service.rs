@@ -11,7 +11,7 @@ use super::answers::{Answers, Unasked};
 use super::notifications::Hub;
 use super::stopwatch::Stopwatch;
 use crate::Failure;
-use crate::peer::{BoxedWork, Context, IncomingParams, Service, Typed};
+use crate::peer::{BoxedHandler, Context, HandlerFuture, IncomingParams, Service};
 
 /// What a client's connection serves.
 pub(super) struct Serving {
@@ -25,7 +25,7 @@ pub(super) struct Serving {
 pub(super) type Agreed = Arc<OnceLock<Revision>>;
 
 impl Service for Serving {
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         let params = params.written;
         let revision = self.agreed.get().copied();
         let method = context.method();
@@ -46,7 +46,7 @@ impl Service for Serving {
                 // From before the closure runs until its answer is there, or nobody wants it any more.
                 let paused = self.watch.pause();
                 let asked = self.answers.ask(method, params, revision).map_err(refused)?;
-                Ok(Typed::boxed(async move {
+                Ok(HandlerFuture::boxed(async move {
                     let _paused = paused;
                     asked.await
                 }))
@@ -54,15 +54,15 @@ impl Service for Serving {
         }
     }
 
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
+    fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most.filter(|_| self.agreed.get().is_some_and(|revision| revision.has_batches()))
     }
 
-    fn ends(&self, call: CallId) -> bool {
+    fn peer_may_end(&self, call: CallId) -> bool {
         self.agreed.get().is_some_and(|revision| revision.is_modern()) && self.hub.is_listen(call)
     }
 
-    fn is_asked(&self) -> bool {
+    fn accepts_requests(&self) -> bool {
         self.agreed.get().is_none_or(|revision| revision.has_server_requests())
     }
 }
@@ -78,8 +78,8 @@ fn refused(why: Unasked) -> Failure {
 }
 
 /// The result that says no more than that it is done.
-fn done() -> BoxedWork {
+fn done() -> BoxedHandler {
     #[derive(Serialize)]
     struct Empty {}
-    Typed::boxed(std::future::ready(Ok(Empty {})))
+    HandlerFuture::boxed(std::future::ready(Ok(Empty {})))
 }

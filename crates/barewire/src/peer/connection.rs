@@ -25,11 +25,11 @@ use crate::transport::{Framing, Parts, Transport};
 /// [`Self::open`] both.
 pub struct Connection<T> {
     transport: T,
-    settings: Settings,
+    settings: ConnectionSettings,
 }
 
 /// What a connection is driven with.
-pub(crate) struct Settings {
+pub(crate) struct ConnectionSettings {
     pub(crate) service: Box<dyn Service>,
     pub(crate) limits: ConnectionLimits,
     pub(crate) conventions: Conventions,
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) trace: Option<Arc<dyn Trace>>,
 }
 
-impl Settings {
+impl ConnectionSettings {
     /// The default limits, the conventions of plain JSON-RPC, and this to serve.
     pub(crate) fn new(service: Box<dyn Service>, log: Log) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl<T: Transport> Connection<T> {
     /// A connection without methods, with the default limits.
     pub fn new(transport: T) -> Self {
         let service = Box::new(Methods::new().finish());
-        Self { transport, settings: Settings::new(service, Log::default()) }
+        Self { transport, settings: ConnectionSettings::new(service, Log::default()) }
     }
 
     /// Answers requests and takes notifications with these.
@@ -125,12 +125,12 @@ impl<T: Transport> Connection<T> {
     }
 
     /// Drives the connection when awaited, until the other side has finished.
-    pub fn run(self) -> Running {
+    pub fn run(self) -> RunningConnection {
         self.start().1
     }
 
     /// The other side, and what drives the connection when awaited. It shuts down when the last [`Peer`] is dropped.
-    pub fn open(self) -> (Peer, Running) {
+    pub fn open(self) -> (Peer, RunningConnection) {
         let (queue, running) = self.start();
         (Peer::guarded(queue), running)
     }
@@ -143,7 +143,7 @@ impl<T: Transport> Connection<T> {
         peer
     }
 
-    fn start(self) -> (Arc<Queue>, Running) {
+    fn start(self) -> (Arc<Queue>, RunningConnection) {
         let Self { transport, mut settings } = self;
         let parts = transport.into_parts();
         settings.answer_unreadable.get_or_insert(!parts.opened_by_us);
@@ -153,11 +153,11 @@ impl<T: Transport> Connection<T> {
             Framing::Lines => drive::<Lines, _, _>(Lines::new(limit), parts, settings, &queue),
             Framing::ContentLength => drive::<ContentLength, _, _>(ContentLength::new(limit), parts, settings, &queue),
         };
-        (queue, Running(future))
+        (queue, RunningConnection(future))
     }
 }
 
-fn drive<C, R, W>(codec: C, parts: Parts<R, W>, settings: Settings, queue: &Arc<Queue>) -> Driving
+fn drive<C, R, W>(codec: C, parts: Parts<R, W>, settings: ConnectionSettings, queue: &Arc<Queue>) -> Driving
 where
     C: barewire_proto::frame::Codec + Send + 'static,
     R: tokio::io::AsyncRead + Unpin + Send + 'static,
@@ -176,11 +176,11 @@ impl<T> fmt::Debug for Connection<T> {
 
 /// A connection that is driven by being awaited. Dropping it ends the connection at once.
 #[must_use = "nothing happens until it is awaited"]
-pub struct Running(Driving);
+pub struct RunningConnection(Driving);
 
 type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;
 
-impl Future for Running {
+impl Future for RunningConnection {
     /// `Ok` if the connection ended in order.
     type Output = Result<(), Error>;
 
@@ -189,9 +189,9 @@ impl Future for Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Running")
+        f.write_str("RunningConnection")
     }
 }
 

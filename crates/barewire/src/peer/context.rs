@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Waits until this request is answered or cancelled.
-    pub(crate) async fn over(&self) {
+    pub(crate) async fn finished(&self) {
         self.incoming.over().await;
     }
 

@@ -146,7 +146,7 @@ where
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
-            // Work that can be done now is done now, whatever made it possible: there will be no wake-up for it.
+            // StartedHandler that can be done now is done now, whatever made it possible: there will be no wake-up for it.
             if more || self.dispatcher.can_start() || (self.taken < self.filled && !self.dispatcher.is_blocked()) {
                 continue;
             }

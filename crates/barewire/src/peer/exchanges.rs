@@ -16,7 +16,7 @@ use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::connection::Settings;
+use super::connection::ConnectionSettings;
 use super::dispatch::{AnyCaller, Dispatcher, EndRequest, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
@@ -83,7 +83,7 @@ impl Drop for Permits {
 
 impl<O: Outlet> Dispatcher<O> {
     /// A dispatcher without a stream, whose output `outlet` makes.
-    pub(crate) fn without_stream(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
+    pub(crate) fn without_stream(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
     }
@@ -119,7 +119,7 @@ impl<O: Outlet> Dispatcher<O> {
 
 impl<O: Outlet + 'static> Exchanges<O> {
     /// A connection that serves `settings`, and whose output `outlet` makes.
-    pub(crate) fn new(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
+    pub(crate) fn new(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
         let dispatcher = Dispatcher::without_stream(settings, outlet);
         let queue = Arc::clone(&dispatcher.queue);
@@ -138,7 +138,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 
     /// Waits until every message so far is handled, so that a stream is read no faster than that.
-    pub(crate) async fn caught_up(&self) {
+    pub(crate) async fn inbox_drained(&self) {
         if self.inbox().is_empty() {
             return;
         }
@@ -173,7 +173,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 
     /// Wakes the driver, as there may be room for a request that could not be started.
-    pub(crate) fn has_room(&self) {
+    pub(crate) fn wake_for_room(&self) {
         self.queue.wake();
     }
 
@@ -223,7 +223,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         for _ in 0..INPUTS_AT_ONCE {
             let Some(input) = self.inbox().pop_front() else { return true };
             match input {
-                Input::Message(Delivery { exchange, .. }) if self.is_over() => dispatcher.output.over(exchange),
+                Input::Message(Delivery { exchange, .. }) if self.is_over() => dispatcher.output.end_exchange(exchange),
                 Input::Message(Delivery { exchange, caller, message }) => {
                     dispatcher.deliver(exchange, caller.as_ref(), &message);
                 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::raw::sealed::ReadParams as _;
-use super::work::{self, BoxedWork, Typed};
+use super::started_handler::{self, BoxedHandler, HandlerFuture};
 use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
@@ -108,7 +108,7 @@ pub(crate) struct Table {
 
 impl Service for Table {
     #[inline]
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         match self.find(context.method()) {
             Some(handler) => handler.start(context, params.written),
             None => Err(Failure::method_not_found()),
@@ -223,7 +223,7 @@ where
 /// A handler of any type.
 trait Start: Send + Sync {
     /// Reads the params and starts the handler. It has done nothing yet: the first poll begins.
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure>;
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure>;
 }
 
 struct Erased<H, M> {
@@ -239,9 +239,9 @@ impl<H: MethodHandler<M>, M> Erased<H, M> {
 
 impl<H: MethodHandler<M>, M> Start for Erased<H, M> {
     #[inline]
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let params = H::Params::read_params(params)?;
-        Ok(Typed::boxed(self.handler.start(context, params)))
+        Ok(HandlerFuture::boxed(self.handler.start(context, params)))
     }
 }
 
@@ -254,9 +254,9 @@ struct Wrapped {
 }
 
 impl Start for Wrapped {
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let next = Next(Arc::clone(&self.next));
-        Ok(Typed::boxed((self.wrap)(context, Raw::from_params(params), next)))
+        Ok(HandlerFuture::boxed((self.wrap)(context, Raw::from_params(params), next)))
     }
 }
 
@@ -267,7 +267,7 @@ impl Next {
     /// Runs it.
     pub async fn run(self, context: Context, params: Raw) -> Result<Raw, Failure> {
         let work = params.with_params(|params| self.0.start(context, params))?;
-        let mut work = work::run(work).await?;
+        let mut work = started_handler::run(work).await?;
         work.as_mut().outcome()
     }
 }

@@ -46,7 +46,7 @@ mod queue;
 mod raw;
 mod service;
 mod sniff;
-mod work;
+mod started_handler;
 
 #[doc(inline)]
 pub use barewire_proto::session::{CancelConvention, Conventions, ProgressConvention};
@@ -54,8 +54,8 @@ pub use batch::{Batch, BatchedCall};
 pub(crate) use call::shown;
 pub use call::{CallError, OutgoingCall};
 #[cfg(feature = "http")]
-pub(crate) use connection::Settings;
-pub use connection::{Connection, Running, Trace};
+pub(crate) use connection::ConnectionSettings;
+pub use connection::{Connection, RunningConnection, Trace};
 pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
@@ -66,7 +66,7 @@ pub use handle::Peer;
 pub use limits::ConnectionLimits;
 pub use methods::{Blocking, BlockingMarker, FunctionMarker, MethodHandler, Methods, Next};
 #[cfg(feature = "http")]
-pub(crate) use outlet::{Exchange, Outlet, Sent};
+pub(crate) use outlet::{Exchange, MessageKind, Outlet};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::{IncomingParams, Service};
-pub(crate) use work::{BoxedWork, Typed, Work};
+pub(crate) use started_handler::{BoxedHandler, HandlerFuture, StartedHandler};

@@ -9,26 +9,26 @@ use barewire_proto::session::CallId;
 pub(crate) trait Outlet: Send {
     /// Whether an answer to what had no id that can be used has one of null, as JSON-RPC has it. MCP leaves it out where
     /// messages are not on a stream of bytes.
-    const NULL_ID: bool;
+    const WRITES_NULL_ID: bool;
 
     /// Takes one message, which `write` appends and then says what it is. `exchange` is what it belongs to, where messages do
     /// not share one stream.
-    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent);
+    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind);
 
     /// The message that was sent last holds so much of the room there is for what we send by ourselves: to be given back
     /// once it is gone.
-    fn holds(&mut self, permits: usize);
+    fn hold_permits(&mut self, permits: usize);
 
     /// How many bytes wait.
     fn len(&self) -> usize;
 
     /// Nobody waits for the answer to this call of ours any more, and the other side is not to be told.
-    fn forget(&mut self, call: CallId) {
+    fn forget_call(&mut self, call: CallId) {
         let _ = call;
     }
 
     /// The exchange gets no answer: what it asked for was cancelled.
-    fn over(&mut self, exchange: Exchange) {
+    fn end_exchange(&mut self, exchange: Exchange) {
         let _ = exchange;
     }
 
@@ -50,11 +50,11 @@ impl Exchange {
 
 /// What was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub(crate) enum MessageKind {
     /// The answer to what the exchange asked, and the error's code if it is one.
     Answer(Option<Code>),
     /// An answer that says no, under no id: what it answers could not be entered under its own.
-    Unnamed,
+    AnswerWithoutId,
     /// Something that nobody answers.
     Notification,
     /// A call of ours, or several in an array.
@@ -64,9 +64,9 @@ pub(crate) enum Sent {
 }
 
 #[cfg(feature = "http")]
-impl Sent {
+impl MessageKind {
     /// Whether it is what the exchange waits for.
     pub(crate) fn is_answer(self) -> bool {
-        matches!(self, Self::Answer(_) | Self::Unnamed)
+        matches!(self, Self::Answer(_) | Self::AnswerWithoutId)
     }
 }

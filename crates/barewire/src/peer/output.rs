@@ -9,7 +9,7 @@ use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
-use super::outlet::{Exchange, Outlet, Sent};
+use super::outlet::{Exchange, MessageKind, Outlet};
 
 /// What waits to be written. Whole messages go in at one end; whatever the writer takes goes out at the other.
 pub(super) struct Output<C> {
@@ -35,16 +35,16 @@ impl<C> Default for Output<C> {
 }
 
 impl<C: Codec> Outlet for Output<C> {
-    const NULL_ID: bool = true;
+    const WRITES_NULL_ID: bool = true;
 
     #[inline]
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         C::encode(&mut self.next.bytes, |out| {
             write(out);
         });
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         self.next.permits += permits;
     }
 

@@ -5,7 +5,7 @@ use barewire_proto::rpc::{Notification, Params};
 use barewire_proto::session::CallId;
 
 use super::Context;
-use super::work::BoxedWork;
+use super::started_handler::BoxedHandler;
 use crate::Failure;
 
 /// The params of a message, as a service is given them.
@@ -32,27 +32,27 @@ impl<'a> IncomingParams<'a> {
 /// What a connection serves. It belongs to one connection, and is told of everything in the order it came.
 pub(crate) trait Service: Send {
     /// Starts the handler of a request or notification. It has done nothing yet: the first poll begins.
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure>;
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure>;
 
     /// A notification has come. Its handler may have to wait for those before it; what must not wait is done here.
-    fn arrived(&mut self, notification: &Notification<'_>) {
+    fn notification_arrived(&mut self, notification: &Notification<'_>) {
         let _ = notification;
     }
 
     /// How many elements an array may have that comes now, where `most` is the connection's limit; `None` if there may be no
     /// arrays.
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
+    fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most
     }
 
     /// Whether the other side may end this call of ours: then its cancellation means that, and none of its own requests.
-    fn ends(&self, call: CallId) -> bool {
+    fn peer_may_end(&self, call: CallId) -> bool {
         let _ = call;
         false
     }
 
     /// Whether the other side may ask at all. If not, what it asks is reported and not answered.
-    fn is_asked(&self) -> bool {
+    fn accepts_requests(&self) -> bool {
         true
     }
 }

@@ -262,7 +262,7 @@ impl Call {
 
     /// Waits for the end of the call. The handler is dropped before it; only a task that goes on without it is told.
     async fn ended<T>(&self) -> Result<T, AskError> {
-        self.0.context.over().await;
+        self.0.context.finished().await;
         Err(AskError::Unanswered("the call has ended".to_owned()))
     }
 

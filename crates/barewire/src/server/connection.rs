@@ -21,7 +21,7 @@ use super::session::Session;
 use super::{Cache, Shared, Tool, listen, methods};
 use crate::Failure;
 use crate::log::quoted;
-use crate::peer::{BoxedWork, Context, IncomingParams, Service};
+use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
 
 /// What serves one connection.
 pub(super) struct Connected {
@@ -98,7 +98,7 @@ impl Connected {
     }
 
     /// The one request that changes what a connection is.
-    fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn initialize(&mut self, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let asked: InitializeParams = crate::params::read(params)?;
         let event = Event::Initialize(&asked.protocol_version);
         let revision = self.step(event)?;
@@ -126,7 +126,7 @@ impl Connected {
     }
 
     /// A notification whose turn it is.
-    fn notified(&mut self, context: &Context) -> Result<BoxedWork, Failure> {
+    fn notified(&mut self, context: &Context) -> Result<BoxedHandler, Failure> {
         if std::mem::take(&mut self.is_new)
             && let Some(session) = &self.session
         {
@@ -139,7 +139,7 @@ impl Connected {
 }
 
 impl Service for Connected {
-    fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, incoming: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         let params = incoming.written;
         if context.id().is_none() {
             return self.notified(&context);
@@ -193,7 +193,7 @@ impl Service for Connected {
     }
 
     /// Now, and not when its turn comes: what follows it may be served.
-    fn arrived(&mut self, notification: &Notification<'_>) {
+    fn notification_arrived(&mut self, notification: &Notification<'_>) {
         if notification.method == INITIALIZED {
             // Nobody is answered, so nobody is told if it came too early or twice.
             let effect = self.legacy.step(Event::Initialized, Self::policy(&self.shared));
@@ -201,7 +201,7 @@ impl Service for Connected {
         }
     }
 
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
+    fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most.filter(|_| self.legacy.revision().is_some_and(Revision::has_batches))
     }
 }
@@ -228,7 +228,7 @@ impl Calling<'_> {
 
     /// Calls a tool.
     #[inline]
-    fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedWork, Failure> {
+    fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedHandler, Failure> {
         if !self.offers(ServerCapability::Tools) {
             return Err(Failure::method_not_found());
         }
@@ -247,7 +247,7 @@ impl Calling<'_> {
     }
 
     #[inline]
-    fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedWork, Failure> {
+    fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedHandler, Failure> {
         if self.shared.settings.layers.is_empty() {
             return tool.start(self);
         }

@@ -12,7 +12,7 @@ use barewire_proto::rpc::{Code, ErrorObject};
 use super::serving::{Answer, Style, serve};
 use super::{Call, Calling, Prompt, ProtocolError, Resource, Template, Tool};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// An async function or closure around every tool call, prompt and reading of a resource: it takes an [`Invocation`] and the
 /// [`NextLayer`], and gives what that gives, or something of its own. See [`Server::layer`](super::Server::layer).
@@ -202,7 +202,7 @@ pub(super) fn serve_layered<T: LayerResult>(
     calling: &Calling<'_>,
     entry: Entry,
     style: Style,
-) -> Result<BoxedWork, Failure> {
+) -> Result<BoxedHandler, Failure> {
     let call = Call::new(calling)?;
     let invocation = Invocation { call: call.clone(), kind: entry.kind() };
     let next = NextLayer { layers: calling.shared.settings.layers.clone(), index: 0, entry };

@@ -12,11 +12,11 @@ use super::connection::Calling;
 use super::serving::{Empty, serve};
 use super::watch::{self, MOST, Watch};
 use crate::Failure;
-use crate::peer::{BoxedWork, CallError, Context};
+use crate::peer::{BoxedHandler, CallError, Context};
 use crate::until::until;
 
 /// Begins to listen: the acknowledgement goes out first, then news, until the client cancels or the connection ends.
-pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+pub(super) fn start(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let SubscriptionParams { notifications, .. } = crate::params::read(params)?;
     let honoured = honoured(calling, notifications)?;
     let open = Arc::clone(calling.listens);

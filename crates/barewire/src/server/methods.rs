@@ -17,10 +17,10 @@ use super::serving::{Empty, ready, serve};
 use super::{listen, page};
 use crate::Failure;
 use crate::log::quoted;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// Serves a request. What the revision does not have, or the server does not offer, is not found.
-pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+pub(super) fn serve_method(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     use ServerCapability::{Completions, Logging, Prompts, Resources, ResourcesSubscribe, Tools};
     let offers = |capability| calling.offers(capability);
     let cache = Some(calling.shared.settings.cache);
@@ -98,7 +98,7 @@ fn list<T, L>(
 }
 
 /// Reads a resource: the one at the URI, or else the first template that fits.
-fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+fn read(calling: &Calling<'_>) -> Result<BoxedHandler, Failure> {
     #[derive(Serialize)]
     struct Data<'a> {
         uri: &'a str,
@@ -122,7 +122,7 @@ fn read(calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
         .into())
 }
 
-fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+fn complete(calling: &Calling<'_>, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
     let CompleteParams { reference, argument, context, .. } = crate::params::read(params)?;
     let completers = match &reference {
         CompleteReference::Prompt { name, .. } => {

@@ -83,7 +83,7 @@ use registry::{Kind, Registry};
 use settings::{Settings, Shared};
 
 use crate::Error;
-use crate::peer::{Connection, ConnectionEnd, Running};
+use crate::peer::{Connection, ConnectionEnd, RunningConnection};
 use crate::transport::Transport;
 
 /// An MCP server: what it offers, to be served over any number of connections.
@@ -263,7 +263,7 @@ impl Server {
     }
 
     /// Serves one connection until the client ends it. Awaited, it is `Ok` if the connection ended in order.
-    pub fn serve(&self, transport: impl Transport) -> Running {
+    pub fn serve(&self, transport: impl Transport) -> RunningConnection {
         self.connection(transport).run()
     }
 

@@ -17,7 +17,7 @@ use super::serving::serve;
 use super::words::{self, Words};
 use super::{BadEntry, Call, Calling, Handler};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 use crate::schema;
 
 /// A prompt: what the client is told of it, and a handler.
@@ -64,7 +64,7 @@ pub trait IntoPrompt {
 
 /// A handler of any type.
 trait Get: Send + Sync {
-    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure>;
+    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure>;
 
     /// The same behind layers.
     fn outcome(&self, call: &Call, description: Option<&str>) -> Result<BoxedResult, Failure>;
@@ -83,7 +83,7 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoPrompt,
 {
-    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedWork, Failure> {
+    fn get(&self, calling: &Calling<'_>, description: Option<&str>) -> Result<BoxedHandler, Failure> {
         let arguments = read(calling.arguments()?)?;
         let context = H::Context::from_calling(calling)?;
         let call = context.call();
@@ -181,7 +181,7 @@ impl Prompt {
         prompt
     }
 
-    pub(super) fn get(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn get(&self, calling: &Calling<'_>) -> Result<BoxedHandler, Failure> {
         self.handler.get(calling, self.definition.description.as_deref())
     }
 

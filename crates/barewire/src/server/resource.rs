@@ -18,7 +18,7 @@ use super::serving::{Style, serve};
 use super::words::{self, Words};
 use super::{BadEntry, Cache, Call, Calling, Handler};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// A resource at a URI: what the client is told of it, and its contents, or a handler that gives them.
 ///
@@ -75,7 +75,7 @@ pub trait IntoContents {
 /// A handler of any type.
 trait Read: Send + Sync {
     /// Starts a reading; `None` if the variables are not what the handler takes.
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>>;
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedHandler, Failure>>;
 
     /// Whether the variables are what the handler takes.
     fn takes(&self, variables: Words<'_>) -> bool;
@@ -105,7 +105,7 @@ where
     H::Arguments: DeserializeOwned,
     H::Output: IntoContents,
 {
-    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedWork, Failure>> {
+    fn read(&self, reading: Reading<'_>, variables: Words<'_>) -> Option<Result<BoxedHandler, Failure>> {
         let arguments = words::read(variables).ok()?;
         Some(self.start(reading, arguments))
     }
@@ -126,7 +126,7 @@ where
     H: Handler<M>,
     H::Output: IntoContents,
 {
-    fn start(&self, reading: Reading<'_>, arguments: H::Arguments) -> Result<BoxedWork, Failure> {
+    fn start(&self, reading: Reading<'_>, arguments: H::Arguments) -> Result<BoxedHandler, Failure> {
         let Reading { calling, uri, mime_type, cache } = reading;
         let context = H::Context::from_calling(calling)?;
         let call = context.call();
@@ -197,13 +197,13 @@ impl Resource {
         resource
     }
 
-    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, Vec::new())
     }
 
     /// Starts the layers around a reading.
-    pub(super) fn read_layered(self: &Arc<Self>, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn read_layered(self: &Arc<Self>, calling: &Calling<'_>) -> Result<BoxedHandler, Failure> {
         serve_layered::<ReadResourceResult>(calling, Entry::Resource(Arc::clone(self)), style(calling, self.cache))
     }
 
@@ -257,7 +257,7 @@ impl Template {
     }
 
     /// Reads the resource at this URI, if it is one of these.
-    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedWork, Failure>> {
+    pub(super) fn read(&self, calling: &Calling<'_>, uri: &str) -> Option<Result<BoxedHandler, Failure>> {
         let variables = self.variables(uri)?;
         let mime_type = self.definition.mime_type.as_deref();
         self.reader.read(Reading { calling, uri, mime_type, cache: self.cache }, variables)
@@ -268,7 +268,7 @@ impl Template {
         self: &Arc<Self>,
         calling: &Calling<'_>,
         uri: &str,
-    ) -> Option<Result<BoxedWork, Failure>> {
+    ) -> Option<Result<BoxedHandler, Failure>> {
         let is_one = self.variables(uri).is_some_and(|variables| self.reader.takes(variables));
         let start = || {
             let (entry, style) = (Entry::Template(Arc::clone(self)), style(calling, self.cache));

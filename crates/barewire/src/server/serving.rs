@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::rounds::{Asked, Interrupt};
 use super::{Cache, Call, Shared, result};
 use crate::Failure;
-use crate::peer::{BoxedWork, Raw, Work};
+use crate::peer::{BoxedHandler, Raw, StartedHandler};
 
 /// A result of a method of MCP.
 pub(super) trait Answer: Serialize + Send + 'static {
@@ -88,7 +88,7 @@ struct InputRequired {
 }
 
 /// A handler that is still to run.
-pub(super) fn serve<F, T>(future: F, call: Option<Call>, style: Style) -> BoxedWork
+pub(super) fn serve<F, T>(future: F, call: Option<Call>, style: Style) -> BoxedHandler
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
     T: Answer,
@@ -97,11 +97,11 @@ where
 }
 
 /// A result that is there already.
-pub(super) fn ready<T: Answer>(result: T, style: Style) -> BoxedWork {
+pub(super) fn ready<T: Answer>(result: T, style: Style) -> BoxedHandler {
     serve(std::future::ready(Ok(result)), None, style)
 }
 
-impl<F, T> Work for Serving<F, T>
+impl<F, T> StartedHandler for Serving<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send,
     T: Answer,

@@ -19,7 +19,7 @@ use super::layer::BoxedOutcome;
 use super::serving::{Style, ready, serve};
 use super::{BadEntry, Call, Calling, Handler, IntoToolResult, thread};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 use crate::schema::{self, BadArguments, Constraints};
 
 /// A tool: what the client is told of it, and a handler.
@@ -206,7 +206,7 @@ impl Tool {
 
     /// Starts a call.
     #[inline]
-    pub(super) fn start(&self, calling: &Calling<'_>) -> Result<BoxedWork, Failure> {
+    pub(super) fn start(&self, calling: &Calling<'_>) -> Result<BoxedHandler, Failure> {
         self.handler.start(calling, self.on_thread)
     }
 
@@ -234,7 +234,7 @@ fn is_of_object(schema: &RawValue) -> bool {
 
 /// A handler of any type.
 trait Start: Send + Sync {
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure>;
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedHandler, Failure>;
 
     /// The same behind layers.
     fn outcome(&self, call: &Call, on_thread: bool) -> Result<BoxedResult, Failure>;
@@ -256,7 +256,7 @@ where
     H::Output: IntoToolResult,
 {
     #[inline]
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedHandler, Failure> {
         let given = calling.arguments()?;
         let arguments = match schema::read(given, &self.constraints) {
             Ok(arguments) => arguments,
@@ -292,7 +292,7 @@ where
     H: Handler<M, Arguments = Box<RawValue>>,
     H::Output: IntoToolResult,
 {
-    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedWork, Failure> {
+    fn start(&self, calling: &Calling<'_>, on_thread: bool) -> Result<BoxedHandler, Failure> {
         let arguments = match self.checked(calling.arguments()?) {
             Ok(arguments) => arguments,
             Err(bad) => return Ok(ready(refused(&bad, calling.revision)?, calling.style(None))),
@@ -348,7 +348,7 @@ where
 }
 
 #[inline]
-fn run<F>(future: F, call: Option<Call>, style: Style, on_thread: bool) -> Result<BoxedWork, Failure>
+fn run<F>(future: F, call: Option<Call>, style: Style, on_thread: bool) -> Result<BoxedHandler, Failure>
 where
     F: Future + Send + 'static,
     F::Output: IntoToolResult,

@@ -35,7 +35,7 @@ use super::tools::Tools;
 use super::{old, post, unasked};
 use crate::client::service::Agreed;
 use crate::log::{Log, quoted};
-use crate::peer::{CallError, Delivery, Exchange, Exchanges, Peer, Sent, Settings};
+use crate::peer::{CallError, ConnectionSettings, Delivery, Exchange, Exchanges, MessageKind, Peer};
 
 /// What the tasks of a connection share.
 pub(in crate::client) struct Carrier {
@@ -76,7 +76,7 @@ impl Carrier {
     /// A connection to the server that `fetch` leads to, and what drives it.
     pub(in crate::client) fn open(
         fetch: Fetch,
-        settings: Settings,
+        settings: ConnectionSettings,
         agreed: Agreed,
         log: Log,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
@@ -130,7 +130,7 @@ impl Carrier {
     pub(super) async fn deliver_parsed(&self, message: KeptFrame<Bytes>) {
         let message = message.into();
         self.exchanges.deliver(Delivery { exchange: Exchange::NONE, caller: None, message });
-        self.exchanges.caught_up().await;
+        self.exchanges.inbox_drained().await;
         self.backlog.settle().await;
     }
 
@@ -310,7 +310,7 @@ impl Work {
     fn send(&mut self, letter: Letter) {
         let carrier = Arc::clone(&self.carrier);
         match letter.sent {
-            Sent::Call(Some(call)) => {
+            MessageKind::Call(Some(call)) => {
                 let posted = post::call(carrier, call, letter, self.notified);
                 let task = self.tasks.spawn(async move {
                     posted.await;
@@ -318,21 +318,21 @@ impl Work {
                 });
                 self.calls.insert(call, task);
             }
-            Sent::Call(None) => {
+            MessageKind::Call(None) => {
                 let posted = post::batch(carrier, letter, self.notified);
                 self.tasks.spawn(async move {
                     posted.await;
                     None
                 });
             }
-            Sent::Notification => {
+            MessageKind::Notification => {
                 self.notified += 1;
                 let _ = self.notifications.send(letter);
             }
-            Sent::Answer(_) | Sent::Unnamed => {
+            MessageKind::Answer(_) | MessageKind::AnswerWithoutId => {
                 self.telling.spawn(async move { post::tell(&carrier, letter).await });
             }
-            Sent::Cancel(call) => {
+            MessageKind::Cancel(call) => {
                 // Whatever else comes on its stream is for nobody. A legacy server that takes the end of a connection for no
                 // cancelling, as it should, is told; a cancelled request is not answered, so there is nothing to wait for.
                 self.stop(call);

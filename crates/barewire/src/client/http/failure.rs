@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::FetchError;
 use super::fetch::Response;
-use crate::headers::Of;
+use crate::headers::HeaderMapView;
 use crate::peer::{CallError, shown};
 
 /// Why something that was sent over HTTP has no result.
@@ -144,7 +144,7 @@ pub(super) fn origin(response: &Response) -> String {
 
 /// What the challenges of an answer ask for, in a sentence. What a server says is shown escaped.
 fn wanted(headers: &HeaderMap) -> String {
-    let said = challenge::parse(&Of(headers)).iter().take(SHOWN).map(sentence).collect::<Vec<_>>();
+    let said = challenge::parse(&HeaderMapView(headers)).iter().take(SHOWN).map(sentence).collect::<Vec<_>>();
     said.join(" or ")
 }
 

@@ -7,12 +7,12 @@ use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
 /// A message on its way to the server.
 pub(super) struct Letter {
     pub(super) message: Bytes,
-    pub(super) sent: Sent,
+    pub(super) sent: MessageKind,
     hold: Arc<Hold>,
 }
 
@@ -63,12 +63,12 @@ impl Outbox {
 }
 
 impl Outlet for Outbox {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::new();
         let sent = write(&mut message);
-        let (bytes, is_awaited) = (message.len(), matches!(sent, Sent::Call(_)));
+        let (bytes, is_awaited) = (message.len(), matches!(sent, MessageKind::Call(_)));
         self.backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
         if !is_awaited {
             self.backlog.unawaited.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl Outlet for Outbox {
         let _ = self.jobs.send(Job::Send(Letter { message: message.into(), sent, hold }));
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(last) = self.last.upgrade() {
             let _ = last.permits.set(permits);
@@ -91,7 +91,7 @@ impl Outlet for Outbox {
         self.backlog.bytes.load(Ordering::Relaxed)
     }
 
-    fn forget(&mut self, call: CallId) {
+    fn forget_call(&mut self, call: CallId) {
         let _ = self.jobs.send(Job::Forget(call));
     }
 }

@@ -10,7 +10,7 @@ use super::handlers::Job;
 use super::in_flight::HeldFrame;
 use super::{Destination, Dispatcher, Source};
 use crate::peer::CallError;
-use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 
 /// The number of a batch, ours or the peer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ impl Batches {
     }
 
     /// Adds an answer to the array of a batch.
-    pub(super) fn push(&mut self, number: BatchNumber, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    pub(super) fn push(&mut self, number: BatchNumber, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let Some(BatchAnswers { array, .. }) = self.open.get_mut(&number) else { return };
         let before = array.len();
         array.push(if array.is_empty() { b'[' } else { b',' });
@@ -81,7 +81,7 @@ impl Batches {
 impl<O: Outlet> Dispatcher<O> {
     pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, source: Source<'_>) {
         let here = source.into();
-        let Some(most) = self.service.batch(self.limits.batch) else {
+        let Some(most) = self.service.batch_limit(self.limits.batch) else {
             for (index, invalid) in batch.refusals().enumerate() {
                 match index {
                     0 => self.invalid(frame.offset, frame.bytes, &invalid, here),
@@ -173,12 +173,12 @@ impl<O: Outlet> Dispatcher<O> {
             self.session.step(Event::Answer { ticket: *ticket, id });
         }
         if array.is_empty() {
-            self.output.over(exchange);
+            self.output.end_exchange(exchange);
         } else {
             array.push(b']');
             self.send(exchange.into(), |out| {
                 out.extend_from_slice(&array);
-                Sent::Answer(None)
+                MessageKind::Answer(None)
             });
         }
     }

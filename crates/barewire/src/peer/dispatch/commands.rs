@@ -5,7 +5,7 @@ use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
 
 use super::in_flight::{PendingCall, RunningRequest};
 use super::{Dispatcher, EndRequest};
-use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 use crate::peer::queue::{Ask, Command, Entry};
 use crate::peer::{CallError, ConnectionEnd};
 
@@ -30,14 +30,14 @@ impl<O: Outlet> Dispatcher<O> {
                 let asked = self.ask(ask, None);
                 self.send_own(exchange, permits, asked, |asked, out| {
                     asked.write(out);
-                    Sent::Call(Some(asked.call))
+                    MessageKind::Call(Some(asked.call))
                 });
             }
             Command::Batch { entries, permits } => {
                 let array = self.ask_batch(entries);
                 self.send_own(Exchange::NONE, permits, array, |array, out| {
                     out.extend_from_slice(array);
-                    Sent::Call(None)
+                    MessageKind::Call(None)
                 });
             }
             Command::Notify { message, permits, about } => {
@@ -46,7 +46,7 @@ impl<O: Outlet> Dispatcher<O> {
                 let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_over()));
                 self.send_own(exchange, permits, message, |message, out| {
                     out.extend_from_slice(message);
-                    Sent::Notification
+                    MessageKind::Notification
                 });
             }
             Command::Answered { ticket, message, code } => {
@@ -56,7 +56,7 @@ impl<O: Outlet> Dispatcher<O> {
                 let Some(id) = reply.id() else { return };
                 let write = |out: &mut Vec<u8>| {
                     out.extend_from_slice(&message);
-                    Sent::Answer(code)
+                    MessageKind::Answer(code)
                 };
                 match destination.batch {
                     None => {
@@ -90,12 +90,12 @@ impl<O: Outlet> Dispatcher<O> {
         exchange: Exchange,
         permits: usize,
         message: Option<T>,
-        write: impl FnOnce(&T, &mut Vec<u8>) -> Sent,
+        write: impl FnOnce(&T, &mut Vec<u8>) -> MessageKind,
     ) {
         match message {
             Some(message) => {
                 self.send(exchange.into(), |out| write(&message, out));
-                self.output.holds(permits);
+                self.output.hold_permits(permits);
             }
             None => self.queue.room.add_permits(permits),
         }
@@ -158,12 +158,12 @@ impl<O: Outlet> Dispatcher<O> {
             let _ = pending.answer.send(Err(why));
         }
         if pending.quiet {
-            return self.output.forget(call);
+            return self.output.forget_call(call);
         }
         let cancel = self.conventions.cancel;
         self.send(pending.exchange.into(), |out| {
             session::write_cancel(&cancel, out, call);
-            Sent::Cancel(call)
+            MessageKind::Cancel(call)
         });
     }
 

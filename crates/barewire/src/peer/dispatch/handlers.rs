@@ -15,10 +15,10 @@ use crate::Failure;
 use crate::log::quoted;
 use crate::peer::Context;
 use crate::peer::context::Incoming;
-use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 use crate::peer::queue::Command;
 use crate::peer::service::IncomingParams;
-use crate::peer::work::{self, BoxedWork};
+use crate::peer::started_handler::{self, BoxedHandler};
 
 /// A request that is to be started.
 pub(super) struct Job<'a> {
@@ -61,7 +61,7 @@ impl<O: Outlet> Dispatcher<O> {
         let entered = span.enter();
         let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, incoming_params))?);
         let polled = started.map(|mut work| {
-            let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
+            let polled = started_handler::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
             (polled, work)
         });
         drop(entered);
@@ -70,7 +70,7 @@ impl<O: Outlet> Dispatcher<O> {
             Ok((Poll::Pending, work)) => Begun::Waits { work, span, incoming },
             Ok((Poll::Ready(done), work)) => {
                 self.spare = Some(incoming);
-                Begun::Done(work::keep(done, work))
+                Begun::Done(started_handler::keep(done, work))
             }
             Err(failure) => {
                 self.spare = Some(incoming);
@@ -92,8 +92,8 @@ impl<O: Outlet> Dispatcher<O> {
                 }
                 let mut failed = None;
                 self.send(destination, |out| {
-                    failed = work::answer(done, request.reply(), &method, out);
-                    Sent::Answer(failed.as_ref().map(Failure::code))
+                    failed = started_handler::answer(done, request.reply(), &method, out);
+                    MessageKind::Answer(failed.as_ref().map(Failure::code))
                 });
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
@@ -116,9 +116,9 @@ impl<O: Outlet> Dispatcher<O> {
                 let (queue, answer_to) = (Arc::clone(&self.queue), reply.borrow().into_owned());
                 let method = method.into_owned();
                 let task = async move {
-                    let done = work::run(work).await;
+                    let done = started_handler::run(work).await;
                     let mut message = Vec::new();
-                    let failure = work::answer(done, answer_to, &method, &mut message);
+                    let failure = started_handler::answer(done, answer_to, &method, &mut message);
                     let code = failure.as_ref().map(Failure::code);
                     // If the queue takes nothing, the connection is over and no answer is needed.
                     if let Some(failure) = failure {
@@ -138,14 +138,14 @@ impl<O: Outlet> Dispatcher<O> {
         let method = notification.method.to_name();
         match self.begin(&method, None, notification.params, source) {
             Begun::Done(done) => {
-                if let Some(failure) = work::finish(done) {
+                if let Some(failure) = started_handler::finish(done) {
                     self.log.failed(&method, &failure);
                 }
             }
             Begun::Waits { work, span, .. } => {
                 let (queue, method) = (Arc::clone(&self.queue), method.into_owned());
                 let task = async move {
-                    if let Some(failure) = work::finish(work::run(work).await) {
+                    if let Some(failure) = started_handler::finish(started_handler::run(work).await) {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
                     let _ = queue.push(Command::Handled);
@@ -204,8 +204,8 @@ impl<O: Outlet> Dispatcher<O> {
 
 /// A handler after its first poll.
 enum Begun {
-    Done(Result<BoxedWork, Failure>),
-    Waits { work: BoxedWork, span: Span, incoming: Arc<Incoming> },
+    Done(Result<BoxedHandler, Failure>),
+    Waits { work: BoxedHandler, span: Span, incoming: Arc<Incoming> },
 }
 
 /// A handler that runs longer without waiting keeps everything else on its connection waiting for a time that people

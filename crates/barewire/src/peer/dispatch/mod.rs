@@ -27,9 +27,9 @@ use barewire_proto::mcp::RequestParams;
 use barewire_proto::session::{Conventions, Session, Settings as SessionSettings, Tokens};
 use tokio::time::Instant;
 
-use super::connection::Settings;
+use super::connection::ConnectionSettings;
 use super::context::Incoming;
-use super::outlet::{Exchange, Outlet, Sent};
+use super::outlet::{Exchange, MessageKind, Outlet};
 use super::queue::{Command, Queue};
 use super::{ConnectionLimits, Service, Trace};
 use crate::log::Log;
@@ -104,8 +104,8 @@ impl From<Source<'_>> for Destination {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    pub(super) fn new(output: O, settings: Settings, queue: Arc<Queue>) -> Self {
-        let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
+    pub(super) fn new(output: O, settings: ConnectionSettings, queue: Arc<Queue>) -> Self {
+        let ConnectionSettings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
         let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
         let session = SessionSettings::default()
             .answer_unreadable(answer_unreadable)
@@ -221,7 +221,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Puts one message where it is written from: on the wire, or into the array that it is part of.
     #[inline]
-    fn send(&mut self, destination: Destination, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, destination: Destination, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         match destination.batch {
             None => self.output.send(destination.exchange, write),
             Some(number) => self.batches.push(number, write),

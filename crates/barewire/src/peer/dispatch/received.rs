@@ -15,7 +15,7 @@ use super::{Destination, Dispatcher, EndRequest, Source};
 use crate::Failure;
 #[cfg(feature = "http")]
 use crate::peer::outlet::Exchange;
-use crate::peer::outlet::{Outlet, Sent};
+use crate::peer::outlet::{MessageKind, Outlet};
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw};
 
@@ -91,7 +91,7 @@ impl<O: Outlet> Dispatcher<O> {
 
     #[inline]
     fn request(&mut self, frame: Frame<'_>, request: Request<'_>, source: Source<'_>) {
-        if !self.service.is_asked() {
+        if !self.service.accepts_requests() {
             return self.log.frame(frame.offset, frame.bytes, "a request, and nothing may be asked of us");
         }
         let bytes = frame.bytes.len();
@@ -137,12 +137,12 @@ impl<O: Outlet> Dispatcher<O> {
     /// Sends an error as the answer.
     pub(super) fn send_error(&mut self, destination: Destination, reply: Reply<'_>, error: &ErrorObject) {
         self.send(destination, |out| {
-            if reply.id().is_none() && destination.batch.is_none() && !O::NULL_ID {
+            if reply.id().is_none() && destination.batch.is_none() && !O::WRITES_NULL_ID {
                 write::error(out, None, error);
-                return Sent::Unnamed;
+                return MessageKind::AnswerWithoutId;
             }
             reply.error(out, error);
-            Sent::Answer(Some(error.code))
+            MessageKind::Answer(Some(error.code))
         });
     }
 
@@ -156,7 +156,7 @@ impl<O: Outlet> Dispatcher<O> {
     pub(super) fn judge(&mut self, invalid: &Invalid<'_>, destination: Destination) {
         match self.session.step(Event::Invalid(invalid)) {
             // Where the peer may ask nothing of us, it waits for no answer.
-            Effect::Reject if self.service.is_asked() => {
+            Effect::Reject if self.service.accepts_requests() => {
                 if let Some(reply) = invalid.reply() {
                     // Under the id of a request that is in flight it would be taken for the answer to that.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
@@ -224,7 +224,7 @@ impl<O: Outlet> Dispatcher<O> {
     ) -> bool {
         match session::signal(&self.conventions, &notification) {
             Signal::Cancel(id) => {
-                match CallId::from_id(&id).filter(|call| self.service.ends(*call)) {
+                match CallId::from_id(&id).filter(|call| self.service.peer_may_end(*call)) {
                     Some(call) => self.call_ended(call),
                     None => self.cancelled(&id),
                 }
@@ -240,7 +240,7 @@ impl<O: Outlet> Dispatcher<O> {
             }
             Signal::Progress(_) | Signal::None => {}
         }
-        self.service.arrived(&notification);
+        self.service.notification_arrived(&notification);
         let queue = &self.in_flight.notifications;
         if queue.is_idle() {
             self.start_notification(notification, source);
@@ -297,7 +297,7 @@ impl<O: Outlet> Dispatcher<O> {
             return;
         };
         if answer.is_none() && destination.batch.is_none() {
-            self.output.over(destination.exchange);
+            self.output.end_exchange(destination.exchange);
         }
         if let Some(code) = answer {
             self.send_error(destination, reply, &ErrorObject::standard(code));

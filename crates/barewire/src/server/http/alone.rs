@@ -16,7 +16,7 @@ use super::body::{KeepAlive, event};
 use super::closing::Closing;
 use super::counter::Counted;
 use super::endpoint::Endpoint;
-use crate::peer::{AnyCaller, Dispatcher, Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{AnyCaller, Dispatcher, Exchange, MessageKind, Outlet, Permits, Room};
 
 /// What a request gave.
 pub(super) enum Outcome {
@@ -34,22 +34,22 @@ pub(super) struct Alone {
 
 struct Letter {
     message: Vec<u8>,
-    sent: Sent,
+    sent: MessageKind,
     _permits: Option<Permits>,
 }
 
 impl Outlet for Alone {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
     #[inline]
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::with_capacity(USUAL_ANSWER);
         let sent = write(&mut message);
         self.bytes += message.len();
         self.waiting.push_back(Letter { message, sent, _permits: None });
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(letter) = self.waiting.back_mut() {
             letter._permits = Some(permits);
@@ -116,7 +116,7 @@ pub(super) async fn serve(
 
 fn answer(dispatcher: &mut Dispatcher<Alone>) -> Outcome {
     let Letter { message, sent, .. } = dispatcher.outlet().take().expect("it is answered");
-    let code = if let Sent::Answer(code) = sent { code } else { None };
+    let code = if let MessageKind::Answer(code) = sent { code } else { None };
     Outcome::Answer(message.into(), code)
 }
 

@@ -13,7 +13,7 @@ use super::metadata::Metadata;
 use super::session::Sessions;
 use super::{Authenticate, EventStore, HttpLimits};
 use crate::log::Log;
-use crate::peer::{Settings, Trace};
+use crate::peer::{ConnectionSettings, Trace};
 use crate::server::Shared;
 use crate::server::connection::Connected;
 
@@ -46,17 +46,17 @@ impl Endpoint {
     }
 
     /// What a request is served with that stands by itself.
-    pub(super) fn alone(&self) -> Settings {
+    pub(super) fn alone(&self) -> ConnectionSettings {
         self.settings(Connected::new(Arc::clone(&self.shared)))
     }
 
     /// What a session is served with.
-    pub(super) fn session(&self, agreed: Arc<OnceLock<Revision>>) -> Settings {
+    pub(super) fn session(&self, agreed: Arc<OnceLock<Revision>>) -> ConnectionSettings {
         self.settings(Connected::new(Arc::clone(&self.shared)).telling(agreed))
     }
 
-    fn settings(&self, connected: Connected) -> Settings {
-        let mut settings = Settings::new(Box::new(connected), self.log.clone());
+    fn settings(&self, connected: Connected) -> ConnectionSettings {
+        let mut settings = ConnectionSettings::new(Box::new(connected), self.log.clone());
         settings.limits = self.limits.engine.clone();
         settings.conventions = Conventions::MCP;
         settings.answer_unreadable = Some(true);

@@ -20,13 +20,13 @@ use bytes::Bytes;
 
 use super::EventStore;
 use super::counter::Counted;
-use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
 /// A message that waits to be taken.
 pub(super) struct Letter {
     pub(super) id: EventId,
     pub(super) message: Bytes,
-    pub(super) sent: Sent,
+    pub(super) sent: MessageKind,
     permits: Option<Permits>,
 }
 
@@ -114,7 +114,7 @@ impl Mailbox {
         self.lock().phase != Phase::Gone
     }
 
-    fn put(&self, message: Bytes, sent: Sent) {
+    fn put(&self, message: Bytes, sent: MessageKind) {
         let mut inner = self.lock();
         inner.last += 1;
         let id = EventId { stream: self.stream, sequence: inner.last };
@@ -340,9 +340,9 @@ impl Sorter {
 }
 
 impl Outlet for Sorter {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
-    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::with_capacity(USUAL);
         let sent = write(&mut message);
         let is_answer = sent.is_answer();
@@ -353,7 +353,7 @@ impl Outlet for Sorter {
         let mailbox = match asked {
             Some(mailbox) if is_answer || mailbox.is_reachable() => mailbox,
             // Nobody waits for an answer that has no place, nor for news of a request whose client left.
-            _ if is_answer || (exchange != Exchange::NONE && sent == Sent::Notification) => {
+            _ if is_answer || (exchange != Exchange::NONE && sent == MessageKind::Notification) => {
                 self.last = None;
                 return;
             }
@@ -363,7 +363,7 @@ impl Outlet for Sorter {
         self.last = Some(mailbox);
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(mailbox) = self.last.take() {
             mailbox.hold(permits);
@@ -374,7 +374,7 @@ impl Outlet for Sorter {
         self.boxes.kept.waiting.load(Ordering::Relaxed)
     }
 
-    fn over(&mut self, exchange: Exchange) {
+    fn end_exchange(&mut self, exchange: Exchange) {
         if let Some(mailbox) = self.boxes.lock().remove(&exchange.0) {
             mailbox.finish();
         }

@@ -22,8 +22,8 @@ use super::mailbox::{First, Letter};
 use super::response::{Refused, event_stream, json, refused, status};
 use super::session::{self, Session, SessionEvents};
 use super::{Denied, Principal, RequestHead, receive};
-use crate::headers::Of;
-use crate::peer::{AnyCaller, Sent};
+use crate::headers::HeaderMapView;
+use crate::peer::{AnyCaller, MessageKind};
 
 /// A server as a [tower service](tower_service::Service): to be mounted in axum, hyper or anything else that takes one.
 ///
@@ -90,7 +90,7 @@ where
     B: http_body::Body,
     B::Error: fmt::Display,
 {
-    let headers = Of(&head.headers);
+    let headers = HeaderMapView(&head.headers);
     let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     if let Some(metadata) = &endpoint.metadata
         && head.method == http::Method::GET
@@ -150,7 +150,7 @@ fn whole(uri: &Uri, headers: &HeaderMap, scheme: &str) -> Uri {
 
 async fn post<B>(
     endpoint: &Arc<Endpoint>,
-    headers: &Of<'_>,
+    headers: &HeaderMapView<'_>,
     body: Pin<&mut B>,
     principal: Option<Arc<Principal>>,
 ) -> Result<Response<Body>, Refused>
@@ -193,7 +193,7 @@ where
 }
 
 /// Headers that repeat arguments of a tool.
-fn check_params(endpoint: &Endpoint, headers: &Of<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refused> {
+fn check_params(endpoint: &Endpoint, headers: &HeaderMapView<'_>, message: &KeptMessage<Bytes>) -> Result<(), Refused> {
     let Parsed::Message(Message::Request(request)) = message.parsed() else { return Ok(()) };
     if request.method != "tools/call" {
         return Ok(());
@@ -291,7 +291,7 @@ async fn in_session(
     };
     match session::first(&mailbox, endpoint).await {
         First::Answer(Letter { message, sent, .. }) => {
-            let status = if sent == Sent::Unnamed { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            let status = if sent == MessageKind::AnswerWithoutId { StatusCode::BAD_REQUEST } else { StatusCode::OK };
             Ok(json(status, message))
         }
         First::Stream(reader) => {

@@ -321,7 +321,7 @@ impl SessionEvents {
                     event(&mut out, Some(letter.id), &letter.message);
                 }
                 self.keep_alive.reset();
-                self.busy.0.exchanges.has_room();
+                self.busy.0.exchanges.wake_for_room();
                 if out.is_empty() {
                     context.waker().wake_by_ref();
                     return Poll::Pending;

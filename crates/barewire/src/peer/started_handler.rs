@@ -13,7 +13,7 @@ use crate::Failure;
 
 /// A handler that has been started. First it is polled until it is ready, then its outcome is taken, once: in two steps,
 /// so that what it has sent while it ran can be put on the wire before its answer.
-pub(crate) trait Work: Send {
+pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
     /// Appends the answer with its result, or says why there is none.
@@ -26,28 +26,28 @@ pub(crate) trait Work: Send {
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
-pub(crate) type BoxedWork = Pin<Box<dyn Work>>;
+pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
     /// A future of a handler, and what came of it.
-    pub(crate) struct Typed<F, T> {
+    pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
         outcome: Option<Result<T, Failure>>,
     }
 }
 
-impl<F, T> Typed<F, T>
+impl<F, T> HandlerFuture<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    pub(crate) fn boxed(future: F) -> BoxedWork {
+    pub(crate) fn boxed(future: F) -> BoxedHandler {
         Box::pin(Self { future, outcome: None })
     }
 }
 
-impl<F, T> Work for Typed<F, T>
+impl<F, T> StartedHandler for HandlerFuture<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send,
     T: Serialize + Send,
@@ -73,7 +73,7 @@ where
 }
 
 /// Polls code that may panic.
-pub(super) fn poll(work: &mut BoxedWork, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
     match Failure::catch(|| work.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
@@ -83,7 +83,7 @@ pub(super) fn poll(work: &mut BoxedWork, context: &mut Context<'_>) -> Poll<Resu
 
 /// Appends the answer of a handler that is done, whatever came of it. Gives the failure, for the log.
 pub(super) fn answer(
-    done: Result<BoxedWork, Failure>,
+    done: Result<BoxedHandler, Failure>,
     reply: Reply<'_>,
     method: &str,
     out: &mut Vec<u8>,
@@ -106,19 +106,19 @@ pub(super) fn answer(
 }
 
 /// Lets go of a handler that is done and whose result nobody wants.
-pub(super) fn finish(done: Result<BoxedWork, Failure>) -> Option<Failure> {
-    let look = |mut work: BoxedWork| work.as_mut().failure();
+pub(super) fn finish(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
+    let look = |mut work: BoxedHandler| work.as_mut().failure();
     done.and_then(|work| Failure::catch(|| look(work))).unwrap_or_else(Some)
 }
 
 /// Runs a handler to its end.
-pub(super) async fn run(mut work: BoxedWork) -> Result<BoxedWork, Failure> {
+pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let done = std::future::poll_fn(|context| poll(&mut work, context)).await;
     keep(done, work)
 }
 
 /// A handler that is done, for its outcome; or how it failed.
-pub(super) fn keep(done: Result<(), Failure>, work: BoxedWork) -> Result<BoxedWork, Failure> {
+pub(super) fn keep(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let Err(panic) = done else { return Ok(work) };
     // What a panic has left of it may panic once more.
     let _ = Failure::catch(|| drop(work));
