@@ -128,7 +128,7 @@ where
         for file in files(name) {
             let (transport, ended) = connect(name).await;
             let mut parts = transport.into_parts();
-            let mut end = parts.ending;
+            let mut end = parts.exit;
             if end.is_some() {
                 // The child is this test program, which says so before it is the peer.
                 let mut banner = [0; b"\nrunning 1 test\n".len()];

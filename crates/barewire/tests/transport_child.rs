@@ -39,7 +39,7 @@ async fn started(script: &str) -> (u32, ProcessParts) {
 
 async fn end(parts: ProcessParts) -> Exit {
     drop((parts.reader, parts.writer));
-    parts.ending.unwrap().await.unwrap()
+    parts.exit.unwrap().await.unwrap()
 }
 
 /// Those of a group that run, and zombies that are ours to reap.
@@ -95,7 +95,7 @@ async fn bytes_go_through_and_the_end_of_stdin_is_enough() {
     );
     assert!(received == sent);
     drop(parts.reader);
-    let exit = parts.ending.unwrap().await.unwrap();
+    let exit = parts.exit.unwrap().await.unwrap();
     assert_eq!((exit.code, exit.signal, exit.by_us), (Some(0), None, false));
     assert_eq!(exit.to_string(), "cat exited with code 0");
     gone(&[pid]);

@@ -43,7 +43,7 @@ async fn connected(one: impl Transport, other: impl Transport) {
     // Only what came to us may have come from anybody.
     assert_eq!((one.open_to_all, one.opened_by_us), (false, true));
     assert_eq!((other.open_to_all, other.opened_by_us), (true, false));
-    assert!(one.ending.is_none());
+    assert!(one.exit.is_none());
     one.writer.write_all(b"there").await.unwrap();
     drop(one.writer);
     let mut text = String::new();

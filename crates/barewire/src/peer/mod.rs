@@ -1,13 +1,13 @@
-//! A connection that answers everything and waits for nothing: many requests in flight in both directions, on tokio.
+//! JSON-RPC connections on tokio, with many requests in flight in both directions.
 //!
 //! ```text
 //! transport ─ driver ─ dispatch ─ your handlers      one loop owns the wire and the session;
 //!                │                                    handlers that wait become tasks
-//!              queue ── Peer, Context                 everybody else puts things into its queue
+//!              queue ── Peer, Context                 all other code sends it commands through the queue
 //! ```
 //!
-//! [`Methods`] says what the other side may ask of us, [`Connection`] carries it over a [transport](crate::transport),
-//! [`Peer`] asks the other side. It is symmetric: there are no clients and servers here, and nothing of MCP.
+//! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport), and
+//! [`Peer`] calls methods of the peer. Both sides are alike: there are no clients and servers here, and nothing of MCP.
 //!
 //! ```
 //! use barewire::Failure;
@@ -26,7 +26,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What comes in which order is in `docs/ordering.md`, what is bounded by what in `docs/limits.md`.
+//! The order of messages is described in `docs/ordering.md`, the limits in `docs/limits.md`.
 
 mod batch;
 mod call;

@@ -1,4 +1,4 @@
-//! A handler at work: a future of any type behind one that the engine can poll, and its outcome on the way out.
+//! A running handler: a future of any type behind a trait that the engine can poll, and the answer from its outcome.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use serde::Serialize;
 use super::Raw;
 use crate::Failure;
 
-/// A handler that has been started. First it is polled until it is ready, then its outcome is taken, once: in two steps,
-/// so that what it has sent while it ran can be put on the wire before its answer.
+/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps so that
+/// messages that the handler sent can be written before its answer.
 pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Appends the answer with its result, or says why there is none.
+    /// Appends the answer with the result; `Err` if the handler failed.
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure>;
 
-    /// Whether it failed, for when nobody wants the result.
+    /// The failure, if the handler failed. The result is dropped.
     fn failure(self: Pin<&mut Self>) -> Option<Failure>;
 
-    /// How it went, for those who want no answer written.
+    /// The outcome, with the result as JSON.
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
 pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
-    /// A future of a handler, and what came of it.
+    /// The future of a handler, and its outcome.
     pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Polls code that may panic.
+/// Polls a handler, and catches its panics.
 pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
     match Failure::catch(|| work.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -81,8 +81,8 @@ pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<R
     }
 }
 
-/// Appends the answer of a handler that is done, whatever came of it. Gives the failure, for the log.
-pub(super) fn answer(
+/// Appends the answer of a finished handler: its result, or an error. Returns the failure, for the log.
+pub(super) fn write_answer(
     done: Result<BoxedHandler, Failure>,
     reply: Reply<'_>,
     method: &str,
@@ -92,7 +92,7 @@ pub(super) fn answer(
     let outcome = done.and_then(|mut work| {
         let write = || {
             let written = work.as_mut().answer(reply.borrow(), out);
-            // Here, because what the handler holds may panic when it is dropped.
+            // Dropped here, where a panic is caught: values that the handler holds may panic in `drop`.
             drop(work);
             written
         };
@@ -105,22 +105,22 @@ pub(super) fn answer(
     Some(failure)
 }
 
-/// Lets go of a handler that is done and whose result nobody wants.
-pub(super) fn finish(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
+/// Drops a finished handler together with its result. Returns its failure, for the log.
+pub(super) fn take_failure(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
     let look = |mut work: BoxedHandler| work.as_mut().failure();
     done.and_then(|work| Failure::catch(|| look(work))).unwrap_or_else(Some)
 }
 
-/// Runs a handler to its end.
+/// Runs a handler until it has finished.
 pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let done = std::future::poll_fn(|context| poll(&mut work, context)).await;
-    keep(done, work)
+    check_panic(done, work)
 }
 
-/// A handler that is done, for its outcome; or how it failed.
-pub(super) fn keep(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
+/// Returns the handler if its last poll was fine; if it panicked, drops the handler and returns the failure.
+pub(super) fn check_panic(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let Err(panic) = done else { return Ok(work) };
-    // What a panic has left of it may panic once more.
+    // Dropping a handler that panicked may panic again.
     let _ = Failure::catch(|| drop(work));
     Err(panic)
 }

@@ -50,13 +50,13 @@ pub struct Parts<R, W> {
     /// Whether we opened it to them, and not they to us. If so, what they send that names nobody to answer is only reported.
     pub opened_by_us: bool,
     /// What is to be done when the writer is dropped. See [`ExitFuture`].
-    pub ending: Option<ExitFuture>,
+    pub exit: Option<ExitFuture>,
 }
 
 impl<R, W> Parts<R, W> {
     /// Halves that carry one message a line and need nothing done at their end.
     pub fn new(reader: R, writer: W) -> Self {
-        Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, ending: None }
+        Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, exit: None }
     }
 }
 

@@ -45,7 +45,7 @@ use supervisor::{Leash, Supervisor};
 /// let mut text = String::new();
 /// parts.reader.read_to_string(&mut text).await?;
 /// assert_eq!(text, "hello\n");
-/// let exit = parts.ending.expect("a process has an end").await;
+/// let exit = parts.exit.expect("a process has an end").await;
 /// assert_eq!(exit.and_then(|exit| exit.code), Some(0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -79,7 +79,7 @@ impl Child {
             dir: None,
             stderr: Stderr::inherit(),
             framing: Framing::Lines,
-            grace: GRACE,
+            grace: DEFAULT_GRACE,
             watched: true,
         }
     }
@@ -259,16 +259,11 @@ impl Transport for Process {
 
     fn into_parts(self) -> Parts<ProcessReader, PipeWriter> {
         let (leash, exit) = (self.leash, self.exit);
-        let ending = Box::pin(async move {
+        let exit = Box::pin(async move {
             leash.let_go();
             exit.await.ok()
         });
-        Parts {
-            framing: self.framing,
-            opened_by_us: true,
-            ending: Some(ending),
-            ..Parts::new(self.reader, self.writer)
-        }
+        Parts { framing: self.framing, opened_by_us: true, exit: Some(exit), ..Parts::new(self.reader, self.writer) }
     }
 }
 
@@ -297,4 +292,4 @@ impl AsyncRead for ProcessReader {
 }
 
 /// Long enough to save a file, short enough for somebody who waits for the end.
-const GRACE: Duration = Duration::from_secs(2);
+const DEFAULT_GRACE: Duration = Duration::from_secs(2);
