@@ -16,7 +16,7 @@ pub struct SchemaValidator {
     draft: Draft,
     /// It refers to nothing, so the library can say what is wrong: with references its time for that may double with every
     /// level of the value. Whether something is wrong it always says in time that grows with both.
-    is_flat: bool,
+    has_no_references: bool,
 }
 
 /// The reason why a JSON Schema cannot be used.
@@ -78,7 +78,7 @@ impl SchemaValidator {
                 path: error.instance_path().as_str().to_owned(),
                 reason: error.to_string(),
             })?;
-        Ok(Self { validator, draft, is_flat: !refers(schema) })
+        Ok(Self { validator, draft, has_no_references: !has_references(schema) })
     }
 
     /// Whether a value is what the schema says.
@@ -88,7 +88,7 @@ impl SchemaValidator {
 
     /// The first place of a value that is not what the schema says, if that can be found in time that grows with the value.
     pub fn violation(&self, value: &Value) -> Option<Violation> {
-        let error = self.is_flat.then(|| self.validator.validate(value).err()).flatten()?;
+        let error = self.has_no_references.then(|| self.validator.validate(value).err()).flatten()?;
         Some(Violation {
             path: path(&error),
             pointer: error.instance_path().as_str().to_owned(),
@@ -137,11 +137,12 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-fn refers(value: &Value) -> bool {
+fn has_references(value: &Value) -> bool {
     match value {
-        Value::Array(elements) => elements.iter().any(refers),
+        Value::Array(elements) => elements.iter().any(has_references),
         Value::Object(members) => {
-            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
+            REFERENCE_KEYWORDS.iter().any(|keyword| members.contains_key(*keyword))
+                || members.values().any(has_references)
         }
         _ => false,
     }
@@ -156,4 +157,4 @@ fn path(error: &ValidationError<'_>) -> Vec<PathSegment> {
 }
 
 /// The keywords by which a schema refers to another, or to itself.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::constraints::Constraints;
-use super::words::{MAX_SAID, brief, push_element, push_member, shown};
+use super::messages::{MAX_REASON_CHARS, describe_value, push_element, push_member, truncate};
 
 /// Reads arguments; absent ones are an object without members.
 pub(crate) fn read<T: DeserializeOwned>(
@@ -20,7 +20,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     };
     // A struct would be read from an array as well.
     if json.kind() != Kind::Object {
-        let what = format!("expected an object, got {}", shown(json));
+        let what = format!("expected an object, got {}", describe_value(json));
         return Err(BadArguments { path: String::new(), what });
     }
     // `()` and unit structs are not read from objects.
@@ -31,13 +31,13 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
     match json.to() {
         Ok(read) => constraints.check(json).map(|()| read),
-        Err(_) => read_again(json, constraints),
+        Err(_) => read_leniently(json, constraints),
     }
 }
 
 /// Reads arguments that were not read, as far as JSON Schema thinks otherwise, or says what is wrong with them.
 #[cold]
-fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
+fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
     let text = with_integers(json.as_str());
     if let Some(read) = text.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
         return constraints.check(json).map(|()| read);
@@ -61,7 +61,7 @@ fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) ->
             let text = error.inner().to_string();
             // Where in the text is of no use to a caller who has sent one line of it.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-            Err(BadArguments { path, what: brief(what, MAX_SAID).into_owned() })
+            Err(BadArguments { path, what: truncate(what, MAX_REASON_CHARS).into_owned() })
         }
     }
 }
@@ -138,9 +138,9 @@ mod tests {
         #[schemars(range(min = 1, max = 100))]
         limit: u32,
         #[serde(default)]
-        nested: Option<Nested>,
+        nested: Option<NestedArgs>,
         #[serde(default)]
-        colour: Option<Colour>,
+        colour: Option<ArgColour>,
         #[serde(default)]
         address: Option<Address>,
         #[serde(default)]
@@ -149,7 +149,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Nested {
+    struct NestedArgs {
         names: Vec<String>,
         #[schemars(range(min = 0))]
         depth: i64,
@@ -157,7 +157,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    enum Colour {
+    enum ArgColour {
         Red,
         Blue,
     }
@@ -187,7 +187,7 @@ mod tests {
             r#"{"limit":5,"nested":{"names":["a"],"depth":2},"colour":"blue","address":"127.0.0.1","tags":{"x":[1]},"more":1}"#,
         )
         .expect("good");
-        assert_eq!(args.nested, Some(Nested { names: vec!["a".into()], depth: 2 }));
+        assert_eq!(args.nested, Some(NestedArgs { names: vec!["a".into()], depth: 2 }));
         assert_eq!(args.tags["x"], [1]);
     }
 
@@ -239,23 +239,23 @@ mod tests {
         );
         let args = args.expect("integers");
         assert_eq!((args.limit, args.tags["3.0"][1]), (30, -4));
-        assert_eq!(args.nested, Some(Nested { names: vec!["1.0".into(), "\"2.0".into()], depth: 2 }));
+        assert_eq!(args.nested, Some(NestedArgs { names: vec!["1.0".into(), "\"2.0".into()], depth: 2 }));
         assert_eq!(read_as::<Args>(r#"{"limit":3e1}"#).map(|args| args.limit), Ok(30));
         assert_eq!(
             read_as::<Args>(r#"{"limit":1.01e2}"#).expect_err("too large"),
             r#"argument "limit": must be at most 100, got 1.01e2"#
         );
         #[derive(Deserialize, JsonSchema)]
-        struct Wide {
+        struct WideNumbers {
             a: u64,
             b: i64,
             c: f64,
         }
-        let wide =
-            read_as::<Wide>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#).expect("fits");
+        let wide = read_as::<WideNumbers>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#)
+            .expect("fits");
         assert_eq!((wide.a, wide.b, wide.c.to_bits()), (u64::MAX, i64::MIN, 2f64.to_bits()));
         assert_eq!(
-            read_as::<Wide>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
+            read_as::<WideNumbers>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
             Some(r#"argument "a": invalid type: floating point `1e+20`, expected u64"#)
         );
     }
@@ -267,21 +267,21 @@ mod tests {
             a: Option<i64>,
         }
         #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
-        struct Unit;
+        struct UnitArgs;
         #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
-        struct Empty {}
+        struct EmptyArgs {}
 
         let optional = Constraints::of::<Optional>().expect("constraints");
         assert_eq!(read::<Optional>(None, &optional), Ok(Optional { a: None }));
         let args = Constraints::of::<Args>().expect("constraints");
         assert_eq!(read::<Args>(None, &args).expect_err("missing").what, r#"missing "limit""#);
-        let unit = Constraints::of::<Unit>().expect("constraints");
-        assert_eq!(read::<Unit>(None, &unit), Ok(Unit));
+        let unit = Constraints::of::<UnitArgs>().expect("constraints");
+        assert_eq!(read::<UnitArgs>(None, &unit), Ok(UnitArgs));
 
         assert_eq!(read_as::<()>("{}"), Ok(()));
         assert_eq!(read_as::<()>(" { } "), Ok(()));
-        assert_eq!(read_as::<Unit>("{}"), Ok(Unit));
-        assert_eq!(read_as::<Empty>(r#"{"x":1}"#), Ok(Empty {}));
+        assert_eq!(read_as::<UnitArgs>("{}"), Ok(UnitArgs));
+        assert_eq!(read_as::<EmptyArgs>(r#"{"x":1}"#), Ok(EmptyArgs {}));
         assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not known here"#.into()));
         assert_eq!(read_as::<()>("null"), Err("arguments: expected an object, got null".into()));
     }

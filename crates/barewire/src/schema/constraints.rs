@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use super::arguments::BadArguments;
 use super::check::Checker;
 use super::describe;
-use super::reads::Place;
 use super::rules::Rules;
+use super::type_shape::SchemaPlace;
 
 /// What a tool's arguments have to keep, made once for each tool.
 #[derive(Debug)]
 pub(crate) struct Constraints {
     /// What the type does not check.
-    beyond: Rules,
+    unchecked: Rules,
     /// All of it, to say what is wrong with what the type has refused.
     all: Rules,
 }
@@ -27,20 +27,26 @@ pub(crate) struct Constraints {
 impl Constraints {
     /// The constraints of the schema that [`describe::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
-        let schema = describe::read_by::<T>()?;
-        Ok(Self { beyond: Rules::new(&schema, &Place::of::<T>())?, all: Rules::new(&schema, &Place::unknown())? })
+        let schema = describe::input_value::<T>()?;
+        Ok(Self {
+            unchecked: Rules::new(&schema, &SchemaPlace::of::<T>())?,
+            all: Rules::new(&schema, &SchemaPlace::unknown())?,
+        })
     }
 
     /// The constraints of a schema that was written by hand, for a type that checks none of them.
     #[cfg(test)]
     pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
         let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        Ok(Self { beyond: Rules::new(&schema, &Place::unknown())?, all: Rules::new(&schema, &Place::unknown())? })
+        Ok(Self {
+            unchecked: Rules::new(&schema, &SchemaPlace::unknown())?,
+            all: Rules::new(&schema, &SchemaPlace::unknown())?,
+        })
     }
 
     /// Nothing is left to check for what the type has read.
     pub(crate) fn is_empty(&self) -> bool {
-        self.beyond.root.is_empty()
+        self.unchecked.root.is_empty()
     }
 
     /// Checks what the type has not.
@@ -48,7 +54,7 @@ impl Constraints {
         if self.is_empty() {
             return Ok(());
         }
-        Checker::new(&self.beyond).check_all(json)
+        Checker::new(&self.unchecked).check_all(json)
     }
 
     /// Checks everything, also what the type checks.
@@ -81,14 +87,14 @@ mod tests {
         text: String,
         letter: char,
         flag: bool,
-        list: Vec<Inner>,
-        map: HashMap<String, Inner>,
-        unit: Option<Unit>,
-        documented: Documented,
-        shape: Shape,
-        tagged: Tagged,
-        untagged: Untagged,
-        boxed: Box<Inner>,
+        list: Vec<PlainInner>,
+        map: HashMap<String, PlainInner>,
+        unit: Option<PlainUnit>,
+        documented: PlainDocumented,
+        shape: PlainShape,
+        tagged: PlainTagged,
+        untagged: PlainUntagged,
+        boxed: Box<PlainInner>,
         anything: Value,
         #[serde(default)]
         defaulted: i16,
@@ -98,19 +104,19 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Inner {
+    struct PlainInner {
         a: i64,
         b: Option<i64>,
     }
 
     #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
-    enum Unit {
+    enum PlainUnit {
         A,
         B,
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Documented {
+    enum PlainDocumented {
         /// One.
         A,
         /// Another.
@@ -118,32 +124,32 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Shape {
+    enum PlainShape {
         Dot,
         Circle { radius: u8, around: (i32, i32) },
-        Line(Vec<Inner>),
+        Line(Vec<PlainInner>),
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(tag = "kind")]
-    enum Tagged {
+    enum PlainTagged {
         Unit,
         A { x: i64 },
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(untagged)]
-    enum Untagged {
+    enum PlainUntagged {
         Number(u8),
         Text(String),
     }
 
     #[test]
     fn what_a_type_checks_by_itself_is_not_checked_again() {
-        assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.beyond));
-        assert!(is_empty::<Inner>());
-        assert!(is_empty::<Option<Inner>>());
-        assert!(is_empty::<Tagged>());
+        assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.unchecked));
+        assert!(is_empty::<PlainInner>());
+        assert!(is_empty::<Option<PlainInner>>());
+        assert!(is_empty::<PlainTagged>());
         assert!(is_empty::<BTreeMap<String, i64>>());
     }
 
@@ -183,10 +189,10 @@ mod tests {
             Exclusive { #[schemars(extend("exclusiveMinimum" = 0))] f64 }
             Described { #[schemars(schema_with = "odd")] Value }
             Numbered { HashMap<u32, bool> }
-            Whole { #[schemars(extend("additionalProperties" = false))] Open }
+            Whole { #[schemars(extend("additionalProperties" = false))] OpenStruct }
         }
         #[derive(Deserialize, JsonSchema)]
-        struct Open {
+        struct OpenStruct {
             y: i64,
         }
         // An enum whose variants state more than it checks.

@@ -12,21 +12,21 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::reads::{Asked, Place};
+use super::type_shape::{SchemaPlace, TypeShape};
 
 /// The schema of a tool's arguments, always that of an object. `Err` says why `T` cannot be one.
 pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
-    Ok(written(&without_odd_formats(read_by::<T>()?), &Place::of::<T>()))
+    Ok(to_json(&without_unknown_formats(input_value::<T>()?), &SchemaPlace::of::<T>()))
 }
 
 /// The schema of a structured result.
 pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
     let schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
-    written(&without_odd_formats(schema), &Place::unknown())
+    to_json(&without_unknown_formats(schema), &SchemaPlace::unknown())
 }
 
 /// [`input_of`] before it is cleaned and written.
-pub(super) fn read_by<T: JsonSchema>() -> Result<Value, String> {
+pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if root.get("type").is_some_and(|only| only == "null") {
         // `()` and unit structs: a tool without arguments.
@@ -40,7 +40,7 @@ pub(super) fn read_by<T: JsonSchema>() -> Result<Value, String> {
             type_name::<T>()
         ));
     }
-    only_objects(&mut root);
+    keep_only_objects(&mut root);
     Ok(Value::Object(root))
 }
 
@@ -76,19 +76,19 @@ fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: u
         "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
         "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
         // References of a type to itself end; those of hand-written schemas may not.
-        "$ref" if refs > 0 => referred(root, value).is_none_or(|target| within(&target, refs - 1)),
+        "$ref" if refs > 0 => resolve_ref(root, value).is_none_or(|target| within(&target, refs - 1)),
         _ => true,
     })
 }
 
 /// What a reference within `root` means.
-fn referred(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
+fn resolve_ref(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
     let pointer = reference.as_str()?.strip_prefix('#')?;
     Value::Object(root.clone()).pointer(pointer).cloned()
 }
 
 /// States that only objects are valid, and forgets the branches that no object takes.
-fn only_objects(root: &mut Map<String, Value>) {
+fn keep_only_objects(root: &mut Map<String, Value>) {
     let whole = root.clone();
     for keyword in ["anyOf", "oneOf"] {
         let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
@@ -106,10 +106,10 @@ fn only_objects(root: &mut Map<String, Value>) {
 }
 
 /// Removes the formats that JSON Schema does not define, as `int32` and `double`: validators of several hosts refuse them.
-fn without_odd_formats(schema: impl Into<Value>) -> Value {
+fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
     RecursiveTransform(|schema: &mut Schema| {
-        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !STANDARD_FORMATS.contains(&format)) {
             schema.remove("format");
         }
     })
@@ -118,32 +118,32 @@ fn without_odd_formats(schema: impl Into<Value>) -> Value {
 }
 
 /// Writes a schema: what it is about comes first, and members come in the order in which they are declared where that is known.
-pub(super) fn written(schema: &Value, place: &Place<'_>) -> Box<RawValue> {
+pub(super) fn to_json(schema: &Value, place: &SchemaPlace<'_>) -> Box<RawValue> {
     let mut text = String::new();
-    write(&mut text, schema, place);
+    write_schema(&mut text, schema, place);
     RawValue::from_string(text).expect("what is written here is JSON")
 }
 
-fn write(out: &mut String, schema: &Value, place: &Place<'_>) {
+fn write_schema(out: &mut String, schema: &Value, place: &SchemaPlace<'_>) {
     let Value::Object(keywords) = schema else { return out.push_str(&schema.to_string()) };
-    let first = FIRST.iter().filter_map(|name| keywords.get_key_value(*name));
-    let others = keywords.iter().filter(|(name, _)| !FIRST.contains(&&***name));
+    let first = FIRST_KEYWORDS.iter().filter_map(|name| keywords.get_key_value(*name));
+    let others = keywords.iter().filter(|(name, _)| !FIRST_KEYWORDS.contains(&&***name));
     write_object(out, first.chain(others), |out, keyword, value| match (keyword, value) {
         ("properties", Value::Object(members)) => {
             let members = in_order(members, keywords.get("required"), place);
-            write_object(out, members.into_iter(), |out, name, member| write(out, member, &place.member(name)));
+            write_object(out, members.into_iter(), |out, name, member| write_schema(out, member, &place.member(name)));
         }
         ("$defs" | "definitions" | "patternProperties", Value::Object(schemas)) => {
-            write_object(out, schemas.iter(), |out, _, schema| write(out, schema, &Place::unknown()));
+            write_object(out, schemas.iter(), |out, _, schema| write_schema(out, schema, &SchemaPlace::unknown()));
         }
-        ("items", _) => write(out, value, &place.element()),
-        ("additionalProperties", _) => write(out, value, &place.member("")),
+        ("items", _) => write_schema(out, value, &place.element()),
+        ("additionalProperties", _) => write_schema(out, value, &place.member("")),
         // Each of them is about the same value.
         ("anyOf" | "oneOf" | "allOf", Value::Array(branches)) => {
-            write_array(out, branches, |out, branch| write(out, branch, place));
+            write_array(out, branches, |out, branch| write_schema(out, branch, place));
         }
         ("prefixItems", Value::Array(items)) => {
-            write_array(out, items, |out, item| write(out, item, &Place::unknown()));
+            write_array(out, items, |out, item| write_schema(out, item, &SchemaPlace::unknown()));
         }
         _ => out.push_str(&value.to_string()),
     });
@@ -177,10 +177,10 @@ fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mu
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     required: Option<&Value>,
-    place: &Place<'_>,
+    place: &SchemaPlace<'_>,
 ) -> Vec<(&'a String, &'a Value)> {
-    let declared: Vec<&str> = match place.read().map(|read| read.asked) {
-        Some(Asked::Struct(fields)) => fields.to_vec(),
+    let declared: Vec<&str> = match place.shape().map(|place| place.shape) {
+        Some(TypeShape::Struct(fields)) => fields.to_vec(),
         _ => required.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect(),
     };
     let mut sorted: Vec<_> = members.iter().collect();
@@ -190,10 +190,10 @@ fn in_order<'a>(
 }
 
 /// What a reader wants to know first.
-const FIRST: [&str; 5] = ["type", "title", "description", "properties", "required"];
+const FIRST_KEYWORDS: [&str; 5] = ["type", "title", "description", "properties", "required"];
 
 /// JSON Schema 2020-12, validation, section 7.3.
-pub(super) const FORMATS: [&str; 19] = [
+pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "date-time",
     "date",
     "time",
@@ -255,17 +255,17 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Nothing;
+    struct UnitStruct;
 
     #[derive(Deserialize, JsonSchema)]
-    struct Empty {}
+    struct EmptyStruct {}
 
     #[test]
     fn no_arguments_are_an_object_without_members() {
         let none = r#"{"type":"object","additionalProperties":false}"#;
         assert_eq!(input_of::<()>().expect("an object").get(), none);
-        assert_eq!(input_of::<Nothing>().expect("an object").get(), none);
-        assert_eq!(input::<Empty>(), json!({"type": "object"}));
+        assert_eq!(input_of::<UnitStruct>().expect("an object").get(), none);
+        assert_eq!(input::<EmptyStruct>(), json!({"type": "object"}));
         assert_eq!(input::<Value>(), json!({"type": "object"}));
         assert_eq!(input::<Map<String, Value>>(), json!({"type": "object", "additionalProperties": true}));
     }
@@ -278,27 +278,28 @@ mod tests {
             "arguments are a JSON object, and alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
              of a struct"
         );
-        for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Unit>().is_err()] {
+        for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Signal>().is_err()]
+        {
             assert!(refused);
         }
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    enum Unit {
+    enum Signal {
         RedLight,
         Green,
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Command {
+    enum ExternalCommand {
         Stop,
         Go { to: String },
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(tag = "do")]
-    enum Tagged {
+    enum TaggedCommand {
         Stop,
         Go { to: String },
     }
@@ -306,11 +307,11 @@ mod tests {
     #[test]
     fn an_enum_keeps_the_branches_that_are_objects() {
         assert_eq!(
-            input::<Command>(),
+            input::<ExternalCommand>(),
             json!({"type": "object", "properties": {"Go": {"type": "object", "properties": {"to": {"type": "string"}},
                 "required": ["to"]}}, "required": ["Go"], "additionalProperties": false})
         );
-        let tagged = input::<Tagged>();
+        let tagged = input::<TaggedCommand>();
         assert_eq!(tagged["type"], "object");
         assert_eq!(tagged["oneOf"].as_array().map(Vec::len), Some(2));
         let optional = input::<Option<Add>>();
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Wide {
+    struct ManyFormats {
         small: i8,
         size: usize,
         ratio: f32,
@@ -327,7 +328,7 @@ mod tests {
         #[schemars(email)]
         mail: String,
         /// A member, not a keyword.
-        format: Unit,
+        format: Signal,
         #[serde(default = "int32")]
         text: String,
     }
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn odd_formats_go_and_their_bounds_stay() {
-        let wide = input::<Wide>();
+        let wide = input::<ManyFormats>();
         let property = |name: &str| wide["properties"][name].clone();
         assert_eq!(property("small"), json!({"type": "integer", "minimum": -128, "maximum": 127}));
         assert_eq!(property("size"), json!({"type": "integer", "minimum": 0}));
@@ -375,18 +376,18 @@ mod tests {
         let leaf = json!({"type": "array", "items": {"$ref": "#/$defs/Tree"}});
         assert_eq!(forest["$defs"]["Tree"]["properties"]["children"], leaf);
         assert_eq!(forest["properties"]["oak"]["properties"]["children"], leaf);
-        assert!(!input_of::<Wide>().expect("an object").get().contains("$"));
+        assert!(!input_of::<ManyFormats>().expect("an object").get().contains("$"));
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Nested {
+    struct OrderedOuter {
         zebra: i64,
-        inner: Vec<Inner>,
+        inner: Vec<OrderedInner>,
         apple: i64,
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
-    struct Inner {
+    struct OrderedInner {
         y: Option<i64>,
         x: i64,
         b: Option<i64>,
@@ -401,10 +402,10 @@ mod tests {
             names.sort_unstable();
             names.iter().filter(|(at, _)| at.is_some()).map(|(_, name)| *name).collect::<Vec<_>>()
         };
-        let nested = input_of::<Nested>().expect("an object");
+        let nested = input_of::<OrderedOuter>().expect("an object");
         assert_eq!(order(nested.get()), ["zebra", "inner", "y", "x", "b", "a", "apple"]);
         // A type that is only written says no more than its schema: all are required here, as declared.
-        assert_eq!(order(output_of::<Inner>().get()), ["y", "x", "b", "a"]);
+        assert_eq!(order(output_of::<OrderedInner>().get()), ["y", "x", "b", "a"]);
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -426,7 +427,7 @@ mod tests {
             json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}})
         );
         assert_eq!(output::<String>(), json!({"type": "string"}));
-        assert_eq!(output::<Unit>(), json!({"type": "string", "enum": ["red_light", "green"]}));
+        assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
         // What is read need not be what is written: a default makes a member optional only for readers.

@@ -11,20 +11,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::describe;
-use super::reads::Place;
+use super::type_shape::SchemaPlace;
 
 /// A form, and which clients know all of it.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) schema: Box<RawValue>,
     /// Holds a choice of several, which clients know since 2025-11-25.
-    pub(crate) several: bool,
+    pub(crate) has_multi_select: bool,
 }
 
 /// The form for `T`. `Err` names the property that a form cannot hold.
 pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
-    let schema =
-        describe::read_by::<T>().map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
+    let schema = describe::input_value::<T>()
+        .map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
     // The union of several structs, or a map with any names, is no list of properties.
     let branches = ["anyOf", "oneOf", "allOf", "patternProperties"].iter().any(|keyword| schema.get(keyword).is_some());
     let open = schema.get("additionalProperties").is_some_and(|others| *others != json!(false));
@@ -39,22 +39,22 @@ pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String
         })?;
         properties.insert(name.clone(), Value::Object(field));
     }
-    let several = properties.values().any(|field| field["type"] == "array");
+    let has_multi_select = properties.values().any(|field| field["type"] == "array");
     let mut form = json!({ "type": "object", "properties": properties });
     if let Some(required) = schema.get("required") {
         form["required"] = required.clone();
     }
-    Ok(Form { schema: describe::written(&form, &Place::of::<T>()), several })
+    Ok(Form { schema: describe::to_json(&form, &SchemaPlace::of::<T>()), has_multi_select })
 }
 
 /// A property as a form has it, or `None` if it has none like it.
 fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let property = &without_null(property);
     let mut field = match property.get("type").and_then(Value::as_str) {
-        Some("boolean") => kept(property, &["type"]),
-        Some("integer" | "number") => kept(property, &["type", "minimum", "maximum"]),
+        Some("boolean") => pick(property, &["type"]),
+        Some("integer" | "number") => pick(property, &["type", "minimum", "maximum"]),
         Some("array") => {
-            let mut list = kept(property, &["type", "minItems", "maxItems"]);
+            let mut list = pick(property, &["type", "minItems", "maxItems"]);
             let items = choice(property.get("items")?.as_object()?)?;
             // Names of choices are known only to choices of one.
             list.insert("items".into(), json!({ "type": "string", "enum": items["enum"] }));
@@ -66,7 +66,7 @@ fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
             None => return None,
         },
     };
-    field.append(&mut kept(property, &["title", "description", "default"]));
+    field.append(&mut pick(property, &["title", "description", "default"]));
     if field.get("default").is_some_and(Value::is_null) {
         field.remove("default");
     }
@@ -78,8 +78,8 @@ fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"].iter().any(|keyword| property.contains_key(*keyword)) {
         return None;
     }
-    let mut text = kept(property, &["type", "minLength", "maxLength"]);
-    let format = property.get("format").filter(|format| FORMATS.iter().any(|known| *format == known));
+    let mut text = pick(property, &["type", "minLength", "maxLength"]);
+    let format = property.get("format").filter(|format| FORM_FORMATS.iter().any(|known| *format == known));
     text.extend(format.map(|format| ("format".to_owned(), format.clone())));
     Some(text)
 }
@@ -144,13 +144,13 @@ fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     property
 }
 
-fn kept(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
-    let kept = |keyword: &&str| property.get(*keyword).map(|value| ((*keyword).to_owned(), value.clone()));
-    keywords.iter().filter_map(kept).collect()
+fn pick(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
+    let pick = |keyword: &&str| property.get(*keyword).map(|value| ((*keyword).to_owned(), value.clone()));
+    keywords.iter().filter_map(pick).collect()
 }
 
 /// MCP, elicitation: "Supported formats".
-const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+const FORM_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +164,7 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
     #[serde(rename_all = "lowercase")]
-    enum Colour {
+    enum FormColour {
         Red,
         Blue,
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Documented {
+    enum DocumentedChoice {
         /// One.
         A,
         /// Another.
@@ -200,11 +200,11 @@ mod tests {
         height: Option<f64>,
         #[serde(default)]
         member: bool,
-        colour: Option<Colour>,
+        colour: Option<FormColour>,
         #[schemars(length(min = 1))]
-        colours: HashSet<Colour>,
+        colours: HashSet<FormColour>,
         plan: Plan,
-        documented: Option<Documented>,
+        documented: Option<DocumentedChoice>,
         #[serde(default)]
         nick: Option<String>,
     }
@@ -233,7 +233,7 @@ mod tests {
             })
         );
         assert_eq!(person.as_object().map(Map::len), Some(3), "nothing else is allowed at the top: {person}");
-        assert!(form_of::<Person>().expect("a form").several);
+        assert!(form_of::<Person>().expect("a form").has_multi_select);
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -250,19 +250,19 @@ mod tests {
             form.schema.get(),
             r#"{"type":"object","properties":{"zip":{"type":"string"},"street":{"type":"string"},"city":{"type":"string"}},"required":["zip","city"]}"#
         );
-        assert!(!form.several);
+        assert!(!form.has_multi_select);
         assert_eq!(form_of::<()>().expect("a form").schema.get(), r#"{"type":"object","properties":{}}"#);
     }
 
     #[test]
     fn what_no_form_can_hold_is_named() {
         #[derive(Deserialize, JsonSchema)]
-        struct Nested {
+        struct NestedForm {
             fine: String,
             address: Order,
         }
         #[derive(Deserialize, JsonSchema)]
-        struct List {
+        struct ListForm {
             names: Vec<String>,
         }
         #[derive(Deserialize, JsonSchema)]
@@ -283,12 +283,12 @@ mod tests {
         struct Recursive {
             next: Option<Box<Recursive>>,
         }
-        let why = form_of::<Nested>().expect_err("nested");
+        let why = form_of::<NestedForm>().expect_err("nested");
         assert_eq!(
             why,
             "property \"address\": a form holds strings, numbers, booleans, and choices of one or several strings"
         );
-        assert!(form_of::<List>().expect_err("a list").starts_with("property \"names\": "));
+        assert!(form_of::<ListForm>().expect_err("a list").starts_with("property \"names\": "));
         assert!(form_of::<Free>().expect_err("anything").starts_with("property \"anything\": "));
         assert!(form_of::<Union>().expect_err("a union").starts_with("property \"either\": "));
         assert!(form_of::<Recursive>().expect_err("recursive").starts_with("property \"next\": "));

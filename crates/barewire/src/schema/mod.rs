@@ -16,12 +16,12 @@ mod compile;
 mod constraints;
 mod describe;
 mod form;
+mod messages;
 mod pattern;
-mod reads;
 mod rules;
+mod type_shape;
 #[cfg(feature = "jsonschema")]
 mod validator;
-mod words;
 
 pub(crate) use arguments::{BadArguments, read};
 pub(crate) use constraints::Constraints;

@@ -9,19 +9,19 @@ use regex_lite::Regex;
 /// A schema and those that it refers to.
 #[derive(Debug)]
 pub(super) struct Rules {
-    pub(super) root: Schema,
-    pub(super) referred: Vec<Schema>,
+    pub(super) root: SchemaRules,
+    pub(super) referenced: Vec<SchemaRules>,
     /// Every keyword is understood. If not, what passes is not surely valid, and nothing follows from it.
-    pub(super) exact: bool,
+    pub(super) is_complete: bool,
 }
 
 /// All of these have to hold; none is the schema that takes everything.
 #[derive(Debug, Default)]
-pub(super) struct Schema {
+pub(super) struct SchemaRules {
     pub(super) rules: Vec<Rule>,
 }
 
-impl Schema {
+impl SchemaRules {
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -32,9 +32,9 @@ impl Schema {
 pub(super) enum Rule {
     /// The schema `false`.
     Never,
-    Type(Types),
+    Type(TypeSet),
     /// `enum` and `const`.
-    Values(Vec<Allowed>),
+    Values(Vec<AllowedValue>),
     Minimum(Bound),
     Maximum(Bound),
     ExclusiveMinimum(Bound),
@@ -48,23 +48,23 @@ pub(super) enum Rule {
     UniqueItems,
     /// `prefixItems` and `items`.
     Items {
-        first: Vec<Schema>,
-        others: Schema,
+        first: Vec<SchemaRules>,
+        others: SchemaRules,
     },
     MinProperties(usize),
     MaxProperties(usize),
     Required(Vec<String>),
     /// `properties`, `patternProperties` and `additionalProperties`.
     Members {
-        named: BTreeMap<String, Schema>,
-        patterns: Vec<(Regex, Schema)>,
-        others: Schema,
+        named: BTreeMap<String, SchemaRules>,
+        patterns: Vec<(Regex, SchemaRules)>,
+        others: SchemaRules,
     },
-    AllOf(Vec<Schema>),
-    AnyOf(Vec<Schema>),
-    OneOf(Vec<Schema>),
-    Not(Schema),
-    /// An index into [`Rules::referred`].
+    AllOf(Vec<SchemaRules>),
+    AnyOf(Vec<SchemaRules>),
+    OneOf(Vec<SchemaRules>),
+    Not(SchemaRules),
+    /// An index into [`Rules::referenced`].
     Ref(usize),
 }
 
@@ -88,9 +88,9 @@ impl Bound {
 
 /// A set of types.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Types(u8);
+pub(super) struct TypeSet(u8);
 
-impl Types {
+impl TypeSet {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const INTEGER: Self = Self(4);
@@ -125,18 +125,18 @@ impl Types {
 
 /// One value of an `enum`.
 #[derive(Debug)]
-pub(super) struct Allowed {
+pub(super) struct AllowedValue {
     pub(super) text: String,
     pub(super) canonical: Vec<u8>,
 }
 
 impl Rules {
     /// Whether following references at one and the same value would never end.
-    pub(super) fn goes_in_a_circle(&self) -> bool {
+    pub(super) fn has_reference_cycle(&self) -> bool {
         let mut next: Vec<Vec<usize>> = Vec::new();
-        for schema in &self.referred {
+        for schema in &self.referenced {
             let mut refs = Vec::new();
-            refs_in_place(schema, &mut refs);
+            refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
         // What leads only to what ends, ends. What is left after that leads to itself.
@@ -148,14 +148,14 @@ impl Rules {
     }
 }
 
-fn refs_in_place(schema: &Schema, refs: &mut Vec<usize>) {
+fn refs_at_same_value(schema: &SchemaRules, refs: &mut Vec<usize>) {
     for rule in &schema.rules {
         match rule {
             Rule::Ref(target) => refs.push(*target),
             Rule::AllOf(several) | Rule::AnyOf(several) | Rule::OneOf(several) => {
-                several.iter().for_each(|one| refs_in_place(one, refs));
+                several.iter().for_each(|one| refs_at_same_value(one, refs));
             }
-            Rule::Not(schema) => refs_in_place(schema, refs),
+            Rule::Not(schema) => refs_at_same_value(schema, refs),
             _ => {}
         }
     }

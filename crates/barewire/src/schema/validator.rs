@@ -7,35 +7,35 @@ use serde_json::value::RawValue;
 use super::any_schema::{PathSegment, SchemaError, SchemaValidator, Violation};
 use super::arguments::BadArguments;
 use super::check::Checker;
-use super::reads::Place;
+use super::messages::{MAX_REASON_CHARS, push_element, push_member, truncate};
 use super::rules::Rules;
-use super::words::{MAX_SAID, brief, push_element, push_member};
+use super::type_shape::SchemaPlace;
 
 /// A schema, ready to be used.
 #[derive(Debug)]
 pub(crate) struct Validator {
     schema: SchemaValidator,
     /// The rules that we know ourselves, to say what is wrong.
-    ours: Option<Rules>,
+    own_rules: Option<Rules>,
 }
 
 impl Validator {
     /// Prepares a schema; `Err` says why it cannot be used.
     pub(crate) fn new(schema: &RawValue) -> Result<Self, String> {
-        if schema.get().len() > MAX_TEXT {
-            return Err(format!("schema longer than {MAX_TEXT} bytes"));
+        if schema.get().len() > MAX_SCHEMA_BYTES {
+            return Err(format!("schema longer than {MAX_SCHEMA_BYTES} bytes"));
         }
         let value: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        let schema = SchemaValidator::new(&value, MAX_DEPTH).map_err(|error| match error {
+        let schema = SchemaValidator::new(&value, MAX_SCHEMA_DEPTH).map_err(|error| match error {
             SchemaError::TooDeep(levels) => format!("schema nested deeper than {levels} levels"),
             SchemaError::Dialect(named) => {
                 format!("the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema")
             }
-            SchemaError::Invalid { reason, .. } => format!("no schema: {}", brief(&reason, MAX_SAID)),
+            SchemaError::Invalid { reason, .. } => format!("no schema: {}", truncate(&reason, MAX_REASON_CHARS)),
         })?;
         // Older dialects give other meanings to some of the keywords that we know.
-        let ours = schema.is_current().then(|| Rules::new(&value, &Place::unknown()).ok()).flatten();
-        Ok(Self { schema, ours })
+        let own_rules = schema.is_current().then(|| Rules::new(&value, &SchemaPlace::unknown()).ok()).flatten();
+        Ok(Self { schema, own_rules })
     }
 
     /// Checks a value, and names the place of what is wrong with it.
@@ -45,13 +45,13 @@ impl Validator {
         if self.schema.is_valid(&value) {
             return Ok(());
         }
-        if let Some(ours) = &self.ours {
-            Checker::new(ours).check_all(json)?;
+        if let Some(own_rules) = &self.own_rules {
+            Checker::new(own_rules).check_all(json)?;
         }
         Err(match self.schema.violation(&value) {
             // The library quotes whole values.
             Some(Violation { path, reason, .. }) => {
-                BadArguments { path: argument(&path), what: brief(&reason, MAX_SAID).into_owned() }
+                BadArguments { path: argument(&path), what: truncate(&reason, MAX_REASON_CHARS).into_owned() }
             }
             None => whole("not what the schema says".into()),
         })
@@ -70,10 +70,10 @@ fn argument(segments: &[PathSegment]) -> String {
 }
 
 /// A schema goes into the context of a model: this is tens of thousands of tokens, and more than any tool in use has.
-const MAX_TEXT: usize = 256 * 1024;
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
 /// Preparing and checking take stack for each level; schemas that people write or generate stay below half of it.
-const MAX_DEPTH: usize = 64;
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +104,7 @@ mod tests {
         let unevaluated = r#"{"allOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}"#;
         assert_eq!(check(unevaluated, r#"{"a":1}"#), Ok(()));
         let long = format!("{{\"b\":\"{}\"}}", "x".repeat(1000));
-        assert!(check(unevaluated, &long).expect_err("unknown").chars().count() < MAX_SAID + 20);
+        assert!(check(unevaluated, &long).expect_err("unknown").chars().count() < MAX_REASON_CHARS + 20);
         assert!(check("true", "1e400").expect_err("no double").contains("out of range"));
     }
 
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn schemas_beyond_the_limits_are_refused() {
         let deep = |levels| format!("{}true{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
-        assert!(validator(&deep(MAX_DEPTH)).is_ok());
-        assert_eq!(validator(&deep(MAX_DEPTH + 1)).expect_err("deep"), "schema nested deeper than 64 levels");
-        let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_TEXT));
+        assert!(validator(&deep(MAX_SCHEMA_DEPTH)).is_ok());
+        assert_eq!(validator(&deep(MAX_SCHEMA_DEPTH + 1)).expect_err("deep"), "schema nested deeper than 64 levels");
+        let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_SCHEMA_BYTES));
         assert_eq!(validator(&long).expect_err("long"), "schema longer than 262144 bytes");
         assert!(validator(r#"{"pattern":"(?=a)"}"#).is_err(), "a pattern that would be searched by going back");
     }
@@ -223,11 +223,11 @@ mod tests {
             }
             let raw = RawValue::from_string(whole.to_string()).expect("JSON");
             // A definition that refers to itself is refused.
-            let Ok(ours) = Constraints::of_schema(&raw) else { return Ok(()) };
+            let Ok(own_rules) = Constraints::of_schema(&raw) else { return Ok(()) };
             let text = value.to_string();
             let json = Json::parse(text.as_bytes()).expect("JSON");
             let library = Validator::new(&raw).expect("a schema").schema.is_valid(&value);
-            prop_assert_eq!(ours.check(json).is_ok(), library, "{} {}", whole, value);
+            prop_assert_eq!(own_rules.check(json).is_ok(), library, "{} {}", whole, value);
         }
     }
 }

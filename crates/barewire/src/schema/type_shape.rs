@@ -1,4 +1,4 @@
-//! A type's `Deserialize` -> what it asks for at a path. It is asked before any value is there, and told to stop as soon as it
+//! A type's `Deserialize` -> what it asks for at a path. It is shape before any value is there, and told to stop as soon as it
 //! has said it, so no valid value is needed.
 
 use std::cell::Cell;
@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// One step into a value.
+/// SingleEntry step into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step<'a> {
+enum PlaceStep<'a> {
     /// The member of that name, of a struct or a map.
     Member(&'a str),
     /// The first element.
@@ -18,21 +18,21 @@ enum Step<'a> {
 
 /// What stands at a path, to the type that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Read {
-    pub(super) asked: Asked,
+pub(super) struct PlaceShape {
+    pub(super) shape: TypeShape,
     /// `Option`: null will do, and so will nothing.
     pub(super) optional: bool,
 }
 
 /// What a type asks its deserializer for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum TypeShape {
     /// These members, in the order in which they are declared.
     Struct(&'static [&'static str]),
     Map,
     Seq,
     Tuple(usize),
-    /// One of several forms, which it tells apart by itself: an enum, or whatever looks at a value before it decides.
+    /// SingleEntry of several forms, which it tells apart by itself: an enum, or whatever looks at a value before it decides.
     Choice,
     /// An integer within these bounds.
     Integer(i128, u128),
@@ -46,52 +46,52 @@ pub(super) enum Asked {
     Ignored,
 }
 
-/// [`read_at`] for some type.
-type Ask = fn(&[Step<'_>]) -> Option<Read>;
+/// [`shape_at`] for some type.
+type ShapeFn = fn(&[PlaceStep<'_>]) -> Option<PlaceShape>;
 
 /// A place in a schema, and in the values that it describes.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct SchemaPlace<'a> {
     /// `None` where no type is known that reads it.
-    ask: Option<Ask>,
-    path: Vec<Step<'a>>,
+    shape_fn: Option<ShapeFn>,
+    path: Vec<PlaceStep<'a>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SchemaPlace<'a> {
     /// The outermost place of what `T` reads.
     pub(super) fn of<T: DeserializeOwned>() -> Self {
-        Self { ask: Some(read_at::<T>), path: Vec::new() }
+        Self { shape_fn: Some(shape_at::<T>), path: Vec::new() }
     }
 
     /// A place of which nothing is known.
     pub(super) fn unknown() -> Self {
-        Self { ask: None, path: Vec::new() }
+        Self { shape_fn: None, path: Vec::new() }
     }
 
     /// What its type asks for here, or `None` if that is not known.
-    pub(super) fn read(&self) -> Option<Read> {
-        self.ask.and_then(|ask| ask(&self.path))
+    pub(super) fn shape(&self) -> Option<PlaceShape> {
+        self.shape_fn.and_then(|shape_at| shape_at(&self.path))
     }
 
     pub(super) fn member(&self, name: &'a str) -> Self {
-        self.step(Step::Member(name))
+        self.step(PlaceStep::Member(name))
     }
 
     pub(super) fn element(&self) -> Self {
-        self.step(Step::Element)
+        self.step(PlaceStep::Element)
     }
 
-    fn step(&self, step: Step<'a>) -> Self {
-        if self.ask.is_none() {
+    fn step(&self, step: PlaceStep<'a>) -> Self {
+        if self.shape_fn.is_none() {
             return Self::unknown();
         }
         let path = self.path.iter().copied().chain([step]).collect();
-        Self { ask: self.ask, path }
+        Self { shape_fn: self.shape_fn, path }
     }
 }
 
 /// What `T` asks for at `path`, or `None` if it cannot be found out.
-fn read_at<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<Read> {
+fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     let found = Cell::new(None);
     let probe = Probe { path, optional: false, found: &found };
     if T::deserialize(probe).is_ok() {
@@ -100,31 +100,31 @@ fn read_at<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<Read> {
     found.get()
 }
 
-/// What was asked for anything has taken what it got.
-fn takes_anything(found: &Cell<Option<Read>>) {
-    found.set(found.get().map(|read| Read { asked: Asked::Any, ..read }));
+/// What was shape for anything has taken what it got.
+fn takes_anything(found: &Cell<Option<PlaceShape>>) {
+    found.set(found.get().map(|place| PlaceShape { shape: TypeShape::Any, ..place }));
 }
 
-/// Notes what it was asked for at the end of the path, and gives nothing but to who asks for anything.
+/// Notes what it was shape for at the end of the path, and gives nothing but to who asks for anything.
 struct Probe<'p> {
-    path: &'p [Step<'p>],
+    path: &'p [PlaceStep<'p>],
     optional: bool,
-    found: &'p Cell<Option<Read>>,
+    found: &'p Cell<Option<PlaceShape>>,
 }
 
 impl Probe<'_> {
-    fn note<T>(self, asked: Asked) -> Result<T, Stop> {
+    fn note<T>(self, shape: TypeShape) -> Result<T, Stop> {
         if self.path.is_empty() {
-            self.found.set(Some(Read { asked, optional: self.optional }));
+            self.found.set(Some(PlaceShape { shape, optional: self.optional }));
         }
         Err(Stop)
     }
 }
 
 macro_rules! note {
-    ($($method:ident => $asked:expr,)*) => {
+    ($($method:ident => $shape:expr,)*) => {
         $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
-            self.note($asked)
+            self.note($shape)
         })*
     };
 }
@@ -142,29 +142,29 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     type Error = Stop;
 
     note! {
-        deserialize_ignored_any => Asked::Ignored,
-        deserialize_bool => Asked::Bool,
-        deserialize_char => Asked::Char,
-        deserialize_str => Asked::Str,
-        deserialize_string => Asked::Str,
-        deserialize_f32 => Asked::Float,
-        deserialize_f64 => Asked::Float,
-        deserialize_i8 => Asked::Integer(i8::MIN.into(), i8::MAX.unsigned_abs().into()),
-        deserialize_i16 => Asked::Integer(i16::MIN.into(), i16::MAX.unsigned_abs().into()),
-        deserialize_i32 => Asked::Integer(i32::MIN.into(), i32::MAX.unsigned_abs().into()),
-        deserialize_i64 => Asked::Integer(i64::MIN.into(), i64::MAX.unsigned_abs().into()),
-        deserialize_i128 => Asked::Integer(i128::MIN, i128::MAX.unsigned_abs()),
-        deserialize_u8 => Asked::Integer(0, u8::MAX.into()),
-        deserialize_u16 => Asked::Integer(0, u16::MAX.into()),
-        deserialize_u32 => Asked::Integer(0, u32::MAX.into()),
-        deserialize_u64 => Asked::Integer(0, u64::MAX.into()),
-        deserialize_u128 => Asked::Integer(0, u128::MAX),
+        deserialize_ignored_any => TypeShape::Ignored,
+        deserialize_bool => TypeShape::Bool,
+        deserialize_char => TypeShape::Char,
+        deserialize_str => TypeShape::Str,
+        deserialize_string => TypeShape::Str,
+        deserialize_f32 => TypeShape::Float,
+        deserialize_f64 => TypeShape::Float,
+        deserialize_i8 => TypeShape::Integer(i8::MIN.into(), i8::MAX.unsigned_abs().into()),
+        deserialize_i16 => TypeShape::Integer(i16::MIN.into(), i16::MAX.unsigned_abs().into()),
+        deserialize_i32 => TypeShape::Integer(i32::MIN.into(), i32::MAX.unsigned_abs().into()),
+        deserialize_i64 => TypeShape::Integer(i64::MIN.into(), i64::MAX.unsigned_abs().into()),
+        deserialize_i128 => TypeShape::Integer(i128::MIN, i128::MAX.unsigned_abs()),
+        deserialize_u8 => TypeShape::Integer(0, u8::MAX.into()),
+        deserialize_u16 => TypeShape::Integer(0, u16::MAX.into()),
+        deserialize_u32 => TypeShape::Integer(0, u32::MAX.into()),
+        deserialize_u64 => TypeShape::Integer(0, u64::MAX.into()),
+        deserialize_u128 => TypeShape::Integer(0, u128::MAX),
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
         match self.path {
             [] => {
-                self.found.set(Some(Read { asked: Asked::Choice, optional: self.optional }));
+                self.found.set(Some(PlaceShape { shape: TypeShape::Choice, optional: self.optional }));
                 // Who takes this takes anything. Enums do not, except one that is untagged and has it for a variant.
                 visitor.visit_bool(true)
             }
@@ -187,29 +187,29 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         visitor: V,
     ) -> Result<V::Value, Stop> {
         match self.path {
-            [Step::Member(name), rest @ ..] => visitor.visit_map(One::new(name, rest, self.found)),
-            _ => self.note(Asked::Struct(fields)),
+            [PlaceStep::Member(name), rest @ ..] => visitor.visit_map(SingleEntry::new(name, rest, self.found)),
+            _ => self.note(TypeShape::Struct(fields)),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
         match self.path {
-            [Step::Member(name), rest @ ..] => visitor.visit_map(One::new(name, rest, self.found)),
-            _ => self.note(Asked::Map),
+            [PlaceStep::Member(name), rest @ ..] => visitor.visit_map(SingleEntry::new(name, rest, self.found)),
+            _ => self.note(TypeShape::Map),
         }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
         match self.path {
-            [Step::Element, rest @ ..] => visitor.visit_seq(One::new("", rest, self.found)),
-            _ => self.note(Asked::Seq),
+            [PlaceStep::Element, rest @ ..] => visitor.visit_seq(SingleEntry::new("", rest, self.found)),
+            _ => self.note(TypeShape::Seq),
         }
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Stop> {
         match self.path {
-            [Step::Element, rest @ ..] => visitor.visit_seq(One::new("", rest, self.found)),
-            _ => self.note(Asked::Tuple(len)),
+            [PlaceStep::Element, rest @ ..] => visitor.visit_seq(SingleEntry::new("", rest, self.found)),
+            _ => self.note(TypeShape::Tuple(len)),
         }
     }
 
@@ -228,7 +228,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Stop> {
-        self.note(Asked::Choice)
+        self.note(TypeShape::Choice)
     }
 
     nothing! { deserialize_bytes deserialize_byte_buf deserialize_unit deserialize_identifier }
@@ -239,15 +239,15 @@ impl<'de> Deserializer<'de> for Probe<'_> {
 }
 
 /// The one member or element that the path goes through.
-struct One<'p> {
+struct SingleEntry<'p> {
     name: &'p str,
     inside: Probe<'p>,
-    given: bool,
+    is_given: bool,
 }
 
-impl<'p> One<'p> {
-    fn new(name: &'p str, rest: &'p [Step<'p>], found: &'p Cell<Option<Read>>) -> Self {
-        Self { name, inside: Probe { path: rest, optional: false, found }, given: false }
+impl<'p> SingleEntry<'p> {
+    fn new(name: &'p str, rest: &'p [PlaceStep<'p>], found: &'p Cell<Option<PlaceShape>>) -> Self {
+        Self { name, inside: Probe { path: rest, optional: false, found }, is_given: false }
     }
 
     fn value<'de, S: DeserializeSeed<'de>>(&self, seed: S) -> Result<S::Value, Stop> {
@@ -261,11 +261,11 @@ impl<'p> One<'p> {
     }
 }
 
-impl<'de> MapAccess<'de> for One<'_> {
+impl<'de> MapAccess<'de> for SingleEntry<'_> {
     type Error = Stop;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Stop> {
-        if std::mem::replace(&mut self.given, true) {
+        if std::mem::replace(&mut self.is_given, true) {
             return Ok(None);
         }
         seed.deserialize(StrDeserializer::new(self.name)).map(Some)
@@ -276,12 +276,12 @@ impl<'de> MapAccess<'de> for One<'_> {
     }
 }
 
-impl<'de> SeqAccess<'de> for One<'_> {
+impl<'de> SeqAccess<'de> for SingleEntry<'_> {
     type Error = Stop;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
         // A type that needs nothing to be read would go on for ever.
-        if std::mem::replace(&mut self.given, true) {
+        if std::mem::replace(&mut self.is_given, true) {
             return Ok(None);
         }
         self.value(seed).map(Some)
@@ -317,11 +317,11 @@ mod tests {
 
     #[derive(Deserialize)]
     struct Outer {
-        _zebra: Option<Vec<Inner>>,
+        _zebra: Option<Vec<ProbedInner>>,
         _apple: BTreeMap<String, u8>,
-        _shape: Shape,
-        _tagged: Tagged,
-        _untagged: Option<Untagged>,
+        _shape: ProbedShape,
+        _tagged: ProbedTagged,
+        _untagged: Option<ProbedUntagged>,
         _any: Value,
         _pair: (i64, f32),
         _name: Newtype,
@@ -331,13 +331,13 @@ mod tests {
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Inner {
+    struct ProbedInner {
         _deep: i32,
     }
 
     #[derive(Deserialize)]
     #[expect(dead_code)]
-    enum Shape {
+    enum ProbedShape {
         Dot,
         Circle { r: f64 },
     }
@@ -345,14 +345,14 @@ mod tests {
     #[derive(Deserialize)]
     #[serde(tag = "kind")]
     #[expect(dead_code)]
-    enum Tagged {
+    enum ProbedTagged {
         A { x: i64 },
     }
 
     #[derive(Deserialize)]
     #[serde(untagged)]
     #[expect(dead_code)]
-    enum Untagged {
+    enum ProbedUntagged {
         Number(i64),
         Text(String),
     }
@@ -367,56 +367,59 @@ mod tests {
         _rest: BTreeMap<String, Value>,
     }
 
-    fn asked<T: DeserializeOwned>(path: &[Step<'_>]) -> Option<(Asked, bool)> {
-        read_at::<T>(path).map(|read| (read.asked, read.optional))
+    fn shape<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<(TypeShape, bool)> {
+        shape_at::<T>(path).map(|place| (place.shape, place.optional))
     }
 
     #[test]
     fn a_derived_type_says_what_it_reads_at_every_place() {
-        use Step::{Element, Member};
+        use PlaceStep::{Element, Member};
         let fields = ["_zebra", "_apple", "_shape", "_tagged", "_untagged", "_any", "_pair", "_name", "_set", "_boxed"];
-        let Some((Asked::Struct(declared), false)) = asked::<Outer>(&[]) else { panic!("a struct") };
+        let Some((TypeShape::Struct(declared), false)) = shape::<Outer>(&[]) else { panic!("a struct") };
         assert_eq!(declared, fields);
         for (path, found) in [
-            (&[Member("_zebra")][..], Some((Asked::Seq, true))),
-            (&[Member("_zebra"), Element], Some((Asked::Struct(&["_deep"]), false))),
+            (&[Member("_zebra")][..], Some((TypeShape::Seq, true))),
+            (&[Member("_zebra"), Element], Some((TypeShape::Struct(&["_deep"]), false))),
             (
                 &[Member("_zebra"), Element, Member("_deep")],
-                Some((Asked::Integer(i32::MIN.into(), 2_147_483_647), false)),
+                Some((TypeShape::Integer(i32::MIN.into(), 2_147_483_647), false)),
             ),
-            (&[Member("_apple")], Some((Asked::Map, false))),
-            (&[Member("_apple"), Member("any")], Some((Asked::Integer(0, 255), false))),
-            (&[Member("_shape")], Some((Asked::Choice, false))),
-            (&[Member("_tagged")], Some((Asked::Choice, false))),
-            (&[Member("_untagged")], Some((Asked::Choice, true))),
-            (&[Member("_any")], Some((Asked::Any, false))),
-            (&[Member("_pair")], Some((Asked::Tuple(2), false))),
-            (&[Member("_pair"), Element], Some((Asked::Integer(i64::MIN.into(), 9_223_372_036_854_775_807), false))),
-            (&[Member("_name")], Some((Asked::Str, false))),
-            (&[Member("_set")], Some((Asked::Seq, true))),
-            (&[Member("_set"), Element], Some((Asked::Char, false))),
-            (&[Member("_boxed")], Some((Asked::Bool, false))),
+            (&[Member("_apple")], Some((TypeShape::Map, false))),
+            (&[Member("_apple"), Member("any")], Some((TypeShape::Integer(0, 255), false))),
+            (&[Member("_shape")], Some((TypeShape::Choice, false))),
+            (&[Member("_tagged")], Some((TypeShape::Choice, false))),
+            (&[Member("_untagged")], Some((TypeShape::Choice, true))),
+            (&[Member("_any")], Some((TypeShape::Any, false))),
+            (&[Member("_pair")], Some((TypeShape::Tuple(2), false))),
+            (
+                &[Member("_pair"), Element],
+                Some((TypeShape::Integer(i64::MIN.into(), 9_223_372_036_854_775_807), false)),
+            ),
+            (&[Member("_name")], Some((TypeShape::Str, false))),
+            (&[Member("_set")], Some((TypeShape::Seq, true))),
+            (&[Member("_set"), Element], Some((TypeShape::Char, false))),
+            (&[Member("_boxed")], Some((TypeShape::Bool, false))),
             // Skipped where others are allowed, refused where they are not.
-            (&[Member("unknown")], Some((Asked::Ignored, false))),
+            (&[Member("unknown")], Some((TypeShape::Ignored, false))),
             (&[Member("_zebra"), Element, Member("unknown")], None),
             // Where it reads nothing.
             (&[Member("_boxed"), Element], None),
             (&[Element], None),
         ] {
-            assert_eq!(asked::<Outer>(path), found, "{path:?}");
+            assert_eq!(shape::<Outer>(path), found, "{path:?}");
         }
     }
 
     #[test]
     fn what_reads_in_its_own_way_is_not_taken_for_more() {
-        assert_eq!(asked::<Flat>(&[]), Some((Asked::Map, false)));
-        assert_eq!(asked::<Flat>(&[Step::Member("_own")]), Some((Asked::Integer(0, 65535), false)));
-        assert_eq!(asked::<Flat>(&[Step::Member("other")]), Some((Asked::Any, false)));
-        assert_eq!(asked::<Value>(&[]), Some((Asked::Any, false)));
-        assert_eq!(asked::<Value>(&[Step::Member("a")]), None);
-        assert_eq!(asked::<Option<Value>>(&[]), Some((Asked::Any, true)));
-        assert_eq!(asked::<serde_json::Number>(&[]), Some((Asked::Choice, false)));
-        assert_eq!(asked::<Box<serde_json::value::RawValue>>(&[]), None);
-        assert_eq!(asked::<()>(&[]), None);
+        assert_eq!(shape::<Flat>(&[]), Some((TypeShape::Map, false)));
+        assert_eq!(shape::<Flat>(&[PlaceStep::Member("_own")]), Some((TypeShape::Integer(0, 65535), false)));
+        assert_eq!(shape::<Flat>(&[PlaceStep::Member("other")]), Some((TypeShape::Any, false)));
+        assert_eq!(shape::<Value>(&[]), Some((TypeShape::Any, false)));
+        assert_eq!(shape::<Value>(&[PlaceStep::Member("a")]), None);
+        assert_eq!(shape::<Option<Value>>(&[]), Some((TypeShape::Any, true)));
+        assert_eq!(shape::<serde_json::Number>(&[]), Some((TypeShape::Choice, false)));
+        assert_eq!(shape::<Box<serde_json::value::RawValue>>(&[]), None);
+        assert_eq!(shape::<()>(&[]), None);
     }
 }

@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use barewire_proto::json::{Decimal, Json, Kind};
 
-use super::rules::Types;
+use super::rules::TypeSet;
 
 /// Where a value stands, written `a.b[2]`.
 pub(super) struct Path<'p> {
     pub(super) up: Option<&'p Path<'p>>,
-    pub(super) step: Step<'p>,
+    pub(super) step: PathStep<'p>,
     pub(super) depth: usize,
 }
 
-pub(super) enum Step<'p> {
+pub(super) enum PathStep<'p> {
     Root,
     Member(&'p str),
     Element(usize),
@@ -22,15 +22,15 @@ pub(super) enum Step<'p> {
 
 impl Path<'_> {
     pub(super) fn root() -> Self {
-        Self { up: None, step: Step::Root, depth: 0 }
+        Self { up: None, step: PathStep::Root, depth: 0 }
     }
 
     pub(super) fn text(&self) -> String {
         let mut out = self.up.map_or_else(String::new, Path::text);
         match self.step {
-            Step::Root => {}
-            Step::Member(name) => push_member(&mut out, name),
-            Step::Element(i) => push_element(&mut out, i),
+            PathStep::Root => {}
+            PathStep::Member(name) => push_member(&mut out, name),
+            PathStep::Element(i) => push_element(&mut out, i),
         }
         out
     }
@@ -38,7 +38,7 @@ impl Path<'_> {
 
 /// Adds a step into an object to a path.
 pub(super) fn push_member(out: &mut String, name: &str) {
-    let name = &*brief(name, MAX_SHOWN);
+    let name = &*truncate(name, MAX_VALUE_CHARS);
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
     match (plain, out.is_empty()) {
         (true, true) => out.push_str(name),
@@ -53,30 +53,30 @@ pub(super) fn push_element(out: &mut String, index: usize) {
 }
 
 /// A value as it is quoted in a message: short, and what it is if it cannot be.
-pub(super) fn shown(json: Json<'_>) -> String {
+pub(super) fn describe_value(json: Json<'_>) -> String {
     match json.kind() {
         Kind::Object => "an object".into(),
         Kind::Array => "an array".into(),
-        _ => brief(json.as_str(), MAX_SHOWN).into_owned(),
+        _ => truncate(json.as_str(), MAX_VALUE_CHARS).into_owned(),
     }
 }
 
 /// The first `limit` characters, for texts of a peer, which may be of any length.
-pub(super) fn brief(text: &str, limit: usize) -> Cow<'_, str> {
+pub(super) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
     }
 }
 
-pub(super) fn names(types: Types) -> String {
+pub(super) fn type_names(types: TypeSet) -> String {
     // Who takes numbers takes integers.
-    let is_said = |one: Types| types.has(one) && !(one == Types::INTEGER && types.has(Types::NUMBER));
-    let said = Types::NAMES.iter().filter(|(one, ..)| is_said(*one)).map(|(.., said)| *said);
-    said.collect::<Vec<_>>().join(" or ")
+    let is_named = |one: TypeSet| types.has(one) && !(one == TypeSet::INTEGER && types.has(TypeSet::NUMBER));
+    let names = TypeSet::NAMES.iter().filter(|(one, ..)| is_named(*one)).map(|(.., name)| *name);
+    names.collect::<Vec<_>>().join(" or ")
 }
 
-pub(super) fn listed<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+pub(super) fn one_of<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     let texts: Vec<_> = texts.collect();
     match &texts[..] {
         [one] => (*one).into(),
@@ -84,12 +84,12 @@ pub(super) fn listed<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     }
 }
 
-pub(super) fn quoted<'t>(names: impl Iterator<Item = &'t str>) -> String {
+pub(super) fn quoted_list<'t>(names: impl Iterator<Item = &'t str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// A bound as people write it.
-pub(super) fn plain(number: &Decimal) -> String {
+pub(super) fn format_bound(number: &Decimal) -> String {
     number.to_integer().unwrap_or_else(|| {
         let text = number.to_string();
         text.parse::<f64>().map_or(text, |number| number.to_string())
@@ -97,7 +97,7 @@ pub(super) fn plain(number: &Decimal) -> String {
 }
 
 /// Characters of a value or a name in a message: enough to find it again.
-const MAX_SHOWN: usize = 60;
+const MAX_VALUE_CHARS: usize = 60;
 
 /// Characters of what others say in a message: a sentence, and enough of the value to know it.
-pub(super) const MAX_SAID: usize = 200;
+pub(super) const MAX_REASON_CHARS: usize = 200;
