@@ -1,4 +1,4 @@
-//! The arguments of a call -> the type that its handler takes, or a sentence that a model can act on.
+//! The arguments of a call -> the type that its handler takes, or an error message that a model can act on.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_path_to_error::Segment;
 use super::constraints::Constraints;
 use super::messages::{MAX_REASON_CHARS, describe_value, push_element, push_member, truncate};
 
-/// Reads arguments; absent ones are an object without members.
+/// Reads arguments. Absent arguments are read as an empty object.
 pub(crate) fn read<T: DeserializeOwned>(
     arguments: Option<Json<'_>>,
     constraints: &Constraints,
@@ -18,12 +18,12 @@ pub(crate) fn read<T: DeserializeOwned>(
     let Some(json) = arguments else {
         return read(Some(Json::parse(b"{}").expect("an object is JSON")), constraints);
     };
-    // A struct would be read from an array as well.
+    // serde would also read a struct from an array.
     if json.kind() != Kind::Object {
         let what = format!("expected an object, got {}", describe_value(json));
         return Err(BadArguments { path: String::new(), what });
     }
-    // `()` and unit structs are not read from objects.
+    // serde does not read `()` and unit structs from objects.
     if size_of::<T>() == 0
         && let Ok(nothing) = serde_json::from_str("null")
     {
@@ -35,16 +35,16 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Reads arguments that were not read, as far as JSON Schema thinks otherwise, or says what is wrong with them.
+/// Reads arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer; if that fails, finds the reason.
 #[cold]
 fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
     let text = with_integers(json.as_str());
     if let Some(read) = text.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
         return constraints.check(json).map(|()| read);
     }
-    // What the schema says comes in the words that the model knows.
+    // Errors of the schema come first: the model knows the schema.
     constraints.check_everything(json)?;
-    // The type knows more than its schema.
+    // The type may check more than its schema.
     let mut source = serde_json::Deserializer::from_str(text.as_deref().unwrap_or(json.as_str()));
     match serde_path_to_error::deserialize(&mut source) {
         Ok(read) => constraints.check(json).map(|()| read),
@@ -59,14 +59,14 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
                 }
             }
             let text = error.inner().to_string();
-            // Where in the text is of no use to a caller who has sent one line of it.
+            // The line and column are dropped: they do not help a caller that sent one line of JSON.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
             Err(BadArguments { path, what: truncate(what, MAX_REASON_CHARS).into_owned() })
         }
     }
 }
 
-/// `text` with 30.0 and 3e1 written 30, which JSON Schema takes for the integer that they are; `None` if there are none.
+/// `text` with integers such as 30.0 and 3e1 written as 30, since JSON Schema accepts them as integers; `None` if it has none.
 fn with_integers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -101,12 +101,12 @@ fn with_integers(text: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// What is wrong with arguments.
+/// The reason why arguments are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadArguments {
-    /// Which one, as `a.b[2]`; empty if it is all of them.
+    /// The path of the argument, as `a.b[2]`; empty for the arguments as a whole.
     pub(crate) path: String,
-    /// What was expected, and what came.
+    /// The reason: the expected and the actual value.
     pub(crate) what: String,
 }
 
@@ -162,7 +162,7 @@ mod tests {
         Blue,
     }
 
-    /// Knows more than its schema says.
+    /// Checks more than its schema.
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(try_from = "String")]
     struct Address(Ipv4Addr);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_are_named_with_what_was_expected_and_what_came() {
+    fn an_error_names_the_argument_and_the_expected_and_actual_values() {
         for (text, what) in [
             ("{}", r#"arguments: missing "limit""#),
             (r#"{"limit":"5"}"#, r#"argument "limit": expected an integer, got "5""#),
@@ -208,7 +208,7 @@ mod tests {
             ),
             (
                 r#"{"limit":1,"nested":{"names":[],"depth":1,"size":1}}"#,
-                r#"argument "nested.size": is not known here, known are "depth", "names""#,
+                r#"argument "nested.size": is not a known member; the known members are "depth", "names""#,
             ),
             (r#"{"limit":1,"colour":"pink"}"#, r#"argument "colour": expected one of "red", "blue", null, got "pink""#),
             (r#"{"limit":1,"address":"here"}"#, r#"argument "address": here is no address"#),
@@ -221,9 +221,9 @@ mod tests {
         }
     }
 
-    /// A struct is read from an array as well, and its constraints must not be passed by that way.
+    /// serde also reads a struct from an array, which must not bypass its constraints.
     #[test]
-    fn constraints_are_not_passed_by_positional_members() {
+    fn positional_members_do_not_bypass_constraints() {
         let positional = r#"{"limit":1,"nested":[["a"],-1]}"#;
         assert!(serde_json::from_str::<Args>(positional).is_ok());
         assert_eq!(
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(read_as::<()>(" { } "), Ok(()));
         assert_eq!(read_as::<UnitArgs>("{}"), Ok(UnitArgs));
         assert_eq!(read_as::<EmptyArgs>(r#"{"x":1}"#), Ok(EmptyArgs {}));
-        assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not known here"#.into()));
+        assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not a known member"#.into()));
         assert_eq!(read_as::<()>("null"), Err("arguments: expected an object, got null".into()));
     }
 

@@ -1,5 +1,5 @@
-//! Rules and a value -> whether it keeps them, and if not, where and why. The value stays text, so numbers are compared exactly
-//! and nothing is built that is larger than it.
+//! Rules and a value -> whether the value is valid, and if not, where and why. The value stays text, so numbers are compared exactly
+//! and no tree is built.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::canonical;
 use super::messages::{Path, PathStep, describe_value, format_bound, one_of, quoted_list, type_names};
 use super::rules::{AllowedValue, Rule, Rules, SchemaRules, TypeSet};
 
-/// One value being checked.
+/// The check of one value.
 pub(super) struct Checker<'r> {
     rules: &'r Rules,
-    /// Only whether it keeps the rules is wanted, not why.
+    /// Only whether the value is valid is wanted, not the reason.
     quiet: bool,
-    /// What is known of objects and arrays under the schemas that are referred to. Without it, two alternatives that both refer
-    /// back would make the work double with every level.
+    /// The results for objects and arrays under referenced schemas. Without this cache, two alternatives that both refer back to
+    /// the same schema would double the work with every level.
     reference_cache: HashMap<(usize, usize), bool>,
 }
 
-/// `Err(None)` if it is quiet.
+/// The result of a check; `Err(None)` if the checker is quiet.
 type CheckResult = Result<(), Option<BadArguments>>;
 
 impl<'r> Checker<'r> {
@@ -30,7 +30,7 @@ impl<'r> Checker<'r> {
 
     pub(super) fn check_all(&mut self, json: Json<'_>) -> Result<(), BadArguments> {
         let rules = self.rules;
-        let refused = |bad: Option<BadArguments>| bad.expect("who is not quiet says why");
+        let refused = |bad: Option<BadArguments>| bad.expect("a checker that is not quiet gives a reason");
         self.check(&rules.root, json, &Path::root()).map_err(refused)
     }
 
@@ -55,7 +55,7 @@ impl<'r> Checker<'r> {
 
     fn check_rule(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         match (rule, json.kind()) {
-            (Rule::Never, _) => self.refuse(path, || "must not be there".into()),
+            (Rule::Never, _) => self.refuse(path, || "must be absent".into()),
             (Rule::Type(types), _) => self.expect(is_of(json, *types), path, || {
                 format!("expected {}, got {}", type_names(*types), describe_value(json))
             }),
@@ -73,9 +73,10 @@ impl<'r> Checker<'r> {
                 match one.iter().filter(|schema| self.is_valid(schema, json, path)).take(2).count() {
                     0 => self.none_of(one, json, path),
                     1 => Ok(()),
-                    // What is not understood of one of them may be what tells them apart.
-                    _ => self
-                        .expect(!self.rules.is_complete, path, || "fits more than one of the forms it may have".into()),
+                    // An unsupported keyword in one of them may be what tells them apart.
+                    _ => self.expect(!self.rules.is_complete, path, || {
+                        "matches more than one of the allowed alternatives".into()
+                    }),
                 }
             }
             (Rule::Not(schema), _) => {
@@ -159,9 +160,12 @@ impl<'r> Checker<'r> {
                 }
                 match &others.rules[..] {
                     _ if known => Ok(()),
-                    [Rule::Never] if named.is_empty() => self.refuse(&path, || "is not known here".into()),
+                    [Rule::Never] if named.is_empty() => self.refuse(&path, || "is not a known member".into()),
                     [Rule::Never] => self.refuse(&path, || {
-                        format!("is not known here, known are {}", quoted_list(named.keys().map(|name| &**name)))
+                        format!(
+                            "is not a known member; the known members are {}",
+                            quoted_list(named.keys().map(|name| &**name))
+                        )
                     }),
                     _ => self.check(others, member.value, &path),
                 }
@@ -193,7 +197,7 @@ impl<'r> Checker<'r> {
         if !self.quiet || !matches!(json.kind(), Kind::Object | Kind::Array) {
             return self.check(schema, json, path);
         }
-        // No two objects or arrays begin at the same place.
+        // No two objects or arrays start at the same byte.
         let key = (target, json.as_bytes().as_ptr().addr());
         if let Some(valid) = self.reference_cache.get(&key) {
             return if *valid { Ok(()) } else { Err(None) };
@@ -203,13 +207,13 @@ impl<'r> Checker<'r> {
         verdict
     }
 
-    /// Says what is wrong with a value that fits none of `schemas`, as closely as can be.
+    /// Refuses a value that fits none of `schemas`, with a reason that is as precise as possible.
     fn none_of(&mut self, schemas: &'r [SchemaRules], json: Json<'_>, path: &Path<'_>) -> CheckResult {
         if self.quiet {
             return Err(None);
         }
         let likely: Vec<_> = schemas.iter().filter(|schema| self.may_be_intended(schema, json, path)).collect();
-        // The one that was meant has its own complaint.
+        // If one schema was clearly intended, its own reason is given.
         if let [one] = likely[..] {
             self.check(one, json, path)?;
         }
@@ -236,13 +240,13 @@ impl<'r> Checker<'r> {
                     let any = types.into_iter().fold(TypeSet::default(), TypeSet::or);
                     format!("expected {}, got {got}", type_names(any))
                 }
-                _ => "fits none of the forms it may have".into(),
+                _ => "matches none of the allowed alternatives".into(),
             },
-            _ => "fits none of the forms it may have".into(),
+            _ => "matches none of the allowed alternatives".into(),
         })
     }
 
-    /// Whether its kind is that of the schema, and so are the members that have only certain values, as the tag of an enum.
+    /// Whether the value has the schema's type, and its members with fixed values, such as the tag of an enum, are valid.
     fn may_be_intended(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let rules = self.rules;
         schema.rules.iter().all(|rule| match rule {
@@ -290,7 +294,7 @@ fn is_one_of(json: Json<'_>, allowed: &[AllowedValue]) -> bool {
     if allowed.iter().any(|one| one.text == json.as_str()) {
         return true;
     }
-    // A string without escapes has no other spelling that we could have written.
+    // Allowed values are written without needless escapes, so a string without escapes that equals none of them is not allowed.
     if json.kind() == Kind::String && !json.as_bytes().contains(&b'\\') {
         return false;
     }
@@ -318,7 +322,7 @@ fn distinct_members(json: Json<'_>) -> usize {
     names.len()
 }
 
-/// What `serde_json` reads into a type.
+/// The depth to which `serde_json` reads values into types.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

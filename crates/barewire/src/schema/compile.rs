@@ -1,4 +1,4 @@
-//! A JSON SchemaRules -> rules, without those that the type which reads the value checks by itself.
+//! A JSON Schema -> rules, without those that the value's type checks itself.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::type_shape::{SchemaPlace, TypeShape};
 use super::{canonical, pattern};
 
 impl Rules {
-    /// The rules of `schema` that what reads `place` does not check; `Err` says where the schema is wrong.
+    /// The rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the schema, and its place.
     pub(super) fn new(schema: &Value, place: &SchemaPlace<'_>) -> Result<Self, String> {
         let mut compiler = Compiler { root: schema, is_complete: true, found: BTreeMap::new(), referenced: Vec::new() };
         let root = compiler.schema(schema, place, "#")?;
@@ -19,7 +19,7 @@ impl Rules {
         let rules = Self { root, referenced, is_complete: compiler.is_complete };
         match rules.has_reference_cycle() {
             false => Ok(rules),
-            true => Err("a $ref leads back to itself without going deeper into the value".into()),
+            true => Err("a $ref refers back to itself without going deeper into the value".into()),
         }
     }
 }
@@ -27,14 +27,14 @@ impl Rules {
 struct Compiler<'a> {
     root: &'a Value,
     is_complete: bool,
-    /// Where what a pointer means stands in `referenced`.
+    /// The index in `referenced` of each JSON Pointer.
     found: BTreeMap<String, usize>,
-    /// `None` while it is being made, for what refers to itself.
+    /// The referenced schemas; `None` while one is being compiled, so that it can refer to itself.
     referenced: Vec<Option<SchemaRules>>,
 }
 
 impl<'a> Compiler<'a> {
-    /// `at` is where the schema stands, for the message.
+    /// Compiles a schema. `at` is its place, for error messages.
     fn schema(&mut self, schema: &'a Value, place: &SchemaPlace<'a>, at: &str) -> Result<SchemaRules, String> {
         let keywords = match schema {
             Value::Bool(true) => return Ok(SchemaRules::default()),
@@ -43,9 +43,9 @@ impl<'a> Compiler<'a> {
             _ => return Err(format!("{at}: a schema is an object, true or false")),
         };
         let shape = match place.shape().map(|place| place.shape) {
-            // What takes anything checks nothing.
+            // A type that accepts any value checks nothing.
             None | Some(TypeShape::Any | TypeShape::Ignored) => None,
-            // What is inside its forms cannot be shape for: all of it is checked, or nothing.
+            // The shapes inside an enum's variants are not known, so either all of its rules are checked or none.
             Some(TypeShape::Choice) if has_unchecked_keywords(schema) => {
                 return self.schema(schema, &SchemaPlace::unknown(), at);
             }
@@ -88,7 +88,7 @@ impl<'a> Compiler<'a> {
         }
         rules.extend(self.members(keywords, shape, place, at)?);
         rules.extend(self.items(keywords, shape, place, at)?);
-        // Structs are read from arrays as well, so the type counts wherever something is stated about what is inside.
+        // serde also reads structs from arrays, so the type is checked wherever there are rules about members.
         if let Some(types) = keywords.get("type")
             && (shape.is_none() || !rules.is_empty())
         {
@@ -115,7 +115,7 @@ impl<'a> Compiler<'a> {
             patterns.push((regex(name, &at)?, self.schema(schema, &SchemaPlace::unknown(), &at)?));
         }
         let others = match keywords.get("additionalProperties") {
-            // A struct that refuses a name that nobody has given a member refuses them all.
+            // A struct that refuses a member with a name that is never used refuses all unknown members.
             Some(Value::Bool(false)) if matches!(shape, Some(TypeShape::Struct(_))) => {
                 match place.member(UNUSED_NAME).shape() {
                     None => SchemaRules::default(),
@@ -143,7 +143,7 @@ impl<'a> Compiler<'a> {
         let mut first = Vec::new();
         if let Some(items) = keywords.get("prefixItems") {
             for (i, schema) in array(items, at)?.iter().enumerate() {
-                // Only the first can be shape for; the others go by what is stated.
+                // Only the shape of the first element is known; the others are judged by their schemas.
                 let place = if i == 0 { place.element() } else { SchemaPlace::unknown() };
                 first.push(match shape {
                     Some(TypeShape::Tuple(_)) if i > 0 && !has_unchecked_keywords(schema) => SchemaRules::default(),
@@ -152,7 +152,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let others = match keywords.get("items") {
-            // Of a tuple there are no others.
+            // A tuple has no further elements.
             Some(_) if matches!(shape, Some(TypeShape::Tuple(len)) if len == first.len()) => SchemaRules::default(),
             Some(schema) => self.schema(schema, &place.element(), &format!("{at}/items"))?,
             None => SchemaRules::default(),
@@ -161,14 +161,14 @@ impl<'a> Compiler<'a> {
         Ok((!is_trivial).then_some(Rule::Items { first, others }))
     }
 
-    /// Schemas that are all about one value.
+    /// Compiles schemas that all apply to the same value.
     fn branches(&mut self, value: &'a Value, place: &SchemaPlace<'a>, at: &str) -> Result<Vec<SchemaRules>, String> {
         let each = array(value, at)?.iter().enumerate();
         each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
     }
 
-    /// Schemas of which one applies: none, if the type that decides which one checks all of them, else all of each, because
-    /// each has to tell whether it is the one.
+    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of each are
+    /// returned, because they decide which alternative applies.
     fn alternatives(
         &mut self,
         value: &'a Value,
@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
 
     fn reference(&mut self, value: &'a Value, at: &str) -> Result<usize, String> {
         let text = string(value, at)?;
-        let unknown = || format!("{at}: {text} is nothing in this schema");
+        let unknown = || format!("{at}: {text} does not exist in this schema");
         let pointer = percent_decoded(text.strip_prefix('#').ok_or_else(unknown)?).ok_or_else(unknown)?;
         let target = self.root.pointer(&pointer).ok_or_else(unknown)?;
         if let Some(place) = self.found.get(&pointer) {
@@ -200,7 +200,7 @@ impl<'a> Compiler<'a> {
 }
 
 impl Rule {
-    /// States nothing.
+    /// Whether the rule accepts every value.
     fn is_trivial(&self) -> bool {
         match self {
             Self::Required(names) => names.is_empty(),
@@ -210,7 +210,7 @@ impl Rule {
         }
     }
 
-    /// Whether a type that asks for this refuses by itself what the rule refuses.
+    /// Whether a type of this shape refuses itself all values that the rule refuses.
     fn is_checked_by(&self, shape: Option<TypeShape>) -> bool {
         match (self, shape) {
             (Self::Minimum(bound), Some(TypeShape::Integer(least, _))) => bound.exact <= decimal(&least.to_string()),
@@ -222,8 +222,8 @@ impl Rule {
     }
 }
 
-/// Whether a schema states more than kinds, names and which members there are, which is what types check. For where they cannot
-/// be shape: in the variants of an enum, and behind the first element of a tuple.
+/// Whether a schema has keywords that types do not check themselves. Types check the kinds of values, the names in an enum, and which
+/// members exist. For places whose shape is not known: the variants of an enum, and the elements of a tuple after the first.
 fn has_unchecked_keywords(schema: &Value) -> bool {
     let Value::Object(keywords) = schema else { return false };
     let (least, most) = match keywords.get("format").and_then(Value::as_str) {
@@ -242,7 +242,7 @@ fn has_unchecked_keywords(schema: &Value) -> bool {
         ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
             schemas.iter().any(has_unchecked_keywords)
         }
-        // Tuples, which say how long they are.
+        // A tuple checks its own length.
         ("minItems" | "maxItems", _) => !keywords.contains_key("prefixItems"),
         (keyword, _) => UNCHECKED_KEYWORDS.contains(&keyword),
     })
@@ -252,7 +252,7 @@ fn required(value: &Value, shape: Option<TypeShape>, place: &SchemaPlace<'_>, at
     let mut names = Vec::new();
     for name in array(value, at)? {
         let name = string(name, at)?;
-        // A struct misses its members, except those that may be absent.
+        // A struct reports its missing members itself, except optional ones.
         let missed = match shape {
             Some(TypeShape::Struct(fields)) => {
                 fields.contains(&name) && !place.member(name).shape().is_some_and(|place| place.optional)
@@ -272,7 +272,10 @@ fn types_of(value: &Value, at: &str) -> Result<TypeSet, String> {
         one => std::slice::from_ref(one),
     };
     let with = |types: TypeSet, name: &Value| name.as_str().and_then(TypeSet::named).map(|one| types.or(one));
-    names.iter().try_fold(TypeSet::default(), with).ok_or_else(|| format!("{at}/type: {value} is no type"))
+    names
+        .iter()
+        .try_fold(TypeSet::default(), with)
+        .ok_or_else(|| format!("{at}/type: {value} is not a type of JSON Schema"))
 }
 
 fn allowed(values: &[Value]) -> Vec<AllowedValue> {
@@ -321,11 +324,11 @@ fn object<'a>(value: Option<&'a Value>, at: &str) -> Result<impl Iterator<Item =
     match value {
         Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
         None => Ok(None.into_iter().flatten()),
-        Some(_) => Err(format!("{at}: what has names is an object")),
+        Some(_) => Err(format!("{at}: expected an object")),
     }
 }
 
-/// The fragment of a URI as the text that it means.
+/// Decodes the fragment of a URI.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -337,10 +340,10 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A name that no member has.
+/// A name that no member of a struct has.
 const UNUSED_NAME: &str = "\u{0}";
 
-/// Keywords that refuse values and that are not checked here.
+/// Keywords that can refuse values and are not supported here.
 const UNSUPPORTED_KEYWORDS: [&str; 15] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -359,7 +362,7 @@ const UNSUPPORTED_KEYWORDS: [&str; 15] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords that no `Deserialize` checks on its own account.
+/// Keywords that no `Deserialize` checks.
 const UNCHECKED_KEYWORDS: [&str; 15] = [
     "$ref",
     "exclusiveMaximum",

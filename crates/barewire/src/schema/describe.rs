@@ -1,7 +1,7 @@
-//! A Rust type -> the JSON Schema (2020-12) that describes it: a tool's arguments, or its structured result.
+//! A Rust type -> its JSON Schema (2020-12), for a tool's arguments or its structured result.
 //!
-//! Small and whole, as a model reads it and as hosts take it: no `$schema`, no references but those of recursive types, no
-//! formats that JSON Schema does not know, members in the order in which the type declares them.
+//! The schema is short and self-contained, for models and for all hosts: no `$schema`, no references except in recursive types, no
+//! formats that JSON Schema does not define, and members in the order of declaration.
 
 use std::any::type_name;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::type_shape::{SchemaPlace, TypeShape};
 
-/// The schema of a tool's arguments, always that of an object. `Err` says why `T` cannot be one.
+/// The schema of a tool's arguments, which is always an object. `Err` is the reason why `T` cannot be used.
 pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
     Ok(to_json(&without_unknown_formats(input_value::<T>()?), &SchemaPlace::of::<T>()))
 }
@@ -25,7 +25,7 @@ pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
     to_json(&without_unknown_formats(schema), &SchemaPlace::unknown())
 }
 
-/// [`input_of`] before it is cleaned and written.
+/// The schema of [`input_of`] before unknown formats are removed and it is written.
 pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if root.get("type").is_some_and(|only| only == "null") {
@@ -36,7 +36,7 @@ pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     if !can_be_object(&root, &root, MAX_REFS) {
         let what = root.get("type").and_then(Value::as_str).unwrap_or("something else");
         return Err(format!(
-            "arguments are a JSON object, and {} is read from {what}: make it a member of a struct",
+            "arguments must be a JSON object, but {} is read from {what}: make it a member of a struct",
             type_name::<T>()
         ));
     }
@@ -44,7 +44,7 @@ pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     Ok(Value::Object(root))
 }
 
-/// What schemars makes of `T`, inlined, without what is no use to a reader.
+/// The schema that schemars generates for `T`, without references, meta-schema and default title.
 fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
@@ -58,7 +58,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     std::mem::take(root)
 }
 
-/// Whether an object can be valid.
+/// Whether the schema accepts any objects.
 fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: usize) -> bool {
     let within = |schema: &Value, refs| match schema {
         Value::Bool(any) => *any,
@@ -75,25 +75,25 @@ fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: u
         "enum" => value.as_array().is_none_or(|values| values.iter().any(Value::is_object)),
         "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
         "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
-        // References of a type to itself end; those of hand-written schemas may not.
+        // A limit, because references of hand-written schemas may form a cycle.
         "$ref" if refs > 0 => resolve_ref(root, value).is_none_or(|target| within(&target, refs - 1)),
         _ => true,
     })
 }
 
-/// What a reference within `root` means.
+/// The schema that a reference within `root` refers to.
 fn resolve_ref(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
     let pointer = reference.as_str()?.strip_prefix('#')?;
     Value::Object(root.clone()).pointer(pointer).cloned()
 }
 
-/// States that only objects are valid, and forgets the branches that no object takes.
+/// Restricts the schema to objects, and removes the branches that accept no object.
 fn keep_only_objects(root: &mut Map<String, Value>) {
     let whole = root.clone();
     for keyword in ["anyOf", "oneOf"] {
         let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
         branches.retain(|branch| branch.as_object().is_none_or(|one| can_be_object(one, &whole, MAX_REFS)));
-        // The one that is left, as of `Option<T>`, need not be a branch.
+        // A single remaining branch, as of `Option<T>`, is merged into the schema.
         if let [Value::Object(only)] = &mut branches[..]
             && only.keys().all(|stated| !whole.contains_key(stated))
         {
@@ -105,7 +105,7 @@ fn keep_only_objects(root: &mut Map<String, Value>) {
     root.insert("type".into(), "object".into());
 }
 
-/// Removes the formats that JSON Schema does not define, as `int32` and `double`: validators of several hosts refuse them.
+/// Removes formats that JSON Schema does not define, such as `int32` and `double`: the validators of several hosts refuse them.
 fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
     RecursiveTransform(|schema: &mut Schema| {
@@ -117,7 +117,7 @@ fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     schema.to_value()
 }
 
-/// Writes a schema: what it is about comes first, and members come in the order in which they are declared where that is known.
+/// Writes a schema as JSON: the type and the description first, and members in the order of declaration where it is known.
 pub(super) fn to_json(schema: &Value, place: &SchemaPlace<'_>) -> Box<RawValue> {
     let mut text = String::new();
     write_schema(&mut text, schema, place);
@@ -138,7 +138,7 @@ fn write_schema(out: &mut String, schema: &Value, place: &SchemaPlace<'_>) {
         }
         ("items", _) => write_schema(out, value, &place.element()),
         ("additionalProperties", _) => write_schema(out, value, &place.member("")),
-        // Each of them is about the same value.
+        // All branches apply to the same value.
         ("anyOf" | "oneOf" | "allOf", Value::Array(branches)) => {
             write_array(out, branches, |out, branch| write_schema(out, branch, place));
         }
@@ -173,7 +173,8 @@ fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mu
     out.push(']');
 }
 
-/// As the type declares them if it says so; else the required ones as they are listed, which is the same order, and then the rest.
+/// Sorts members in the order of declaration, if the type gives it. If not, the required members come first, in the order of their
+/// list, which is that of the declaration.
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     required: Option<&Value>,
@@ -184,15 +185,15 @@ fn in_order<'a>(
         _ => required.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect(),
     };
     let mut sorted: Vec<_> = members.iter().collect();
-    // Stable: the others stay in the order of the map.
+    // The sort is stable: the other members keep the order of the map.
     sorted.sort_by_key(|(name, _)| declared.iter().position(|one| one == name).unwrap_or(usize::MAX));
     sorted
 }
 
-/// What a reader wants to know first.
+/// The keywords that are written first, because they tell a reader the most.
 const FIRST_KEYWORDS: [&str; 5] = ["type", "title", "description", "properties", "required"];
 
-/// JSON Schema 2020-12, validation, section 7.3.
+/// The formats of JSON Schema 2020-12, validation, section 7.3.
 pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "date-time",
     "date",
@@ -215,7 +216,7 @@ pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// How many references are followed one after the other to see whether a schema can be that of an object.
+/// The most references that are followed in a row to find out whether a schema accepts objects.
 const MAX_REFS: usize = 16;
 
 #[cfg(test)]
@@ -271,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_an_object_is_refused_with_a_reason() {
+    fn a_type_that_is_never_an_object_is_refused_with_a_reason() {
         let why = input_of::<Vec<String>>().expect_err("an array");
         assert_eq!(
             why,
-            "arguments are a JSON object, and alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
+            "arguments must be a JSON object, but alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
              of a struct"
         );
         for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Signal>().is_err()]
@@ -404,7 +405,7 @@ mod tests {
         };
         let nested = input_of::<OrderedOuter>().expect("an object");
         assert_eq!(order(nested.get()), ["zebra", "inner", "y", "x", "b", "a", "apple"]);
-        // A type that is only written says no more than its schema: all are required here, as declared.
+        // Only the schema is known of a type that is serialized: here all members are required, and listed as declared.
         assert_eq!(order(output_of::<OrderedInner>().get()), ["y", "x", "b", "a"]);
     }
 
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
-        // What is read need not be what is written: a default makes a member optional only for readers.
+        // The schemas for reading and writing may differ: a default makes a member optional only when it is read.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         #[derive(Default)]

@@ -1,4 +1,4 @@
-//! A value, its place, and what it should have been -> the words of a message that a model can act on.
+//! A value, its path and the expected value -> a message that a model can act on.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use barewire_proto::json::{Decimal, Json, Kind};
 
 use super::rules::TypeSet;
 
-/// Where a value stands, written `a.b[2]`.
+/// The path of a value, written `a.b[2]`.
 pub(super) struct Path<'p> {
     pub(super) up: Option<&'p Path<'p>>,
     pub(super) step: PathStep<'p>,
@@ -36,7 +36,7 @@ impl Path<'_> {
     }
 }
 
-/// Adds a step into an object to a path.
+/// Adds a member's name to a path.
 pub(super) fn push_member(out: &mut String, name: &str) {
     let name = &*truncate(name, MAX_VALUE_CHARS);
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
@@ -47,12 +47,12 @@ pub(super) fn push_member(out: &mut String, name: &str) {
     }
 }
 
-/// Adds a step into an array to a path.
+/// Adds an element's index to a path.
 pub(super) fn push_element(out: &mut String, index: usize) {
     write!(out, "[{index}]").expect("a string takes everything");
 }
 
-/// A value as it is quoted in a message: short, and what it is if it cannot be.
+/// The text of a value for a message: its first characters, or for an object or an array only its kind.
 pub(super) fn describe_value(json: Json<'_>) -> String {
     match json.kind() {
         Kind::Object => "an object".into(),
@@ -61,7 +61,7 @@ pub(super) fn describe_value(json: Json<'_>) -> String {
     }
 }
 
-/// The first `limit` characters, for texts of a peer, which may be of any length.
+/// The first `limit` characters of a text.
 pub(super) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
     match text.char_indices().nth(limit) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -70,7 +70,7 @@ pub(super) fn truncate(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 pub(super) fn type_names(types: TypeSet) -> String {
-    // Who takes numbers takes integers.
+    // "a number" includes integers.
     let is_named = |one: TypeSet| types.has(one) && !(one == TypeSet::INTEGER && types.has(TypeSet::NUMBER));
     let names = TypeSet::NAMES.iter().filter(|(one, ..)| is_named(*one)).map(|(.., name)| *name);
     names.collect::<Vec<_>>().join(" or ")
@@ -88,7 +88,7 @@ pub(super) fn quoted_list<'t>(names: impl Iterator<Item = &'t str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A bound as people write it.
+/// A bound in the usual notation, without an exponent where possible.
 pub(super) fn format_bound(number: &Decimal) -> String {
     number.to_integer().unwrap_or_else(|| {
         let text = number.to_string();
@@ -96,8 +96,8 @@ pub(super) fn format_bound(number: &Decimal) -> String {
     })
 }
 
-/// Characters of a value or a name in a message: enough to find it again.
+/// The characters of a value or a name in a message: enough to recognise it.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// Characters of what others say in a message: a sentence, and enough of the value to know it.
+/// The characters of another library's reason in a message: enough for a sentence and a quoted value.
 pub(super) const MAX_REASON_CHARS: usize = 200;

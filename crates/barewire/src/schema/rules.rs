@@ -1,4 +1,4 @@
-//! What a value has to keep, as data: one rule for each keyword of a schema.
+//! The rules of a schema as data: one rule for each keyword.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use barewire_proto::json::{Decimal, Json};
 use regex_lite::Regex;
 
-/// A schema and those that it refers to.
+/// The rules of a schema, and of the schemas that it refers to.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) root: SchemaRules,
     pub(super) referenced: Vec<SchemaRules>,
-    /// Every keyword is understood. If not, what passes is not surely valid, and nothing follows from it.
+    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse it.
     pub(super) is_complete: bool,
 }
 
-/// All of these have to hold; none is the schema that takes everything.
+/// The rules of one schema, all of which have to hold. A schema without rules accepts every value.
 #[derive(Debug, Default)]
 pub(super) struct SchemaRules {
     pub(super) rules: Vec<Rule>,
@@ -27,7 +27,7 @@ impl SchemaRules {
     }
 }
 
-/// One keyword, or several that belong together. Each is about values of one kind and lets all others pass.
+/// The rule of one keyword, or of several that belong together. Most apply to one kind of value and accept all others.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// The schema `false`.
@@ -68,16 +68,16 @@ pub(super) enum Rule {
     Ref(usize),
 }
 
-/// A number that others are compared with.
+/// A number that values are compared with.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) exact: Decimal,
-    /// The same, if it is one: most bounds and most numbers are, and then nothing has to be allocated.
+    /// The same bound, if it is an integer. Most bounds and most numbers are, and comparing integers allocates nothing.
     pub(super) integer: Option<i64>,
 }
 
 impl Bound {
-    /// How `json`, a number, compares with the bound.
+    /// Compares `json`, a number, with the bound.
     pub(super) fn compare(&self, json: Json<'_>) -> Ordering {
         match (json.as_str().parse::<i64>(), self.integer) {
             (Ok(number), Some(bound)) => number.cmp(&bound),
@@ -86,7 +86,7 @@ impl Bound {
     }
 }
 
-/// A set of types.
+/// A set of JSON Schema types.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TypeSet(u8);
 
@@ -99,7 +99,7 @@ impl TypeSet {
     pub(super) const ARRAY: Self = Self(32);
     pub(super) const OBJECT: Self = Self(64);
 
-    /// Each with its name in a schema, and in a sentence.
+    /// Each type, with its name in a schema and in a message.
     pub(super) const NAMES: [(Self, &str, &str); 7] = [
         (Self::NULL, "null", "null"),
         (Self::BOOLEAN, "boolean", "true or false"),
@@ -131,7 +131,7 @@ pub(super) struct AllowedValue {
 }
 
 impl Rules {
-    /// Whether following references at one and the same value would never end.
+    /// Whether references lead back to themselves at the same value, so that following them would never end.
     pub(super) fn has_reference_cycle(&self) -> bool {
         let mut next: Vec<Vec<usize>> = Vec::new();
         for schema in &self.referenced {
@@ -139,7 +139,7 @@ impl Rules {
             refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // What leads only to what ends, ends. What is left after that leads to itself.
+        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to one.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;

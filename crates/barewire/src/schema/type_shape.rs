@@ -1,5 +1,7 @@
-//! A type's `Deserialize` -> what it asks for at a path. It is shape before any value is there, and told to stop as soon as it
-//! has said it, so no valid value is needed.
+//! A type's `Deserialize` -> the shape that it expects at a path: a struct, a map, an integer and so on.
+//!
+//! The type is deserialized from a probe, which records the method that it calls (`deserialize_struct`, `deserialize_u8`, …) and then
+//! fails. So no valid value is needed.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,32 +9,32 @@ use std::fmt;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// SingleEntry step into a value.
+/// One step into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceStep<'a> {
-    /// The member of that name, of a struct or a map.
+    /// The member of this name, of a struct or a map.
     Member(&'a str),
     /// The first element.
     Element,
 }
 
-/// What stands at a path, to the type that reads it.
+/// The shape that a type expects at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceShape {
     pub(super) shape: TypeShape,
-    /// `Option`: null will do, and so will nothing.
+    /// An `Option`: the value may be null or absent.
     pub(super) optional: bool,
 }
 
-/// What a type asks its deserializer for.
+/// The shape of a type, as it asks its deserializer for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypeShape {
-    /// These members, in the order in which they are declared.
+    /// A struct with these members, in the order of declaration.
     Struct(&'static [&'static str]),
     Map,
     Seq,
     Tuple(usize),
-    /// SingleEntry of several forms, which it tells apart by itself: an enum, or whatever looks at a value before it decides.
+    /// One of several forms, which the type tells apart: an enum, or a type that looks at the value before it decides.
     Choice,
     /// An integer within these bounds.
     Integer(i128, u128),
@@ -40,35 +42,35 @@ pub(super) enum TypeShape {
     Bool,
     Char,
     Str,
-    /// Whatever is there, and it takes it: a `Value`.
+    /// Any value, such as for a `Value`.
     Any,
-    /// Nothing, it will be skipped.
+    /// A value that is skipped.
     Ignored,
 }
 
-/// [`shape_at`] for some type.
+/// [`shape_at`] for one type.
 type ShapeFn = fn(&[PlaceStep<'_>]) -> Option<PlaceShape>;
 
 /// A place in a schema, and in the values that it describes.
 #[derive(Debug, Clone)]
 pub(super) struct SchemaPlace<'a> {
-    /// `None` where no type is known that reads it.
+    /// `None` if the type that reads this place is not known.
     shape_fn: Option<ShapeFn>,
     path: Vec<PlaceStep<'a>>,
 }
 
 impl<'a> SchemaPlace<'a> {
-    /// The outermost place of what `T` reads.
+    /// The root of the value that `T` reads.
     pub(super) fn of<T: DeserializeOwned>() -> Self {
         Self { shape_fn: Some(shape_at::<T>), path: Vec::new() }
     }
 
-    /// A place of which nothing is known.
+    /// A place whose type is not known.
     pub(super) fn unknown() -> Self {
         Self { shape_fn: None, path: Vec::new() }
     }
 
-    /// What its type asks for here, or `None` if that is not known.
+    /// The shape that the type expects here; `None` if it is not known.
     pub(super) fn shape(&self) -> Option<PlaceShape> {
         self.shape_fn.and_then(|shape_at| shape_at(&self.path))
     }
@@ -90,7 +92,7 @@ impl<'a> SchemaPlace<'a> {
     }
 }
 
-/// What `T` asks for at `path`, or `None` if it cannot be found out.
+/// The shape that `T` expects at `path`; `None` if the probe cannot find out.
 fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     let found = Cell::new(None);
     let probe = Probe { path, optional: false, found: &found };
@@ -100,12 +102,12 @@ fn shape_at<T: DeserializeOwned>(path: &[PlaceStep<'_>]) -> Option<PlaceShape> {
     found.get()
 }
 
-/// What was shape for anything has taken what it got.
+/// Sets the shape that was found to `Any`: the type accepted the probe's value.
 fn takes_anything(found: &Cell<Option<PlaceShape>>) {
     found.set(found.get().map(|place| PlaceShape { shape: TypeShape::Any, ..place }));
 }
 
-/// Notes what it was shape for at the end of the path, and gives nothing but to who asks for anything.
+/// A deserializer that follows the path and records the shape at its end. It gives a value only to types that ask for any value.
 struct Probe<'p> {
     path: &'p [PlaceStep<'p>],
     optional: bool,
@@ -129,7 +131,7 @@ macro_rules! note {
     };
 }
 
-/// Nothing follows from these.
+/// Methods that record no shape.
 macro_rules! nothing {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
@@ -165,7 +167,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         match self.path {
             [] => {
                 self.found.set(Some(PlaceShape { shape: TypeShape::Choice, optional: self.optional }));
-                // Who takes this takes anything. Enums do not, except one that is untagged and has it for a variant.
+                // A type that accepts `true` here accepts any value. Enums do not, except an untagged one with a variant for it.
                 visitor.visit_bool(true)
             }
             _ => Err(Stop),
@@ -280,7 +282,7 @@ impl<'de> SeqAccess<'de> for SingleEntry<'_> {
     type Error = Stop;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Stop> {
-        // A type that needs nothing to be read would go on for ever.
+        // After one element the sequence ends. A type that reads no bytes would go on forever.
         if std::mem::replace(&mut self.is_given, true) {
             return Ok(None);
         }
@@ -288,7 +290,7 @@ impl<'de> SeqAccess<'de> for SingleEntry<'_> {
     }
 }
 
-/// Enough is known.
+/// The error that stops the deserialization.
 #[derive(Debug)]
 struct Stop;
 
@@ -300,7 +302,7 @@ impl de::Error for Stop {
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("enough is known")
+        f.write_str("the probe has stopped")
     }
 }
 
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_type_says_what_it_reads_at_every_place() {
+    fn a_derived_type_has_a_shape_at_every_place() {
         use PlaceStep::{Element, Member};
         let fields = ["_zebra", "_apple", "_shape", "_tagged", "_untagged", "_any", "_pair", "_name", "_set", "_boxed"];
         let Some((TypeShape::Struct(declared), false)) = shape::<Outer>(&[]) else { panic!("a struct") };
@@ -399,10 +401,10 @@ mod tests {
             (&[Member("_set")], Some((TypeShape::Seq, true))),
             (&[Member("_set"), Element], Some((TypeShape::Char, false))),
             (&[Member("_boxed")], Some((TypeShape::Bool, false))),
-            // Skipped where others are allowed, refused where they are not.
+            // Unknown members are skipped where they are allowed, and refused where they are not.
             (&[Member("unknown")], Some((TypeShape::Ignored, false))),
             (&[Member("_zebra"), Element, Member("unknown")], None),
-            // Where it reads nothing.
+            // Places that the type does not read.
             (&[Member("_boxed"), Element], None),
             (&[Element], None),
         ] {
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_in_its_own_way_is_not_taken_for_more() {
+    fn a_type_with_its_own_deserialize_has_the_shape_it_asks_for() {
         assert_eq!(shape::<Flat>(&[]), Some((TypeShape::Map, false)));
         assert_eq!(shape::<Flat>(&[PlaceStep::Member("_own")]), Some((TypeShape::Integer(0, 65535), false)));
         assert_eq!(shape::<Flat>(&[PlaceStep::Member("other")]), Some((TypeShape::Any, false)));
