@@ -110,7 +110,7 @@ impl fmt::Display for ConnectionEnd {
         }
         if let (Some(stray), false) = (self.stray_output(), matches!(self.reason(), EndReason::ContentLength)) {
             let StrayOutput { offset, excerpt } = stray;
-            write!(f, "; its first output is not a message, at byte {offset}: {excerpt}")?;
+            write!(f, "; it sent something that is no message, at byte {offset}: {excerpt}")?;
         }
         Ok(())
     }
