@@ -4,8 +4,8 @@ pub mod lines;
 
 use serde::{Deserialize, Serialize};
 
-/// The parameters of `tools/call` as all servers here read them. The text is owned, because a tool that keeps its arguments has to own
-/// them.
+/// The parameters of `tools/call` as all servers here read them. The text is owned, because a tool that keeps its
+/// arguments has to own them.
 #[derive(Debug, Deserialize)]
 pub struct Params<'a> {
     /// The name of the tool.

@@ -1,6 +1,8 @@
-//! The cost of a request: echo servers on pipes and over HTTP, measured in turns, in one table; and the cost of building a server.
+//! The cost of a request: echo servers on pipes and over HTTP, measured in turns, in one table; and the cost of
+//! building a server.
 //!
-//! Every server is a separate program, answers the same `tools/call`, and gets the same bursts of requests. See [`USAGE`].
+//! Every server is a separate program, answers the same `tools/call`, and gets the same bursts of requests. See
+//! [`USAGE`].
 
 mod harness {
     pub(crate) mod contender;
@@ -189,8 +191,8 @@ fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn 
     Ok(report)
 }
 
-/// Measures all contenders under one workload, each once a round, so that disturbances of the machine affect them alike. Each round starts
-/// with another contender, so that none always follows the same one.
+/// Measures all contenders under one workload, each once a round, so that disturbances of the machine affect them
+/// alike. Each round starts with another contender, so that none always follows the same one.
 fn race<T>(
     workload: &Workload,
     contenders: &[&Contender],

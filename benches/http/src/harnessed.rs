@@ -1,4 +1,5 @@
-//! The protocol between a measured server and the harness: the server prints its port on stdout, and exits at the end of its stdin.
+//! The protocol between a measured server and the harness: the server prints its port on stdout, and exits at the end
+//! of its stdin.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! The echo tool on the official SDK: as in its documentation, and with as little code as possible between the wire and the tool.
+//! The echo tool on the official SDK: as in its documentation, and with as little code as possible between the wire and
+//! the tool.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{

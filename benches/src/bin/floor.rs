@@ -1,7 +1,7 @@
 //! The floor: a careful hand-written loop with `serde_json`, for this one tool only.
 //!
-//! The envelope borrows from the line, and the id is sent back as it was written. An invalid line ends the program. All that a library
-//! does beyond this is its cost.
+//! The envelope borrows from the line, and the id is sent back as it was written. An invalid line ends the program. All
+//! that a library does beyond this is its cost.
 
 use std::io;
 

@@ -1,7 +1,8 @@
 //! The floor of MCP: a careful hand-written loop with `serde_json` for a server with this one tool, in both eras.
 //!
-//! It reads what a server must read of each message: the method, the arguments as their type, and in a modern request the `_meta` with
-//! the revision and the client's capabilities. An invalid line ends the program. All that a library does beyond this is its cost.
+//! It reads what a server must read of each message: the method, the arguments as their type, and in a modern request
+//! the `_meta` with the revision and the client's capabilities. An invalid line ends the program. All that a library
+//! does beyond this is its cost.
 
 use std::io;
 

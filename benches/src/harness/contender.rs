@@ -36,7 +36,8 @@ pub(crate) enum Role {
 pub(crate) enum Protocol {
     /// Calls without an opening. The answers must have exactly the bytes of the floor, in the order of the requests.
     Bare,
-    /// The opening of the era, then calls. The id and the text of each answer must be right; other members and the order may differ.
+    /// The opening of the era, then calls. The id and the text of each answer must be right; other members and the
+    /// order may differ.
     Mcp,
 }
 
@@ -52,8 +53,8 @@ impl Contender {
     }
 }
 
-/// Builds the servers, if this was started by `cargo run`, which only builds this program. Otherwise outdated servers could be measured
-/// by mistake.
+/// Builds the servers, if this was started by `cargo run`, which only builds this program. Otherwise outdated servers
+/// could be measured by mistake.
 pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
     let program = std::env::current_exe()?;

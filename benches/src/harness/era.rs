@@ -10,8 +10,8 @@ pub(crate) enum Era {
 }
 
 impl Era {
-    /// The messages before the first call, each with the number of its answers. Modern servers can be called at once; a client that does
-    /// not know the era of its server asks first.
+    /// The messages before the first call, each with the number of its answers. Modern servers can be called at once; a
+    /// client that does not know the era of its server asks first.
     pub(crate) fn opening(self) -> Vec<(String, u32)> {
         match self {
             Self::Legacy => {

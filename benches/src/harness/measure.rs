@@ -78,8 +78,8 @@ pub(crate) fn latency(mut times: Vec<Duration>) -> Latency {
     Latency { p50: at(50), p99: at(99) }
 }
 
-/// The instructions of one request in user mode, of all threads: the difference between two runs, the second with twice as many requests,
-/// so that the start and the warm-up are not included.
+/// The instructions of one request in user mode, of all threads: the difference between two runs, the second with twice
+/// as many requests, so that the start and the warm-up are not included.
 pub(crate) fn instructions(contender: &Contender, workload: &Workload) -> io::Result<f64> {
     let once = instructions_of(contender, workload, workload.counted)?;
     let twice = instructions_of(contender, workload, 2 * workload.counted)?;
@@ -105,7 +105,8 @@ pub(crate) fn counts_file() -> PathBuf {
     std::env::temp_dir().join(format!("barewire-benches-{}.callgrind", std::process::id()))
 }
 
-/// Measures the time from the start of a server until it has answered its first call, including the opening of the connection.
+/// Measures the time from the start of a server until it has answered its first call, including the opening of the
+/// connection.
 pub(crate) fn start(contender: &Contender, first: &Workload) -> io::Result<Start> {
     let mut burst = first.burst();
     burst.next();

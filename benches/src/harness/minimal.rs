@@ -109,7 +109,8 @@ fn failed(command: &Command) -> io::Error {
 /// The CPU time of all children that have ended, and of their children, in seconds.
 fn children_cpu() -> io::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name is in brackets and may contain any characters; `cutime` and `cstime` are the 14th and 15th fields after it.
+    // The name is in brackets and may contain any characters; `cutime` and `cstime` are the 14th and 15th fields after
+    // it.
     let ticks = stat.rsplit(") ").next().map(|fields| fields.split(' ').skip(13).take(2));
     let ticks: Option<u64> = ticks.and_then(|ticks| ticks.map(|ticks| ticks.parse::<u64>().ok()).sum());
     let ticks = ticks.ok_or_else(|| io::Error::other("no times in /proc/self/stat"))?;

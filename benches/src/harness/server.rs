@@ -63,7 +63,8 @@ impl Server {
                     Err(error) => return Err(error),
                 }
             }
-            // With nothing left to write, a blocking read is enough: no other system call is between a call and its answer.
+            // With nothing left to write, a blocking read is enough: no other system call is between a call and its
+            // answer.
             if waiting > 0 && (requests.is_empty() || self.has_answers()?) {
                 waiting =
                     waiting.checked_sub(self.read()?).ok_or_else(|| io::Error::other("more answers than requests"))?;

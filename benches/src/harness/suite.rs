@@ -150,8 +150,8 @@ const RMCP_BEST: Contender = Contender {
     package: OFFICIAL_PACKAGE,
 };
 
-/// A round takes the floor about five milliseconds, which the scheduler accounts for in nanoseconds. Many short rounds are steadier than a
-/// few long ones, because disturbances of the machine last longer than a round.
+/// A round takes the floor about five milliseconds, which the scheduler accounts for in nanoseconds. Many short rounds
+/// are steadier than a few long ones, because disturbances of the machine last longer than a round.
 static WIRE_WORKLOADS: [Workload; 4] = [
     Workload { name: "pipelined 64 B", ..PIPELINED },
     Workload { name: "pipelined 4 KiB", text: 4 << 10, depth: 64, bursts: 32, ..PIPELINED },

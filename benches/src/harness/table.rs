@@ -21,8 +21,8 @@ pub(crate) struct Report {
     pub(crate) marks: Vec<Target>,
 }
 
-/// The results of one contender under one workload. Times are in nanoseconds, for one request. A ratio is the median of the ratios to the
-/// floor in the same round.
+/// The results of one contender under one workload. Times are in nanoseconds, for one request. A ratio is the median of
+/// the ratios to the floor in the same round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     workload: &'static str,

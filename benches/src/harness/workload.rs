@@ -1,7 +1,7 @@
 //! The workloads: bursts of calls, each answered completely before the next burst is sent.
 //!
-//! With bursts, the work is the same for every server. If each answer were followed by the next request at once, a server that writes its
-//! answers one by one would also get its requests one by one.
+//! With bursts, the work is the same for every server. If each answer were followed by the next request at once, a
+//! server that writes its answers one by one would also get its requests one by one.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,8 @@ pub(crate) struct Workload {
     pub(crate) bursts: u32,
     /// The bursts whose instructions are counted. Under valgrind everything is about fifty times slower.
     pub(crate) counted: u32,
-    /// Whether client and server share a processor, so that a wake-up is a context switch and not an interrupt of another processor.
+    /// Whether client and server share a processor, so that a wake-up is a context switch and not an interrupt of
+    /// another processor.
     pub(crate) one_core: bool,
 }
 
@@ -85,8 +86,8 @@ impl Burst {
         &self.requests
     }
 
-    /// Checks the answers to this burst, whose number is already checked. With `thorough`, they are also read as JSON, which is too slow
-    /// for every burst.
+    /// Checks the answers to this burst, whose number is already checked. With `thorough`, they are also read as JSON,
+    /// which is too slow for every burst.
     pub(crate) fn check(&self, answers: &[u8], protocol: Protocol, thorough: bool) -> Result<AnswerMatch, String> {
         match protocol {
             _ if answers == self.answers => return Ok(AnswerMatch::Bytes),

@@ -1,4 +1,5 @@
-//! A server on stdin and stdout whose logging, timing, rate limit and permissions are layers, written once for all tools.
+//! A server on stdin and stdout whose logging, timing, rate limit and permissions are layers, written once for all
+//! tools.
 //!
 //! ```text
 //! $ cargo build -p barewire --example layers
@@ -67,8 +68,8 @@ fn rate_limit(calls: u32, window: Duration) -> impl Layer {
     }
 }
 
-/// Refuses the tools that are not allowed. Prompts and resources are always allowed. Over HTTP, `invocation.call().principal()` is the
-/// authenticated caller.
+/// Refuses the tools that are not allowed. Prompts and resources are always allowed. Over HTTP,
+/// `invocation.call().principal()` is the authenticated caller.
 fn permissions(is_allowed: impl Fn(&str) -> bool + Send + Sync + 'static) -> impl Layer {
     move |invocation: Invocation, next: NextLayer| {
         let allowed = invocation.kind() != InvocationKind::Tool || is_allowed(invocation.name());

@@ -18,9 +18,9 @@ use crate::transport::SpawnError;
 
 /// The error that a program can return from `main`: `?` converts every other error of this crate to it.
 ///
-/// Every connection, of a server, a client or a peer, ends with a `Result<(), Error>`. It is `Ok` if the connection ended in order:
-/// one side closed it, and the peer's process, if this side started it, exited with code 0. Any other end is an error, and its text
-/// says which side is at fault.
+/// Every connection, of a server, a client or a peer, ends with a `Result<(), Error>`. It is `Ok` if the connection
+/// ended in order: one side closed it, and the peer's process, if this side started it, exited with code 0. Any other
+/// end is an error, and its text says which side is at fault.
 #[non_exhaustive]
 pub enum Error {
     /// A connection did not end in order. [`ConnectionEnd::reason`] is the reason, and shows which side is at fault.

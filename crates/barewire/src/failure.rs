@@ -9,9 +9,9 @@ use serde::Serialize;
 
 /// The error of a handler.
 ///
-/// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that type; the text
-/// of the error goes only to the log, because it may be confidential. An [`ErrorObject`] is sent as it is. For errors that hide their
-/// type, such as boxed ones, use [`Self::internal`].
+/// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that
+/// type; the text of the error goes only to the log, because it may be confidential. An [`ErrorObject`] is sent as it
+/// is. For errors that hide their type, such as boxed ones, use [`Self::internal`].
 #[derive(Debug)]
 pub struct Failure(FailureReason);
 
@@ -41,8 +41,8 @@ impl Failure {
 
     /// Runs code of a handler, and turns a panic into a failure.
     pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
-        // Unwind safe: only the handler's own state can be left inconsistent. Our only state is the output, and callers remove what is
-        // half written.
+        // Unwind safe: only the handler's own state can be left inconsistent. Our only state is the output, and callers
+        // remove what is half written.
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
             let text = panic.downcast_ref::<&str>().copied();
             let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -113,8 +113,8 @@ impl<E: Error + 'static> From<E> for Failure {
     }
 }
 
-/// The name of a type without its path and arguments: `Error` for `std::io::Error`, `Wrapped` for `app::Wrapped<app::Inner>`. For a
-/// box, the name of the type in it.
+/// The name of a type without its path and arguments: `Error` for `std::io::Error`, `Wrapped` for
+/// `app::Wrapped<app::Inner>`. For a box, the name of the type in it.
 fn last_segment(type_name: &str) -> &str {
     if let Some(boxed) = type_name.strip_prefix("alloc::boxed::Box<") {
         return last_segment(boxed.trim_end_matches('>'));

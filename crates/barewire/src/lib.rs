@@ -8,7 +8,8 @@
 //! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
 //! - [`mcp`] has the messages of the protocol as types.
 //!
-//! The protocol itself is in the crate `barewire-proto`, which does no IO. This crate moves the bytes and runs handlers.
+//! The protocol itself is in the crate `barewire-proto`, which does no IO. This crate moves the bytes and runs
+//! handlers.
 //!
 //! ```
 //! use barewire::peer::{Connection, Context, Methods};

@@ -10,7 +10,8 @@ use tracing::{Level, error, event_enabled, warn};
 
 use crate::Failure;
 
-/// The log of a connection. A subscriber that panics does not affect the connection. Clones share the limit on events a second.
+/// The log of a connection. A subscriber that panics does not affect the connection. Clones share the limit on events a
+/// second.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<RateWindow>>);
 
@@ -72,7 +73,8 @@ impl Log {
 }
 
 impl RateWindow {
-    /// Counts one more event. Returns whether it may be sent, and if a new second begins, the number of events dropped before it.
+    /// Counts one more event. Returns whether it may be sent, and if a new second begins, the number of events dropped
+    /// before it.
     fn count(&mut self, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
         if self.start.is_none_or(|start| now.duration_since(start) >= RATE_WINDOW) {

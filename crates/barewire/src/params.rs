@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 
-/// Reads parameters as a type. Absent parameters are read as an empty object, as an empty array or as null, whichever the type
-/// accepts.
+/// Reads parameters as a type. Absent parameters are read as an empty object, as an empty array or as null, whichever
+/// the type accepts.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result<T, Failure> {
-    let (error, there) = match params {
+    let (error, json) = match params {
         Some(params) => match params.json().to() {
             Ok(read) => return Ok(read),
             Err(error) => (error, params.json().as_bytes()),
@@ -22,7 +22,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
         },
     };
     // Empty and absent parameters are the same. A type without data, such as `()`, accepts any parameters.
-    if (matches!(there, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
+    if (matches!(json, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
         && let Ok(read) = serde_json::from_str("[]").or_else(|_| serde_json::from_str("null"))
     {
         return Ok(read);
@@ -30,8 +30,8 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
     // The line and column are dropped: they do not help a caller that sent one line of JSON.
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-    Err(match there {
-        b"" => Failure::invalid_params(format!("params are absent: {what}")),
+    Err(match json {
+        b"" => Failure::invalid_params(format!("there are none: {what}")),
         _ => Failure::invalid_params(what),
     })
 }

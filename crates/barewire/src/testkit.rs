@@ -18,8 +18,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! All messages are serialized as for any other client, so a test sees the same bytes as a host. With tokio's time paused, timeouts
-//! take no time.
+//! All messages are serialized as for any other client, so a test sees the same bytes as a host. With tokio's time
+//! paused, timeouts take no time.
 
 use crate::client::Builder;
 use crate::mcp::Revision;

@@ -1,7 +1,7 @@
 //! The compiler's errors for wrong handlers: programs that do not compile -> the sentences that must be in the error.
 //!
-//! Each file in `compile_errors/` is one program. The lines that begin with `//~` are our sentences in the error; the rest of the error
-//! differs between versions of the compiler and is not compared. `control.rs` must compile.
+//! Each file in `compile_errors/` is one program. The lines that begin with `//~` are our sentences in the error; the
+//! rest of the error differs between versions of the compiler and is not compared. `control.rs` must compile.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

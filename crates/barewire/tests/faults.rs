@@ -1,5 +1,5 @@
-//! Faults with real processes and sockets: killed peers, half-closed connections, full disks, slow and hostile peers. The tests also check
-//! that no process, file or memory is left afterwards.
+//! Faults with real processes and sockets: killed peers, half-closed connections, full disks, slow and hostile peers.
+//! The tests also check that no process, file or memory is left afterwards.
 //!
 //! With `BAREWIRE_LONG=1`, a peer that does not read is tested for a minute instead of a few seconds.
 #![cfg(all(target_os = "linux", feature = "tokio"))]

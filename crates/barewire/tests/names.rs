@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The exceptions: messages of MCP have the names of the specification, and the tools, prompts and resources of a server have the same
-/// names. The docs of `barewire::mcp` explain the difference.
+/// The exceptions: messages of MCP have the names of the specification, and the tools, prompts and resources of a
+/// server have the same names. The docs of `barewire::mcp` explain the difference.
 const ALSO_IN_MCP: [&str; 3] = ["Prompt", "Resource", "Tool"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

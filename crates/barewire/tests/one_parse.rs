@@ -1,5 +1,5 @@
-//! A message is parsed once, and its params are read once. All other code works with the result, a `KeptMessage` or a `Parsed`, which
-//! only the calls listed below can make.
+//! A message is parsed once, and its params are read once. All other code works with the result, a `KeptMessage` or a
+//! `Parsed`, which only the calls listed below can make.
 
 use std::collections::BTreeMap;
 use std::fs;

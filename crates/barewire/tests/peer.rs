@@ -1,5 +1,5 @@
-//! Tests of the engine that transcripts cannot express: timeouts, cancellation of our calls, limits, order, shutdown. Over memory, with
-//! time paused wherever time matters.
+//! Tests of the engine that transcripts cannot express: timeouts, cancellation of our calls, limits, order, shutdown.
+//! Over memory, with time paused wherever time matters.
 
 #[path = "peer/calls.rs"]
 mod calls;

@@ -1,5 +1,5 @@
-//! The transcripts of `testdata/serve` and `testdata/peer`, run without IO, over memory with time paused, over a child process and over
-//! sockets: `>` lines are sent, and the answers must be exactly the `<` lines, with every transport.
+//! The transcripts of `testdata/serve` and `testdata/peer`, run without IO, over memory with time paused, over a child
+//! process and over sockets: `>` lines are sent, and the answers must be exactly the `<` lines, with every transport.
 //!
 //! `BLESS=1 cargo test` rewrites the `<` lines of `testdata/peer` with the output of the run without IO.
 

@@ -1,5 +1,5 @@
-//! The blocking connection: the transcripts of `testdata/serve` (`>` is sent, `<` is the expected output), and tests that transcripts
-//! cannot express.
+//! The blocking connection: the transcripts of `testdata/serve` (`>` is sent, `<` is the expected output), and tests
+//! that transcripts cannot express.
 
 mod log;
 

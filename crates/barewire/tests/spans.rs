@@ -1,4 +1,5 @@
-//! The spans that a `tracing` subscriber sees. In its own file, because `tracing` caches interest for the whole process.
+//! The spans that a `tracing` subscriber sees. In its own file, because `tracing` caches interest for the whole
+//! process.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

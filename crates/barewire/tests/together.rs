@@ -85,7 +85,8 @@ fn server() -> Server {
         ))
 }
 
-/// A client that answers all requests of a server: the user's name is Ada, the model knows a capital, and there is one root.
+/// A client that answers all requests of a server: the user's name is Ada, the model knows a capital, and there is one
+/// root.
 fn client_with_answers() -> Builder {
     Client::builder("tester", "0.1")
         .on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) })

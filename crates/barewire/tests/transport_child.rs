@@ -284,7 +284,8 @@ async fn a_program_that_cannot_start_is_an_error_with_the_reason() {
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// A command that runs only the test `name` of this program, in its second role. Its output comes after the lines of the harness.
+/// A command that runs only the test `name` of this program, in its second role. Its output comes after the lines of
+/// the harness.
 fn rerun(name: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ROLE_VARIABLE, name);

@@ -1,5 +1,5 @@
-//! The floor of the transport: hyper reads a whole request and answers with a fixed text from the command line. Nothing is parsed and
-//! nothing is checked. With `--stream`, the text is the first and only event of a stream that stays open.
+//! The floor of the transport: hyper reads a whole request and answers with a fixed text from the command line. Nothing
+//! is parsed and nothing is checked. With `--stream`, the text is the first and only event of a stream that stays open.
 
 use std::convert::Infallible;
 use std::error::Error;

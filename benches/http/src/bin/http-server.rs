@@ -1,4 +1,5 @@
-//! An MCP server of `barewire` over HTTP as at the start of its documentation: one thread, a tool with typed arguments, default limits.
+//! An MCP server of `barewire` over HTTP as at the start of its documentation: one thread, a tool with typed arguments,
+//! default limits.
 
 use std::error::Error;
 

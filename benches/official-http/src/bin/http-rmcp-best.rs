@@ -1,5 +1,5 @@
-//! The official SDK over HTTP in its fastest configuration: no sessions, answers in one JSON body, `TCP_NODELAY`, its service directly on
-//! hyper, and no router before the tool.
+//! The official SDK over HTTP in its fastest configuration: no sessions, answers in one JSON body, `TCP_NODELAY`, its
+//! service directly on hyper, and no router before the tool.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! The official SDK over HTTP as in its examples: an axum router, sessions, and all defaults. On one thread, like all servers here.
+//! The official SDK over HTTP as in its examples: an axum router, sessions, and all defaults. On one thread, like all
+//! servers here.
 
 use std::error::Error;
 

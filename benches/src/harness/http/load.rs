@@ -1,5 +1,5 @@
-//! The load: connections on one thread, each with one call in flight. It is the same for all servers, sends prepared requests, and checks
-//! every answer.
+//! The load: connections on one thread, each with one call in flight. It is the same for all servers, sends prepared
+//! requests, and checks every answer.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

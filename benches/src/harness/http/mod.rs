@@ -1,7 +1,7 @@
 //! Servers over HTTP: calls over many persistent connections, and idle streams.
 //!
-//! A round has a fixed time and not a fixed number of calls, because one of the servers stalls for 40 ms with each answer. Each connection
-//! has one call in flight, and sends the next as soon as it is answered.
+//! A round has a fixed time and not a fixed number of calls, because one of the servers stalls for 40 ms with each
+//! answer. Each connection has one call in flight, and sends the next as soon as it is answered.
 
 mod load;
 mod reply;
@@ -151,7 +151,8 @@ fn round(contender: &Contender, era: Era) -> io::Result<HttpRound> {
     })
 }
 
-/// The instructions of one request in user mode: the difference between two runs, the second with twice as many requests.
+/// The instructions of one request in user mode: the difference between two runs, the second with twice as many
+/// requests.
 fn count(contender: &Contender, era: Era) -> io::Result<f64> {
     let count = |requests| {
         let counts = measure::counts_file();
@@ -175,7 +176,8 @@ const CONNECTIONS: usize = 32;
 /// The time before the measurement, in which buffers grow and the allocator warms up.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// The time of a round: tens of thousands of requests for the fastest server, several hundred for one that stalls with each answer.
+/// The time of a round: tens of thousands of requests for the fastest server, several hundred for one that stalls with
+/// each answer.
 const MEASURED_TIME: Duration = Duration::from_millis(800);
 
 /// The requests whose instructions are counted. Under valgrind everything is about fifty times slower.

@@ -18,8 +18,8 @@ pub(crate) struct HttpReport {
     marks: Vec<Target>,
 }
 
-/// The results of one contender in one era. Times are in nanoseconds, for one request. A ratio is the median of the ratios to another
-/// contender in the same round.
+/// The results of one contender in one era. Times are in nanoseconds, for one request. A ratio is the median of the
+/// ratios to another contender in the same round.
 #[derive(Debug, Serialize)]
 pub(super) struct HttpRow {
     era: &'static str,

@@ -13,8 +13,8 @@ use super::{load, requests};
 use crate::harness::contender::{Contender, Role};
 use crate::harness::era::Era;
 
-/// The server's memory for one stream, in KiB: a `subscriptions/listen` in the modern era, a session with its GET stream in the legacy
-/// era. `None` if the server has no such streams.
+/// The server's memory for one stream, in KiB: a `subscriptions/listen` in the modern era, a session with its GET
+/// stream in the legacy era. `None` if the server has no such streams.
 pub(super) fn measure(contender: &Contender, era: Era) -> io::Result<Option<f64>> {
     allow_files()?;
     let server = HttpServer::start_streaming(contender)?;
@@ -81,7 +81,8 @@ fn open(server: &HttpServer, contender: &Contender, era: Era) -> io::Result<Opti
     }
 }
 
-/// Raises the limit on open files: each connection is a file in this process and one in the server, which inherits the limit.
+/// Raises the limit on open files: each connection is a file in this process and one in the server, which inherits the
+/// limit.
 fn allow_files() -> io::Result<()> {
     let wanted = u64::from(STREAM_COUNT + 200);
     let limit = getrlimit(Resource::Nofile);

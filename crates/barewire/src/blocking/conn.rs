@@ -64,9 +64,9 @@ impl<R: Read, W: Write> Conn<R, W> {
 
     /// Handles messages in the order of arrival, until the reader ends.
     ///
-    /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with -32603 if it panics. Answers are
-    /// written when all bytes of one read are handled; notifications of a handler are written at once. Only errors of the reader and
-    /// the writer end the loop.
+    /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with -32603 if it panics.
+    /// Answers are written when all bytes of one read are handled; notifications of a handler are written at once. Only
+    /// errors of the reader and the writer end the loop.
     pub fn serve<T: Serialize>(
         self,
         mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
@@ -219,8 +219,8 @@ where
         Ok(())
     }
 
-    /// Runs the handler, and `finish` with its result. The outer error is the writer's: a notification of the handler could not be
-    /// sent.
+    /// Runs the handler, and `finish` with its result. The outer error is the writer's: a notification of the handler
+    /// could not be sent.
     fn call(
         &mut self,
         method: Text<'_>,
@@ -250,8 +250,8 @@ fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
     }
 }
 
-/// More elements than any client sends at once. The answer to an element may be many times as long as the element, so their number is
-/// what bounds the answer.
+/// More elements than any client sends at once. The answer to an element may be many times as long as the element, so
+/// their number is what bounds the answer.
 const DEFAULT_BATCH: usize = 1000;
 
 /// The default capacity of a pipe on Linux: one read empties a full pipe.

@@ -54,7 +54,8 @@ impl PipeShared {
 }
 
 impl PipeWriter {
-    /// Waits until the reader has read everything and waits for more, or is dropped. The reader is then done with the bytes.
+    /// Waits until the reader has read everything and waits for more, or is dropped. The reader is then done with the
+    /// bytes.
     pub fn wait_until_idle(&self) {
         let state = self.0.lock();
         drop(self.0.wait_until(state, |state| state.reader_gone || (state.reader_waits && state.bytes.is_empty())));

@@ -1,7 +1,7 @@
 //! Connections without a runtime: messages are handled one after the other, on one thread.
 //!
-//! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a failing
-//! handler gets an error response and never ends the connection.
+//! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a
+//! failing handler gets an error response and never ends the connection.
 //!
 //! ```
 //! use barewire::blocking::{IncomingCall, Conn, Failure};

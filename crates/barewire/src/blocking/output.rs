@@ -36,6 +36,6 @@ impl<W: Write> MessageWriter<W> {
     }
 }
 
-/// The waiting bytes at which they are written: the default capacity of a pipe on Linux, so that a burst of answers takes few system
-/// calls.
+/// The waiting bytes at which they are written: the default capacity of a pipe on Linux, so that a burst of answers
+/// takes few system calls.
 const FLUSH_SIZE: usize = 64 * 1024;

@@ -51,7 +51,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Sends the array. An empty array is not sent. An array with more elements than this side's own batch limit is an error.
+    /// Sends the array. An empty array is not sent. An array with more elements than this side's own batch limit is an
+    /// error.
     pub async fn send(self) -> Result<(), CallError> {
         let Self { queue, entries } = self;
         if entries.is_empty() {
@@ -59,8 +60,8 @@ impl Batch {
         }
         if entries.len() > queue.batch_limit {
             // The peer would refuse the array with an id of null, which cannot be matched to a call.
-            let (there, most) = (entries.len(), queue.batch_limit);
-            return Err(CallError::Params(format!("the batch has {there} elements, and the limit is {most}")));
+            let (count, limit) = (entries.len(), queue.batch_limit);
+            return Err(CallError::Params(format!("the batch has {count} elements, and the limit is {limit}")));
         }
         let bytes = entries.iter().map(BatchEntry::len).sum();
         let permits = queue.reserve(bytes).await.map_err(CallError::Closed)?;

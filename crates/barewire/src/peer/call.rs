@@ -69,8 +69,8 @@ impl<R> OutgoingCall<R> {
         self
     }
 
-    /// Asks the peer for progress notifications, and calls `callback` with each. It runs on the task that reads messages, so it
-    /// must return quickly.
+    /// Asks the peer for progress notifications, and calls `callback` with each. It runs on the task that reads
+    /// messages, so it must return quickly.
     pub fn on_progress(mut self, callback: impl FnMut(Raw) + Send + 'static) -> Self {
         self.progress = Some(OnProgress(Box::new(callback)));
         self
@@ -163,7 +163,8 @@ impl Drop for PendingAnswer {
         if !self.is_settled {
             // First, so that a batch that is being sent at this moment leaves the call out.
             self.outcome.close();
-            // If the queue is closed, the call is over already. If the call was never sent, the driver ignores the command.
+            // If the queue is closed, the call is over already. If the call was never sent, the driver ignores the
+            // command.
             let _ = self.queue.push(Command::Forget(Arc::clone(&self.id)));
         }
     }

@@ -21,8 +21,8 @@ use crate::transport::{Framing, Parts, Transport};
 
 /// A connection over a [transport](crate::transport).
 ///
-/// [`Self::run`] serves until the peer has finished. [`Self::spawn`] returns a [`Peer`] to call. [`Self::open`] returns both the
-/// peer and the future that drives the connection.
+/// [`Self::run`] serves until the peer has finished. [`Self::spawn`] returns a [`Peer`] to call. [`Self::open`] returns
+/// both the peer and the future that drives the connection.
 pub struct Connection<T> {
     transport: T,
     settings: ConnectionSettings,
@@ -95,9 +95,9 @@ impl<T: Transport> Connection<T> {
         self
     }
 
-    /// Sets whether frames without a usable id are answered with an id of null, or only logged. By default they are answered if the
-    /// peer opened the connection, and only logged if this side did: a server that prints a banner on its stdout must not get error
-    /// responses on its stdin.
+    /// Sets whether frames without a usable id are answered with an id of null, or only logged. By default they are
+    /// answered if the peer opened the connection, and only logged if this side did: a server that prints a banner on
+    /// its stdout must not get error responses on its stdin.
     #[must_use]
     pub fn answer_unreadable(mut self, answer: bool) -> Self {
         self.settings.answer_unreadable = Some(answer);
@@ -129,15 +129,15 @@ impl<T: Transport> Connection<T> {
         self.start().1
     }
 
-    /// Returns a handle for the peer, and the future that drives the connection. The connection shuts down when the last [`Peer`]
-    /// is dropped.
+    /// Returns a handle for the peer, and the future that drives the connection. The connection shuts down when the
+    /// last [`Peer`] is dropped.
     pub fn open(self) -> (Peer, RunningConnection) {
         let (queue, running) = self.start();
         (Peer::guarded(queue), running)
     }
 
-    /// Drives the connection on a new task, and returns a handle for the peer. The connection shuts down when the last [`Peer`] is
-    /// dropped.
+    /// Drives the connection on a new task, and returns a handle for the peer. The connection shuts down when the last
+    /// [`Peer`] is dropped.
     #[must_use = "the connection shuts down when the peer is dropped"]
     pub fn spawn(self) -> Peer {
         let (peer, running) = self.open();
@@ -199,14 +199,14 @@ impl fmt::Debug for RunningConnection {
 
 /// Hooks that carry trace context in messages. By default both do nothing.
 pub trait Trace: Send + Sync + 'static {
-    /// Called for each incoming request and notification. `span` is the span that its handler runs in, `params` the JSON text of
-    /// its parameters.
+    /// Called for each incoming request and notification. `span` is the span that its handler runs in, `params` the
+    /// JSON text of its parameters.
     fn incoming(&self, span: &tracing::Span, method: &str, params: Option<&str>) {
         let _ = (span, method, params);
     }
 
-    /// Called for each outgoing call and notification, in the span of its sender. Returns the parameters to send, with the trace
-    /// context added.
+    /// Called for each outgoing call and notification, in the span of its sender. Returns the parameters to send, with
+    /// the trace context added.
     fn outgoing(&self, method: &str, params: Option<String>) -> Option<String> {
         let _ = method;
         params

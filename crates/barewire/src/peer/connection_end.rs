@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::transport::Exit;
 
-/// The end of a connection: its reason, and what is known about the peer. Cheap to clone: every caller that waits gets one.
+/// The end of a connection: its reason, and what is known about the peer. Cheap to clone: every caller that waits gets
+/// one.
 #[derive(Clone)]
 pub struct ConnectionEnd(Arc<EndDetails>);
 
@@ -24,7 +25,8 @@ struct EndDetails {
 pub enum EndReason {
     /// The peer closed its half of the stream.
     Eof,
-    /// This side shut the connection down, with [`Peer::shutdown`](super::Peer::shutdown) or by dropping the last [`Peer`](super::Peer).
+    /// This side shut the connection down, with [`Peer::shutdown`](super::Peer::shutdown) or by dropping the last
+    /// [`Peer`](super::Peer).
     Shutdown,
     /// Reading failed.
     Read(Arc<io::Error>),
@@ -77,8 +79,9 @@ impl ConnectionEnd {
         self.0.exit.as_ref()
     }
 
-    /// Whether the connection ended in order: this side shut it down, or the peer closed its half of the stream. If this side
-    /// started the peer's process, that process must also have exited with code 0, or have been ended by this side.
+    /// Whether the connection ended in order: this side shut it down, or the peer closed its half of the stream. If
+    /// this side started the peer's process, that process must also have exited with code 0, or have been ended by this
+    /// side.
     pub fn is_orderly(&self) -> bool {
         let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
         match self.reason() {

@@ -23,8 +23,8 @@ pub struct Context {
     queue: Arc<Queue>,
 }
 
-/// A message that is being handled. The driver reuses it for the next message once no handler holds it, so its strings keep their
-/// memory.
+/// A message that is being handled. The driver reuses it for the next message once no handler holds it, so its strings
+/// keep their memory.
 #[derive(Debug)]
 pub(super) struct IncomingMessage {
     pub(super) method: String,
@@ -139,8 +139,8 @@ impl Context {
         self.peer().call(method, params).within_exchange(self.incoming.exchange)
     }
 
-    /// Sends the peer a notification about this request. It is sent before the answer. Once the request is answered or cancelled,
-    /// notifications about it are dropped.
+    /// Sends the peer a notification about this request. It is sent before the answer. Once the request is answered or
+    /// cancelled, notifications about it are dropped.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = super::handle::notification(&self.queue, method.as_ref(), params)?;
         self.send_about(message).await
@@ -169,13 +169,14 @@ impl Context {
         self.send_about(message).await
     }
 
-    /// A handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its next `await`, so only
-    /// work that goes on outside of it needs this: threads, tasks, other programs.
+    /// A handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its next
+    /// `await`, so only work that goes on outside of it needs this: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
     }
 
-    /// Closes the HTTP stream of this request's exchange, if the client can resume it. The client reconnects after `retry`.
+    /// Closes the HTTP stream of this request's exchange, if the client can resume it. The client reconnects after
+    /// `retry`.
     pub(crate) fn hang_up(&self, retry: Duration) {
         let exchange = self.incoming.exchange;
         // If the queue is closed, there is nothing left to close.
@@ -198,8 +199,8 @@ impl Context {
         self.incoming.finished().await;
     }
 
-    /// Waits until the connection begins to end: the peer has closed its half of the stream, or this side shuts down. A handler that
-    /// runs without end should finish then.
+    /// Waits until the connection begins to end: the peer has closed its half of the stream, or this side shuts down. A
+    /// handler that runs without end should finish then.
     pub async fn closing(&self) {
         self.queue.closing().await;
     }

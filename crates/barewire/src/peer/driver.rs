@@ -1,4 +1,5 @@
-//! The loop that drives a connection: reads bytes, passes frames to the [`Dispatcher`], writes its output, and handles timeouts.
+//! The loop that drives a connection: reads bytes, passes frames to the [`Dispatcher`], writes its output, and handles
+//! timeouts.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -110,8 +111,8 @@ where
         self.dispatcher.finish(reason, exit)
     }
 
-    /// Waits until the peer's process has exited. Its output until then is read and dropped: a program that is asked to end may
-    /// write something first, and must not fail because the pipe is full or closed.
+    /// Waits until the peer's process has exited. Its output until then is read and dropped: a program that is asked to
+    /// end may write something first, and must not fail because the pipe is full or closed.
     fn poll_exit(&mut self, context: &mut Context<'_>, exit: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
@@ -180,8 +181,8 @@ where
         }
     }
 
-    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames: output is written
-    /// between slices, so that neither direction starves.
+    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames: output
+    /// is written between slices, so that neither direction starves.
     fn handle_frames(&mut self) -> bool {
         if self.taken == self.filled {
             self.finish_input();
@@ -246,7 +247,8 @@ where
         }
     }
 
-    /// Handles a failed write: the peer no longer reads. Its input is still handled, as it may answer our calls; output is dropped.
+    /// Handles a failed write: the peer no longer reads. Its input is still handled, as it may answer our calls; output
+    /// is dropped.
     fn handle_write_error(&mut self, error: io::Error) {
         self.writer = None;
         self.flushed = true;
@@ -298,8 +300,8 @@ where
 
     /// Reads once. Also pending if nothing may be read now.
     ///
-    /// While no frame may be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is noticed even if the
-    /// peer sent some bytes before it.
+    /// While no frame may be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
+    /// noticed even if the peer sent some bytes before it.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.taken == self.filled {
@@ -320,7 +322,8 @@ where
                 return Poll::Ready(Ok(()));
             }
             Poll::Ready(Err(error)) => {
-                // The system resets the connection of a killed peer that had unread input. That is the peer's end, not an error.
+                // The system resets the connection of a killed peer that had unread input. That is the peer's end, not
+                // an error.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
                     return Poll::Ready(Err(EndReason::Read(Arc::new(error))));
                 }
@@ -412,7 +415,8 @@ where
             TimerEvent::GraceOver(reason) => {
                 self.dispatcher.give_up();
                 match &mut self.end {
-                    // A peer that has closed its half of the stream and still reads gets its answers, however slowly it reads.
+                    // A peer that has closed its half of the stream and still reads gets its answers, however slowly it
+                    // reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
@@ -484,8 +488,9 @@ const READ_AHEAD: usize = 256 * 1024;
 /// The bytes of output that are written before more frames are handled.
 const WRITE_SIZE: usize = 64 * 1024;
 
-/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames would not
-/// do: it would cause needless system calls where a request takes half a microsecond, and delay answers where it takes a millisecond.
+/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames
+/// would not do: it would cause needless system calls where a request takes half a microsecond, and delay answers where
+/// it takes a millisecond.
 const HANDLER_SLICE: Duration = Duration::from_micros(500);
 
 /// The most frames of a slice. Responses and invalid frames run no handler, so the slice time does not count them.

@@ -1,8 +1,9 @@
-//! A connection without a byte stream, for HTTP: each incoming message arrives on its own, and each outgoing one is sent to its exchange.
+//! A connection without a byte stream, for HTTP: each incoming message arrives on its own, and each outgoing one is
+//! sent to its exchange.
 //!
-//! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on contention the
-//! message stays in the inbox, and the lock's holder drains the inbox before it returns. One task per connection handles timeouts
-//! and the commands of handlers that have become tasks.
+//! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on
+//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task per
+//! connection handles timeouts and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -32,7 +33,7 @@ pub(crate) struct Delivery {
     pub(crate) message: KeptMessage<Bytes>,
 }
 
-/// A connection whose messages come and go in exchanges.
+/// A connection whose messages belong to exchanges: one incoming message, and the messages that are sent in return.
 pub(crate) struct Exchanges<O> {
     state: Mutex<ExchangeState<O>>,
     /// Messages and tasks for the holder of the state.
@@ -138,7 +139,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.submit(InboxItem::Message(delivery));
     }
 
-    /// Waits until every message so far is handled. The reader of a stream calls this to read no faster than messages are handled.
+    /// Waits until every message so far is handled. The reader of a stream calls this to read no faster than messages
+    /// are handled.
     pub(crate) async fn inbox_drained(&self) {
         if self.inbox().is_empty() {
             return;
@@ -151,8 +153,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
     }
 
     /// Fails a call of ours that will get no answer.
-    pub(crate) fn fail(&self, call: CallId, why: CallError) {
-        self.submit(InboxItem::Run(Box::new(move |dispatcher| dispatcher.fail(call, why))));
+    pub(crate) fn fail(&self, call: CallId, error: CallError) {
+        self.submit(InboxItem::Run(Box::new(move |dispatcher| dispatcher.fail(call, error))));
     }
 
     /// Ends the connection at once: stops handlers and fails all calls.
@@ -191,8 +193,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles the inbox and the queue. Returns `false` if another thread holds the state; that thread checks the inbox before it
-    /// returns.
+    /// Handles the inbox and the queue. Returns `false` if another thread holds the state; that thread checks the inbox
+    /// before it returns.
     fn work(&self) -> bool {
         loop {
             let mut state = match self.state.try_lock() {

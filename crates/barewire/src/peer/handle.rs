@@ -11,8 +11,8 @@ use crate::Error;
 
 use super::{Batch, CallError, ConnectionEnd, OutgoingCall};
 
-/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the last clone of the handle that
-/// [`Connection`](super::Connection) returned is dropped.
+/// A handle for the peer of a connection. Cheap to clone. The connection shuts down when the last clone of the handle
+/// that [`Connection`](super::Connection) returned is dropped.
 #[derive(Debug, Clone)]
 pub struct Peer {
     queue: Arc<Queue>,
@@ -57,8 +57,9 @@ impl Peer {
         Batch::new(Arc::clone(&self.queue))
     }
 
-    /// Shuts the connection down: starts nothing new, waits up to the connection's grace period for requests in flight in both
-    /// directions, writes the remaining output, and ends the connection. `Ok` if it ended in order, now or before.
+    /// Shuts the connection down: starts nothing new, waits up to the connection's grace period for requests in flight
+    /// in both directions, writes the remaining output, and ends the connection. `Ok` if it ended in order, now or
+    /// before.
     ///
     /// A handler that awaits this waits for itself until the grace period is over. Spawn a task instead.
     pub async fn shutdown(&self) -> Result<(), Error> {

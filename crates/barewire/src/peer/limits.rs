@@ -20,8 +20,8 @@ pub struct ConnectionLimits {
     pub requests: usize,
     /// The most bytes of the peer's requests in flight, together.
     pub request_bytes: usize,
-    /// The bytes waiting to be written at which no new work is started. This side's own calls and notifications may use half of it,
-    /// so they never take the room that is reserved for answers.
+    /// The bytes waiting to be written at which no new work is started. This side's own calls and notifications may use
+    /// half of it, so they never take the room that is reserved for answers.
     pub output: usize,
     /// The longest time that the peer may read nothing while output waits.
     pub write_timeout: Option<Duration>,

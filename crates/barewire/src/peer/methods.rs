@@ -15,8 +15,8 @@ use super::started_handler::{self, BoxedHandler, HandlerFuture};
 use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
-/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; the result of a notification's
-/// handler is dropped.
+/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; the result of a
+/// notification's handler is dropped.
 ///
 /// ```
 /// use barewire::Failure;
@@ -102,7 +102,8 @@ impl fmt::Debug for Methods {
 pub(crate) struct MethodTable {
     table: HashMap<Arc<str>, Arc<dyn ErasedMethod>>,
     fallback: Option<Arc<dyn ErasedMethod>>,
-    /// The last method that was looked up. It is often the next as well, and comparing a name is cheaper than hashing it.
+    /// The last method that was looked up. It is often the next as well, and comparing a name is cheaper than hashing
+    /// it.
     last: Option<(Arc<str>, Arc<dyn ErasedMethod>)>,
 }
 
@@ -148,7 +149,8 @@ pub trait MethodHandler<M>: Send + Sync + 'static {
     /// Starts the handler.
     fn start(&self, context: Context, params: Self::Params) -> Self::Future;
 
-    /// Runs the handler on its own thread. For handlers that compute or block, and would delay everything else on the connection.
+    /// Runs the handler on its own thread. For handlers that compute or block, and would delay everything else on the
+    /// connection.
     fn blocking(self) -> Blocking<Self>
     where
         Self: Sized,

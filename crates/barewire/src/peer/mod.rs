@@ -6,8 +6,9 @@
 //!              queue ── Peer, Context                 all other code sends it commands through the queue
 //! ```
 //!
-//! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport), and
-//! [`Peer`] calls methods of the peer. Both sides are alike: there are no clients and servers here, and nothing of MCP.
+//! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport),
+//! and [`Peer`] calls methods of the peer. Both sides are alike: there are no clients and servers here, and nothing of
+//! MCP.
 //!
 //! ```
 //! use barewire::Failure;

@@ -7,11 +7,12 @@ use barewire_proto::session::CallId;
 
 /// The destination of a connection's outgoing messages, in the order in which they are sent.
 pub(crate) trait Outlet: Send {
-    /// Whether an error response to a frame without a usable id has an id of null, as in JSON-RPC. MCP leaves the id out over HTTP.
+    /// Whether an error response to a frame without a usable id has an id of null, as in JSON-RPC. MCP leaves the id
+    /// out over HTTP.
     const WRITES_NULL_ID: bool;
 
-    /// Sends one message: `write` appends it and returns its kind. `exchange` is the exchange that the message belongs to, where
-    /// messages do not share one stream.
+    /// Sends one message: `write` appends it and returns its kind. `exchange` is the exchange that the message belongs
+    /// to, where messages do not share one stream.
     fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind);
 
     /// Attaches permits for output bytes to the last message. They are given back once it is written.
@@ -36,8 +37,8 @@ pub(crate) trait Outlet: Send {
     }
 }
 
-/// The number of an exchange: one message of the peer over HTTP, and all messages sent in return. On a stream of bytes all
-/// messages have [`Self::NONE`].
+/// The number of an exchange: one message of the peer over HTTP, and all messages sent in return. On a stream of bytes
+/// all messages have [`Self::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Exchange(pub(crate) u64);
 

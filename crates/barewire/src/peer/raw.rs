@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::Failure;
 
-/// JSON text as it was written, or nothing. A handler can take it as its parameters, and a call can return it as its result; the
-/// text is then not read.
+/// JSON text as it was written, or nothing. A handler can take it as its parameters, and a call can return it as its
+/// result; the text is then not read.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Raw {
     /// Invariant: one JSON value.
@@ -66,8 +66,8 @@ impl fmt::Display for Raw {
     }
 }
 
-/// The types that a handler can take as its parameters: any type that serde reads, or [`Raw`]. If the parameters cannot be read, the
-/// request is answered with -32602, and the handler does not run.
+/// The types that a handler can take as its parameters: any type that serde reads, or [`Raw`]. If the parameters cannot
+/// be read, the request is answered with -32602, and the handler does not run.
 pub trait FromParams: sealed::ReadParams {}
 
 impl<T: sealed::ReadParams> FromParams for T {}

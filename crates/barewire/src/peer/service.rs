@@ -13,8 +13,8 @@ use crate::Failure;
 pub(crate) struct IncomingParams<'a> {
     /// The params as the peer wrote them.
     pub(crate) written: Option<Params<'a>>,
-    /// The members that MCP defines, if the carrier had to read them to route the message. The engine only passes them on, so that
-    /// they are read once.
+    /// The members that MCP defines, if the carrier had to read them to route the message. The engine only passes them
+    /// on, so that they are read once.
     pub(super) members: Option<&'a RequestParams<'a>>,
 }
 
@@ -39,13 +39,14 @@ pub(crate) trait Service: Send {
         let _ = notification;
     }
 
-    /// The most elements of a batch that arrives now; `None` if batches are not allowed. `most` is the connection's limit.
+    /// The most elements of a batch that arrives now; `None` if batches are not allowed. `most` is the connection's
+    /// limit.
     fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most
     }
 
-    /// Whether the peer may end this call of ours with a cancellation. If so, a cancellation with its id ends the call, and is not
-    /// matched to a request of the peer.
+    /// Whether the peer may end this call of ours with a cancellation. If so, a cancellation with its id ends the call,
+    /// and is not matched to a request of the peer.
     fn peer_may_end(&self, call: CallId) -> bool {
         let _ = call;
         false

@@ -1,7 +1,8 @@
 //! The first bytes of a stream that any local program can open -> whether they are an HTTP request.
 //!
-//! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of the
-//! page's choice. If the lines of that body were handled as messages, a page could control the program behind the port.
+//! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of
+//! the page's choice. If the lines of that body were handled as messages, a page could control the program behind the
+//! port.
 
 /// The result of looking at the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::Raw;
 use crate::Failure;
 
-/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps so that
-/// messages that the handler sent can be written before its answer.
+/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps
+/// so that messages that the handler sent can be written before its answer.
 pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 

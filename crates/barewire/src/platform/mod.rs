@@ -1,7 +1,8 @@
 //! The parts of the crate that differ between operating systems: file descriptors, processes, signals, socket files.
 //!
-//! The rest of the crate uses only the functions and types that are listed here, and compiles on every system. Support for another
-//! system is one more module beside [`unix`] with the same items. Until it is written, [`other`] returns [`Unsupported`].
+//! The rest of the crate uses only the functions and types that are listed here, and compiles on every system. Support
+//! for another system is one more module beside [`unix`] with the same items. Until it is written, [`other`] returns
+//! [`Unsupported`].
 //!
 //! [`Unsupported`]: std::io::ErrorKind::Unsupported
 

@@ -1,4 +1,5 @@
-//! Any JSON Schema -> a validator, from a library that supports all keywords and dialects. References to other documents are not fetched.
+//! Any JSON Schema -> a validator, from a library that supports all keywords and dialects. References to other
+//! documents are not fetched.
 
 use std::fmt;
 
@@ -8,14 +9,14 @@ use serde_json::Value;
 
 /// A validator for a JSON Schema of any dialect.
 ///
-/// The dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another document is an error, and
-/// formats are not checked.
+/// The dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another document is
+/// an error, and formats are not checked.
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: jsonschema::Validator,
     draft: Draft,
-    /// The schema has no references, so the library can be asked for the reason of a violation. With references, that may take twice
-    /// as long with every level of the value. Checking whether a value is valid is always linear.
+    /// The schema has no references, so the library can be asked for the reason of a violation. With references, that
+    /// may take twice as long with every level of the value. Checking whether a value is valid is always linear.
     has_no_references: bool,
 }
 

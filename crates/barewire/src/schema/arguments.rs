@@ -35,7 +35,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Reads arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer; if that fails, finds the reason.
+/// Reads arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer; if that fails, finds the
+/// reason.
 #[cold]
 fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
     let text = with_integers(json.as_str());
@@ -66,7 +67,8 @@ fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints
     }
 }
 
-/// `text` with integers such as 30.0 and 3e1 written as 30, since JSON Schema accepts them as integers; `None` if it has none.
+/// `text` with integers such as 30.0 and 3e1 written as 30, since JSON Schema accepts them as integers; `None` if it
+/// has none.
 fn with_integers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;

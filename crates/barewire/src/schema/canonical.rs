@@ -1,5 +1,5 @@
-//! A JSON value -> bytes that are equal if and only if the values are, independent of the order of members, the notation of numbers,
-//! escapes in strings, and white space.
+//! A JSON value -> bytes that are equal if and only if the values are, independent of the order of members, the
+//! notation of numbers, escapes in strings, and white space.
 
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
@@ -42,7 +42,8 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
         }
         Kind::Object => {
             let mut members: Vec<_> = json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
-            // The sort is stable: most readers use the last member of a duplicate name, so their order is a part of the value.
+            // The sort is stable: most readers use the last member of a duplicate name, so their order is a part of the
+            // value.
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             out.push(b'{');
             for (name, value) in members {

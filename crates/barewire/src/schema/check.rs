@@ -1,5 +1,5 @@
-//! Rules and a value -> whether the value is valid, and if not, where and why. The value stays text, so numbers are compared exactly
-//! and no tree is built.
+//! Rules and a value -> whether the value is valid, and if not, where and why. The value stays text, so numbers are
+//! compared exactly and no tree is built.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ pub(super) struct Checker<'r> {
     rules: &'r Rules,
     /// Only whether the value is valid is wanted, not the reason.
     quiet: bool,
-    /// The results for objects and arrays under referenced schemas. Without this cache, two alternatives that both refer back to
-    /// the same schema would double the work with every level.
+    /// The results for objects and arrays under referenced schemas. Without this cache, two alternatives that both
+    /// refer back to the same schema would double the work with every level.
     reference_cache: HashMap<(usize, usize), bool>,
 }
 
@@ -246,7 +246,8 @@ impl<'r> Checker<'r> {
         })
     }
 
-    /// Whether the value has the schema's type, and its members with fixed values, such as the tag of an enum, are valid.
+    /// Whether the value has the schema's type, and its members with fixed values, such as the tag of an enum, are
+    /// valid.
     fn may_be_intended(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let rules = self.rules;
         schema.rules.iter().all(|rule| match rule {
@@ -294,7 +295,8 @@ fn is_one_of(json: Json<'_>, allowed: &[AllowedValue]) -> bool {
     if allowed.iter().any(|one| one.text == json.as_str()) {
         return true;
     }
-    // Allowed values are written without needless escapes, so a string without escapes that equals none of them is not allowed.
+    // Allowed values are written without needless escapes, so a string without escapes that equals none of them is not
+    // allowed.
     if json.kind() == Kind::String && !json.as_bytes().contains(&b'\\') {
         return false;
     }

@@ -11,7 +11,8 @@ use super::type_shape::{SchemaPlace, TypeShape};
 use super::{canonical, pattern};
 
 impl Rules {
-    /// The rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the schema, and its place.
+    /// The rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the schema, and
+    /// its place.
     pub(super) fn new(schema: &Value, place: &SchemaPlace<'_>) -> Result<Self, String> {
         let mut compiler = Compiler { root: schema, is_complete: true, found: BTreeMap::new(), referenced: Vec::new() };
         let root = compiler.schema(schema, place, "#")?;
@@ -167,8 +168,8 @@ impl<'a> Compiler<'a> {
         each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
     }
 
-    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of each are
-    /// returned, because they decide which alternative applies.
+    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of
+    /// each are returned, because they decide which alternative applies.
     fn alternatives(
         &mut self,
         value: &'a Value,
@@ -222,8 +223,9 @@ impl Rule {
     }
 }
 
-/// Whether a schema has keywords that types do not check themselves. Types check the kinds of values, the names in an enum, and which
-/// members exist. For places whose shape is not known: the variants of an enum, and the elements of a tuple after the first.
+/// Whether a schema has keywords that types do not check themselves. Types check the kinds of values, the names in an
+/// enum, and which members exist. For places whose shape is not known: the variants of an enum, and the elements of a
+/// tuple after the first.
 fn has_unchecked_keywords(schema: &Value) -> bool {
     let Value::Object(keywords) = schema else { return false };
     let (least, most) = match keywords.get("format").and_then(Value::as_str) {

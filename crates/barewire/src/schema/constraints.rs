@@ -1,7 +1,7 @@
 //! A type and its schema -> the rules that are left to check after the type has read a value.
 //!
-//! Most types check everything in their schema, and no rules are left. Types do not check bounds, patterns and lengths that were added
-//! to the schema, and a `Value` checks nothing.
+//! Most types check everything in their schema, and no rules are left. Types do not check bounds, patterns and lengths
+//! that were added to the schema, and a `Value` checks nothing.
 
 use barewire_proto::json::Json;
 use schemars::JsonSchema;
@@ -25,8 +25,8 @@ pub(crate) struct Constraints {
 }
 
 impl Constraints {
-    /// The constraints of the schema that [`describe::input_of`] generates for `T`. `Err` is a mistake in the schema, such as an invalid
-    /// pattern.
+    /// The constraints of the schema that [`describe::input_of`] generates for `T`. `Err` is a mistake in the schema,
+    /// such as an invalid pattern.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
         let schema = describe::input_value::<T>()?;
         Ok(Self {

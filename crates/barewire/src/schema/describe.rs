@@ -1,7 +1,7 @@
 //! A Rust type -> its JSON Schema (2020-12), for a tool's arguments or its structured result.
 //!
-//! The schema is short and self-contained, for models and for all hosts: no `$schema`, no references except in recursive types, no
-//! formats that JSON Schema does not define, and members in the order of declaration.
+//! The schema is short and self-contained, for models and for all hosts: no `$schema`, no references except in
+//! recursive types, no formats that JSON Schema does not define, and members in the order of declaration.
 
 use std::any::type_name;
 
@@ -105,7 +105,8 @@ fn keep_only_objects(root: &mut Map<String, Value>) {
     root.insert("type".into(), "object".into());
 }
 
-/// Removes formats that JSON Schema does not define, such as `int32` and `double`: the validators of several hosts refuse them.
+/// Removes formats that JSON Schema does not define, such as `int32` and `double`: the validators of several hosts
+/// refuse them.
 fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
     RecursiveTransform(|schema: &mut Schema| {
@@ -117,7 +118,8 @@ fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     schema.to_value()
 }
 
-/// Writes a schema as JSON: the type and the description first, and members in the order of declaration where it is known.
+/// Writes a schema as JSON: the type and the description first, and members in the order of declaration where it is
+/// known.
 pub(super) fn to_json(schema: &Value, place: &SchemaPlace<'_>) -> Box<RawValue> {
     let mut text = String::new();
     write_schema(&mut text, schema, place);
@@ -173,8 +175,8 @@ fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mu
     out.push(']');
 }
 
-/// Sorts members in the order of declaration, if the type gives it. If not, the required members come first, in the order of their
-/// list, which is that of the declaration.
+/// Sorts members in the order of declaration, if the type gives it. If not, the required members come first, in the
+/// order of their list, which is that of the declaration.
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     required: Option<&Value>,

@@ -1,7 +1,9 @@
-//! A Rust type -> the form for asking a user for it (`requestedSchema`): a flat object of strings, numbers, booleans and choices.
+//! A Rust type -> the form for asking a user for it (`requestedSchema`): a flat object of strings, numbers, booleans
+//! and choices.
 //!
-//! MCP allows only a small part of JSON Schema in forms. Keywords that a form cannot have, such as exclusive bounds and patterns, are
-//! left out and checked when the answer comes. Properties that a form cannot have are refused here, by name.
+//! MCP allows only a small part of JSON Schema in forms. Keywords that a form cannot have, such as exclusive bounds and
+//! patterns, are left out and checked when the answer comes. Properties that a form cannot have are refused here, by
+//! name.
 
 use std::any::type_name;
 

@@ -11,7 +11,8 @@ use regex_lite::Regex;
 pub(super) struct Rules {
     pub(super) root: SchemaRules,
     pub(super) referenced: Vec<SchemaRules>,
-    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse it.
+    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse
+    /// it.
     pub(super) is_complete: bool,
 }
 
@@ -139,7 +140,8 @@ impl Rules {
             refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to one.
+        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to
+        // one.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;

@@ -1,7 +1,7 @@
 //! A type's `Deserialize` -> the shape that it expects at a path: a struct, a map, an integer and so on.
 //!
-//! The type is deserialized from a probe, which records the method that it calls (`deserialize_struct`, `deserialize_u8`, …) and then
-//! fails. So no valid value is needed.
+//! The type is deserialized from a probe, which records the method that it calls (`deserialize_struct`,
+//! `deserialize_u8`, …) and then fails. So no valid value is needed.
 
 use std::cell::Cell;
 use std::fmt;
@@ -107,7 +107,8 @@ fn takes_anything(found: &Cell<Option<PlaceShape>>) {
     found.set(found.get().map(|place| PlaceShape { shape: TypeShape::Any, ..place }));
 }
 
-/// A deserializer that follows the path and records the shape at its end. It gives a value only to types that ask for any value.
+/// A deserializer that follows the path and records the shape at its end. It gives a value only to types that ask for
+/// any value.
 struct Probe<'p> {
     path: &'p [PlaceStep<'p>],
     optional: bool,
@@ -167,7 +168,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         match self.path {
             [] => {
                 self.found.set(Some(PlaceShape { shape: TypeShape::Choice, optional: self.optional }));
-                // A type that accepts `true` here accepts any value. Enums do not, except an untagged one with a variant for it.
+                // A type that accepts `true` here accepts any value. Enums do not, except an untagged one with a
+                // variant for it.
                 visitor.visit_bool(true)
             }
             _ => Err(Stop),

@@ -1,4 +1,5 @@
-//! A tool's arguments and a schema that is not generated from a type -> whether the arguments are valid, and if not, where and why.
+//! A tool's arguments and a schema that is not generated from a type -> whether the arguments are valid, and if not,
+//! where and why.
 
 use barewire_proto::json::Json;
 use serde_json::Value;
@@ -71,7 +72,8 @@ fn argument(segments: &[PathSegment]) -> String {
     path
 }
 
-/// A schema becomes part of a model's context. This limit is tens of thousands of tokens, and no tool in use has such a schema.
+/// A schema becomes part of a model's context. This limit is tens of thousands of tokens, and no tool in use has such a
+/// schema.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
 /// Compiling and checking use stack for each level. Schemas in use have less than half as many levels.

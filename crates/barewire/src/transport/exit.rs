@@ -43,7 +43,8 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A line of a program's output, escaped for a terminal. A tab becomes four spaces, because stack traces are indented with tabs.
+/// A line of a program's output, escaped for a terminal. A tab becomes four spaces, because stack traces are indented
+/// with tabs.
 pub(super) fn escape_line(line: &[u8]) -> String {
     let words: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
     words.join("    ")

@@ -1,7 +1,7 @@
 //! Transports, which carry the bytes of a connection: stdio, a child process, a socket, memory.
 //!
-//! A transport is a reader, a writer, and a few facts about the stream. Any pair `(reader, writer)` that tokio can read and write is
-//! a transport.
+//! A transport is a reader, a writer, and a few facts about the stream. Any pair `(reader, writer)` that tokio can read
+//! and write is a transport.
 
 mod child;
 mod exit;
@@ -44,8 +44,8 @@ pub struct Parts<R, W> {
     pub writer: W,
     /// The framing of the messages.
     pub framing: Framing,
-    /// Whether any program on this machine can open such a stream, including a web page in a browser. If so, a stream whose first
-    /// line is an HTTP request is closed without a response.
+    /// Whether any program on this machine can open such a stream, including a web page in a browser. If so, a stream
+    /// whose first line is an HTTP request is closed without a response.
     pub open_to_all: bool,
     /// Whether this side opened the stream. If so, invalid frames without a usable id are logged and not answered.
     pub opened_by_us: bool,
@@ -60,11 +60,11 @@ impl<R, W> Parts<R, W> {
     }
 }
 
-/// The future of the peer's exit, for transports that know more than the end of a stream: how a process exited, and the last lines of
-/// its stderr.
+/// The future of the peer's exit, for transports that know more than the end of a stream: how a process exited, and the
+/// last lines of its stderr.
 ///
-/// It is awaited after the writer is dropped, while remaining input is read and dropped. If it is dropped instead, the transport
-/// still ends the process, once the reader is dropped too.
+/// It is awaited after the writer is dropped, while remaining input is read and dropped. If it is dropped instead, the
+/// transport still ends the process, once the reader is dropped too.
 pub type ExitFuture = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
 /// The framing of messages on a byte stream.

@@ -39,11 +39,11 @@ impl<S> Socket<S> {
     }
 }
 
-/// Calls `once` until it accepts a connection. An error concerns one connection, or all of them for a while (no file descriptors
-/// left). It never concerns the listener, which is open.
-pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl FnMut() -> F) -> T {
+/// Calls `attempt` until it accepts a connection. An error concerns one connection, or all of them for a while (no file
+/// descriptors left). It never concerns the listener, which is open.
+pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut attempt: impl FnMut() -> F) -> T {
     loop {
-        match once().await {
+        match attempt().await {
             Ok(accepted) => return accepted,
             Err(error) if is_of_one_connection(&error) => {
                 tracing::debug!(%error, "a connection was closed before it was accepted");
@@ -62,5 +62,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected)
 }
 
-/// The pause after a failed accept: long enough not to spin while file descriptors are short, short enough for a waiting client.
+/// The pause after a failed accept: long enough not to spin while file descriptors are short, short enough for a
+/// waiting client.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);

@@ -51,8 +51,8 @@ impl TcpSocketListener {
 
     /// Accepts the next connection. If file descriptors are short, it waits until there are some.
     pub async fn accept(&self) -> Socket<TcpStream> {
-        let once = || async { without_delay(self.listener.accept().await?.0) };
-        Socket::accepted(accept(once).await).framing(self.framing)
+        let attempt = || async { without_delay(self.listener.accept().await?.0) };
+        Socket::accepted(accept(attempt).await).framing(self.framing)
     }
 
     /// The address that it listens on. If port 0 was asked for, this has the actual port.

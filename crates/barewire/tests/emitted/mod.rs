@@ -1,5 +1,5 @@
-//! The messages of a test -> lines for `interop/validate`, if the variable BAREWIRE_EMITTED names a folder. There, validators of other
-//! projects check them.
+//! The messages of a test -> lines for `interop/validate`, if the variable BAREWIRE_EMITTED names a folder. There,
+//! validators of other projects check them.
 
 use std::fs::File;
 use std::io::Write;

@@ -115,7 +115,8 @@ async fn a_child_killed_under_load_fails_the_unanswered_calls() {
     }
 }
 
-/// Waits until there are no more open files than `before`. The threads of a connection close theirs shortly after its end.
+/// Waits until there are no more open files than `before`. The threads of a connection close theirs shortly after its
+/// end.
 async fn settles(before: usize) {
     eventually(&format!("no more than {before} files"), || fds() <= before).await;
 }

@@ -31,7 +31,8 @@ pub(super) fn role() -> Option<String> {
     env::var(ROLE_VARIABLE).ok()
 }
 
-/// Runs the test `name` in its own process, where no other test opens files or starts processes. Returns `true` in that process.
+/// Runs the test `name` in its own process, where no other test opens files or starts processes. Returns `true` in that
+/// process.
 pub(super) fn is_isolated(name: &str) -> bool {
     if role().is_some() {
         return true;

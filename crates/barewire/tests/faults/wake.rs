@@ -121,8 +121,8 @@ fn every_call_ends_whatever_the_others_do() {
                     let began = Instant::now();
                     let both = async { tokio::join!(one.shutdown(), other.shutdown()) };
                     let _ = within_deadline("both shut down", both).await;
-                    // Nothing is in flight, so neither side needs the grace. One side may be gone before the last notification of the
-                    // other is written.
+                    // Nothing is in flight, so neither side needs the grace. One side may be gone before the last
+                    // notification of the other is written.
                     assert!(began.elapsed() < GRACE, "round {round}");
                     for peer in [&one, &other] {
                         let closed = peer.end().expect("it is over");

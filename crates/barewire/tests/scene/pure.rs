@@ -1,5 +1,5 @@
-//! The same peer without a runtime, a transport or a clock: only frames, messages and the session, with handlers that are plain values.
-//! It is simple on purpose, and the engine must behave in the same way.
+//! The same peer without a runtime, a transport or a clock: only frames, messages and the session, with handlers that
+//! are plain values. It is simple on purpose, and the engine must behave in the same way.
 
 use std::collections::VecDeque;
 

@@ -43,8 +43,8 @@ impl Batches {
         BatchNumber(self.last)
     }
 
-    /// Whether another batch of `bytes` may be started. Gathered answers count against the limit as requests do: one request that
-    /// waits keeps the answers to all others of its batch in memory.
+    /// Whether another batch of `bytes` may be started. Gathered answers count against the limit as requests do: one
+    /// request that waits keeps the answers to all others of its batch in memory.
     pub(super) fn has_room(&self, bytes: usize, limit: usize) -> bool {
         self.bytes == 0 || self.bytes + bytes <= limit
     }
@@ -126,7 +126,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Starts an array of answers. It is complete only after [`Self::batch_element_done`] was also called once for the batch itself.
+    /// Starts an array of answers. It is complete only after [`Self::batch_element_done`] was also called once for the
+    /// batch itself.
     pub(super) fn open_batch(&mut self, exchange: Exchange) -> (BatchNumber, Destination) {
         let number = self.batches.next_number();
         let answers = BatchAnswers { array: Vec::new(), missing: 1, exchange, answered: Vec::new() };
@@ -169,8 +170,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Notes that one answer to a batch is there, or will not come. The last one sends the array, unless it is empty because no
-    /// element needed an answer.
+    /// Notes that one answer to a batch is there, or will not come. The last one sends the array, unless it is empty
+    /// because no element needed an answer.
     pub(super) fn batch_element_done(&mut self, number: BatchNumber) {
         let Some(BatchAnswers { mut array, answered, exchange, .. }) = self.batches.element_done(number) else {
             return;

@@ -38,7 +38,8 @@ impl ClosingState {
         }
     }
 
-    /// Fails a call that was made after the connection began to end: now, or once the exit of the peer's process is known.
+    /// Fails a call that was made after the connection began to end: now, or once the exit of the peer's process is
+    /// known.
     pub(super) fn refuse_call(
         &mut self,
         answer: oneshot::Sender<Result<Raw, CallError>>,

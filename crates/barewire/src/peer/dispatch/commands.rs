@@ -1,5 +1,5 @@
-//! The commands of the queue -> messages to write: our calls, notifications, and answers of handlers that became tasks. Also the
-//! timeouts of our calls.
+//! The commands of the queue -> messages to write: our calls, notifications, and answers of handlers that became tasks.
+//! Also the timeouts of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
@@ -102,7 +102,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Registers a call of ours as pending, and returns the request to write; `None` if the caller is gone or the connection closes.
+    /// Registers a call of ours as pending, and returns the request to write; `None` if the caller is gone or the
+    /// connection closes.
     fn register_call(&mut self, call: NewCall, batch: Option<BatchId>) -> Option<OutgoingRequest> {
         let NewCall { method, params, patience, progress, quiet, exchange, id, answer } = call;
         if answer.is_closed() {
@@ -152,11 +153,11 @@ impl<O: Outlet> Dispatcher<O> {
         Some(array)
     }
 
-    /// Gives up a call of ours: fails it with `why`, and sends the peer a cancellation unless the call is quiet.
-    fn abandon_call(&mut self, call: CallId, why: Option<CallError>) {
+    /// Gives up a call of ours: fails it with `error`, and sends the peer a cancellation unless the call is quiet.
+    fn abandon_call(&mut self, call: CallId, error: Option<CallError>) {
         let Some(pending) = self.in_flight.calls.remove(&call) else { return };
-        if let Some(why) = why {
-            let _ = pending.answer.send(Err(why));
+        if let Some(error) = error {
+            let _ = pending.answer.send(Err(error));
         }
         if pending.quiet {
             return self.output.forget_call(call);
@@ -178,9 +179,9 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Fails a call of ours that will get no answer.
     #[cfg(feature = "http")]
-    pub(in crate::peer) fn fail(&mut self, call: CallId, why: CallError) {
+    pub(in crate::peer) fn fail(&mut self, call: CallId, error: CallError) {
         self.session.step(Event::Forget(call));
-        self.in_flight.settle(call, Err(why));
+        self.in_flight.settle(call, Err(error));
     }
 }
 

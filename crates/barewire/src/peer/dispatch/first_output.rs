@@ -3,7 +3,7 @@
 use crate::log::quoted;
 use crate::peer::StrayOutput;
 
-/// See the module.
+/// The first output of a peer.
 #[derive(Default)]
 pub(super) struct FirstOutput {
     /// The peer has sent a message.
@@ -18,8 +18,8 @@ impl FirstOutput {
         self.has_message = true;
     }
 
-    /// Keeps the beginning of an invalid frame, if it is the peer's first output. Returns whether it is a `Content-Length` header,
-    /// which belongs to another framing.
+    /// Keeps the beginning of an invalid frame, if it is the peer's first output. Returns whether it is a
+    /// `Content-Length` header, which belongs to another framing.
     pub(super) fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) -> bool {
         if self.has_message || self.stray.is_some() {
             return false;

@@ -85,7 +85,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Starts a request. If its handler is ready at its first poll, the answer is written now; if not, the handler becomes a task.
+    /// Starts a request. If its handler is ready at its first poll, the answer is written now; if not, the handler
+    /// becomes a task.
     pub(super) fn start_request(&mut self, job: ReadyRequest<'_>, source: FrameSource<'_>) {
         let ReadyRequest { ticket, ref request, bytes, destination, deferred } = job;
         let method = request.method.to_name();
@@ -104,7 +105,8 @@ impl<O: Outlet> Dispatcher<O> {
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                // The handler may have kept a clone of its context. Further notifications about this request are dropped.
+                // The handler may have kept a clone of its context. Further notifications about this request are
+                // dropped.
                 if let Some(spare) = &self.spare
                     && Arc::strong_count(spare) > 1
                 {
@@ -213,6 +215,7 @@ enum FirstPoll {
     Pending { work: BoxedHandler, span: Span, incoming: Arc<IncomingMessage> },
 }
 
-/// The time without an `await` after which a handler is reported: it delays everything else on its connection, and people notice
-/// such a delay. It is not shorter because a busy machine may suspend any thread for tens of milliseconds.
+/// The time without an `await` after which a handler is reported: it delays everything else on its connection, and
+/// people notice such a delay. It is not shorter because a busy machine may suspend any thread for tens of
+/// milliseconds.
 const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(100);

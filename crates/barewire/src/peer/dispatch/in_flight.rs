@@ -1,4 +1,5 @@
-//! The work in flight: our calls that wait for an answer, and messages of the peer that wait for a handler or are being handled.
+//! The work in flight: our calls that wait for an answer, and messages of the peer that wait for a handler or are being
+//! handled.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::peer::outlet::Exchange;
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, ConnectionLimits, Raw};
 
-/// See the module.
+/// The work in flight of a connection.
 #[derive(Default)]
 pub(super) struct InFlight {
     /// Our calls that wait for an answer.

@@ -1,7 +1,7 @@
 //! One message -> its effects: a handler is started, a call is settled, an answer is added to the output.
 //!
-//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does that, and calls the dispatcher for each frame and for
-//! the commands of the queue.
+//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does that, and calls the dispatcher for each
+//! frame and for the commands of the queue.
 //!
 //! ```text
 //! received   a frame of the peer        ─┐                 ┌─ in_flight     calls, handlers, waiting messages
@@ -171,14 +171,14 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Whether frames are handled although no new work may be started. While a call of ours waits, its answer may be behind other
-    /// frames.
+    /// Whether frames are handled although no new work may be started. While a call of ours waits, its answer may be
+    /// behind other frames.
     fn must_read(&self) -> bool {
         self.session.is_waiting() || self.is_stalled()
     }
 
-    /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be blocked writing
-    /// answers to calls that this side gave up.
+    /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
+    /// blocked writing answers to calls that this side gave up.
     fn is_stalled(&self) -> bool {
         self.timing.is_write_stalled() && self.session.expects_late()
     }

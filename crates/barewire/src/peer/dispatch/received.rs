@@ -196,7 +196,8 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Keeps the first output of a peer that has sent no message, and ends the connection if it is `Content-Length` framing.
+    /// Keeps the first output of a peer that has sent no message, and ends the connection if it is `Content-Length`
+    /// framing.
     fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) {
         let is_other_format = self.first_output.note_invalid_frame(offset, bytes);
         if is_other_format && !self.answer_unreadable {
@@ -260,7 +261,7 @@ impl<O: Outlet> Dispatcher<O> {
             }
             (true, false) => false,
             (true, true) => {
-                let what = "dropped: too many notifications wait for their handlers, and one of our calls waits for its answer";
+                let what = "dropped: too many notifications wait for their handlers, and a call of ours for its answer";
                 self.log.frame(frame.offset, frame.bytes, what);
                 true
             }

@@ -1,10 +1,11 @@
-//! The clocks of a dispatcher: the time of the session, the running time of handlers, and whether the peer reads its input.
+//! The clocks of a dispatcher: the time of the session, the running time of handlers, and whether the peer reads its
+//! input.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// See the module.
+/// The clocks of a dispatcher.
 pub(super) struct Timing {
     /// The start of the session's time.
     session_start: Instant,

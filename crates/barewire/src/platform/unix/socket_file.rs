@@ -17,14 +17,14 @@ use crate::transport::{Framing, Parts, Socket, Transport, accept};
 
 /// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
 ///
-/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on it, or the file is not a
-/// socket, that is an error, and the file is not changed.
+/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on it, or the file
+/// is not a socket, that is an error, and the file is not changed.
 pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let path = std::path::absolute(path)?;
     let private = PrivateDir::beside(&path)?;
     let bound = private.0.join("s");
-    // A socket file gets the permissions that the umask allows, and all threads share the umask. In a private directory no other
-    // user can reach it until its permissions are set.
+    // A socket file gets the permissions that the umask allows, and all threads share the umask. In a private directory
+    // no other user can reach it until its permissions are set.
     let listener = UnixListener::bind(&bound)?;
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     let file = FileId::of(&bound)?;
@@ -112,7 +112,8 @@ async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
     })
 }
 
-/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for a second.
+/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for a
+/// second.
 async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     let file = File::open(path.parent().unwrap_or(path))?;
     for _ in 0..LOCK_TRIES {

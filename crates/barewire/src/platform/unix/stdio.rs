@@ -58,7 +58,8 @@ pub(crate) fn open_stdout() -> io::Result<Stdout> {
     }
 }
 
-/// Makes file descriptor 0 `/dev/null`, and file descriptor 1 stderr: other output of this process no longer reaches the stream.
+/// Makes file descriptor 0 `/dev/null`, and file descriptor 1 stderr: other output of this process no longer reaches
+/// the stream.
 pub(crate) fn redirect_stdio() -> io::Result<()> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let stderr_is_the_wire = same_stream(stderr(), stdout());
@@ -105,7 +106,8 @@ fn file_type(fd: impl AsFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
 }
 
-/// Whether both are the same pipe, socket or file. A terminal or another device does not count: sharing it does no harm.
+/// Whether both are the same pipe, socket or file. A terminal or another device does not count: sharing it does no
+/// harm.
 fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     match (fstat(one), fstat(other)) {
         (Ok(one), Ok(other)) => {
@@ -116,8 +118,8 @@ fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// Opens the same pipe again, as a file that may be made non-blocking. The inherited one may be shared with processes that do not
-/// expect that.
+/// Opens the same pipe again, as a file that may be made non-blocking. The inherited one may be shared with processes
+/// that do not expect that.
 fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
     let inherited = fcntl_getfl(pipe)? & OFlags::RWMODE;
     // Reopening would turn the wrong end of a pipe into the right one.

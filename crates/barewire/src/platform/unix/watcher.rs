@@ -46,9 +46,10 @@ impl Drop for Watcher {
     }
 }
 
-/// At the end of the watcher's stdin, the group has seen the end of its own stdin as well. It gets two seconds to exit by itself, and
-/// two more after SIGTERM. The script exits as soon as the group is gone. The id of a group is not reused while one of its processes
-/// exists; for it to be reused within the second between two checks, the system would have to go through all process ids.
+/// At the end of the watcher's stdin, the group has seen the end of its own stdin as well. It gets two seconds to exit
+/// by itself, and two more after SIGTERM. The script exits as soon as the group is gone. The id of a group is not
+/// reused while one of its processes exists; for it to be reused within the second between two checks, the system would
+/// have to go through all process ids.
 const SCRIPT: &str = r#"
 read -r group || exit 0
 while read -r _; do :; done

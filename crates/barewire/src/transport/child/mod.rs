@@ -24,13 +24,13 @@ use super::{Exit, Framing, Parts, Transport};
 use crate::platform::{ChildReader, ChildWriter, ProcessGroup, pipe_reader, pipe_writer};
 pub use error::SpawnError;
 pub use stderr::Stderr;
-use supervisor::{KeepAlive, Supervisor};
+use supervisor::{GroupKeepAlive, Supervisor};
 
 /// A program to start, with a connection over its stdin and stdout.
 ///
-/// It is started by its name and arguments, never through a shell, in its own process group. When the connection ends, its stdin is
-/// closed. If it does not exit then, the group gets a SIGTERM, and later a SIGKILL. Processes that it left behind in its group end
-/// with it.
+/// It is started by its name and arguments, never through a shell, in its own process group. When the connection ends,
+/// its stdin is closed. If it does not exit then, the group gets a SIGTERM, and later a SIGKILL. Processes that it left
+/// behind in its group end with it.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -52,8 +52,8 @@ use supervisor::{KeepAlive, Supervisor};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// If this process is killed, a watcher ends the group: a `/bin/sh` that waits for the end of a pipe that only this process holds.
-/// Where there is no `/bin/sh`, the child only sees the end of its stdin.
+/// If this process is killed, a watcher ends the group: a `/bin/sh` that waits for the end of a pipe that only this
+/// process holds. Without a `/bin/sh`, the child only sees the end of its stdin.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
@@ -133,8 +133,8 @@ impl Child {
         self
     }
 
-    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. Processes that it left behind may
-    /// write to its stdout for as long. The default is two seconds.
+    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. Processes that it
+    /// left behind may write to its stdout for as long. The default is two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -240,7 +240,7 @@ impl fmt::Debug for Child {
 pub struct Process {
     reader: ProcessReader,
     writer: ChildWriter,
-    keep_alive: Arc<KeepAlive>,
+    keep_alive: Arc<GroupKeepAlive>,
     exit: oneshot::Receiver<Exit>,
     pid: u32,
     framing: Framing,
@@ -267,14 +267,15 @@ impl Transport for Process {
     }
 }
 
-/// The stdout of a process. It ends some time after the process has: processes that it left behind may hold the pipe open forever.
+/// The stdout of a process. It ends some time after the process has: processes that it left behind may hold the pipe
+/// open forever.
 #[derive(Debug)]
 pub struct ProcessReader {
     pipe: ChildReader,
     /// Closed by the supervisor when stdout is cut off; `None` after that.
     stdout_cut: Option<oneshot::Receiver<()>>,
     /// Keeps the process alive while its stdout is read, also if no code waits for its exit.
-    _keep_alive: Arc<KeepAlive>,
+    _keep_alive: Arc<GroupKeepAlive>,
 }
 
 impl AsyncRead for ProcessReader {

@@ -34,8 +34,8 @@ impl Stderr {
         Self(Sink::Discard)
     }
 
-    /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB comes in pieces. The callback runs on its own
-    /// thread; if it is slow, the process has to wait.
+    /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB comes in pieces. The callback
+    /// runs on its own thread; if it is slow, the process has to wait.
     pub fn lines(on_line: impl FnMut(&[u8]) + Send + 'static) -> Self {
         Self(Sink::Lines(Arc::new(Mutex::new(on_line))))
     }
@@ -86,7 +86,8 @@ impl StderrTail {
     }
 }
 
-/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are there. Then calls `done`.
+/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are there.
+/// Then calls `done`.
 pub(super) fn follow_stderr(
     pipe: ChildStderr,
     stop: PipeReader,

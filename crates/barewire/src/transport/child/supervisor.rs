@@ -1,6 +1,8 @@
-//! The supervisor of a process group. It ends the group when the connection releases it: wait, SIGTERM, wait, SIGKILL, reap.
+//! The supervisor of a process group. It ends the group when the connection releases it: wait, SIGTERM, wait, SIGKILL,
+//! reap.
 //!
-//! It runs on threads, not on the runtime, so that it also works when the runtime is gone, busy, or has its time paused.
+//! It runs on threads, not on the runtime, so that it also works when the runtime is gone, busy, or has its time
+//! paused.
 
 use std::io;
 use std::process::ChildStderr;
@@ -26,7 +28,7 @@ pub(super) struct Supervisor {
 
 /// Keeps the process group alive. Dropping it ends the group.
 #[derive(Debug)]
-pub(super) struct KeepAlive(Sender<GroupEvent>);
+pub(super) struct GroupKeepAlive(Sender<GroupEvent>);
 
 /// An event of a process group.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +41,14 @@ enum GroupEvent {
     StderrClosed,
 }
 
-impl KeepAlive {
+impl GroupKeepAlive {
     /// Begins to end the group. Further calls do nothing.
     pub(super) fn release(&self) {
         let _ = self.0.send(GroupEvent::Released);
     }
 }
 
-impl Drop for KeepAlive {
+impl Drop for GroupKeepAlive {
     fn drop(&mut self) {
         self.release();
     }
@@ -54,7 +56,7 @@ impl Drop for KeepAlive {
 
 impl Supervisor {
     /// Starts the threads. If that fails, the group is ended.
-    pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<KeepAlive> {
+    pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<GroupKeepAlive> {
         let (sender, events) = channel();
         let (stopped, stop) = io::pipe()?;
         let on_stderr = sender.clone();
@@ -70,7 +72,7 @@ impl Supervisor {
         thread::Builder::new().name("barewire-child".to_owned()).spawn(move || {
             self.run(monitor, &tail, stop);
         })?;
-        Ok(KeepAlive(sender))
+        Ok(GroupKeepAlive(sender))
     }
 
     fn run(mut self, mut monitor: GroupMonitor, tail: &StderrTail, stop: io::PipeWriter) {

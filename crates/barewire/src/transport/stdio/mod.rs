@@ -16,11 +16,11 @@ use thread::{ThreadReader, ThreadWriter};
 
 /// Takes stdin and stdout for a connection, once in a process.
 ///
-/// From then on stdin is empty for the rest of the process, and output to stdout goes to stderr, so a stray `println!` cannot
-/// corrupt the stream. Bytes that were read from `std::io::stdin` before are lost to the connection.
+/// From then on stdin is empty for the rest of the process, and output to stdout goes to stderr, so a stray `println!`
+/// cannot corrupt the stream. Bytes that were read from `std::io::stdin` before are lost to the connection.
 ///
-/// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes may share are not made
-/// non-blocking.
+/// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes may share are
+/// not made non-blocking.
 ///
 /// # Panics
 ///

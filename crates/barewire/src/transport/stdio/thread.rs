@@ -1,6 +1,7 @@
 //! Threads that read and write files, terminals and anything else that the runtime cannot poll.
 //!
-//! They are not in the runtime's blocking pool: a read that never returns, as of a terminal, would block the runtime's shutdown.
+//! They are not in the runtime's blocking pool: a read that never returns, as of a terminal, would block the runtime's
+//! shutdown.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -64,8 +65,8 @@ fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// The writer of a file, with its thread. It holds up to one chunk while another is being written. When it is dropped, the thread
-/// still writes the rest.
+/// The writer of a file, with its thread. It holds up to one chunk while another is being written. When it is dropped,
+/// the thread still writes the rest.
 #[derive(Debug)]
 pub(super) struct ThreadWriter(Arc<WriterShared>);
 
@@ -205,11 +206,11 @@ fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a read or a write until it is done. If another process that shares the file has made it non-blocking, `wait` is called
-/// between the attempts.
-fn retry(mut once: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
+/// Repeats a read or a write until it is done. If another process that shares the file has made it non-blocking, `wait`
+/// is called between the attempts.
+fn retry(mut attempt: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
     loop {
-        match once() {
+        match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait()?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
