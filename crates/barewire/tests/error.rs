@@ -26,6 +26,7 @@ fn every_error_of_the_crate_converts_and_keeps_its_text() {
     let _: fn(barewire::transport::SpawnError) -> Error = Error::from;
     #[cfg(feature = "http")]
     let _: fn(barewire::server::http::HttpError) -> Error = Error::from;
+    #[cfg(feature = "http")]
     let _: fn(barewire::client::http::FetchError) -> Error = Error::from;
 }
 
