@@ -1,24 +1,23 @@
-//! What the echo servers share: the tool call they read, the result they answer with, and the loop of those written by
-//! hand.
+//! The code that the echo servers share: the tool call, its result, and the loop of the hand-written servers.
 
 pub mod lines;
 
 use serde::{Deserialize, Serialize};
 
-/// The parameters of `tools/call` as every server of ours reads them. The text is owned, because a tool that keeps what
-/// it was given has to own it.
+/// The parameters of `tools/call` as all servers here read them. The text is owned, because a tool that keeps its
+/// arguments has to own them.
 #[derive(Debug, Deserialize)]
 pub struct Params<'a> {
-    /// Which tool.
+    /// The name of the tool.
     pub name: &'a str,
-    /// What it is given.
+    /// The arguments of the tool.
     pub arguments: Arguments,
 }
 
 /// The arguments of the tool `echo`.
 #[derive(Debug, Deserialize)]
 pub struct Arguments {
-    /// What it says back.
+    /// The text that the tool returns.
     pub text: String,
 }
 
@@ -34,7 +33,7 @@ pub struct ToolResult {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Content {
-    /// What is to be read.
+    /// Text.
     Text {
         /// The text itself.
         text: String,
@@ -42,7 +41,7 @@ pub enum Content {
 }
 
 impl ToolResult {
-    /// A result of one text.
+    /// A result with one text.
     pub fn text(text: String) -> Self {
         Self { content: [Content::Text { text }], is_error: false }
     }

@@ -1,20 +1,20 @@
-//! Lines from stdin, each given to a function, and what it appends to stdout: the loop of the floors.
+//! The loop of the floors: lines of stdin -> a function -> stdout.
 //!
-//! Lines are read in place, and the answers to all lines of a read leave in one write.
+//! Lines are read in place, and the answers to all lines of one read are written at once.
 
 use std::io::{self, Read, Write};
 
-/// Calls `answer` with each line and with what is to be written, until stdin ends.
+/// Calls `answer` with each line and the output buffer, until stdin ends.
 pub fn serve(mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
-    let mut input = vec![0; PIPE];
-    let mut output = Vec::with_capacity(PIPE);
-    // The first `held` bytes of `input` are a line that has no end yet.
+    let mut input = vec![0; PIPE_SIZE];
+    let mut output = Vec::with_capacity(PIPE_SIZE);
+    // The first `held` bytes of `input` are an incomplete line.
     let mut held = 0;
     loop {
-        // A read is never shorter than what a full pipe holds.
-        if input.len() < held + PIPE {
-            input.resize(2 * held + PIPE, 0);
+        // There is always room for the contents of a full pipe.
+        if input.len() < held + PIPE_SIZE {
+            input.resize(2 * held + PIPE_SIZE, 0);
         }
         let read = stdin.read(&mut input[held..])?;
         if read == 0 {
@@ -26,12 +26,12 @@ pub fn serve(mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> io::Result<()>) -> i
             answer(&input[line..from], &mut output)?;
             from += 1;
             line = from;
-            if output.len() >= PIPE {
+            if output.len() >= PIPE_SIZE {
                 send(&mut stdout, &mut output)?;
             }
         }
         send(&mut stdout, &mut output)?;
-        // The beginning of a long line stays where it is.
+        // The beginning of a long line stays in place.
         if line > 0 {
             input.copy_within(line..end, 0);
         }
@@ -49,4 +49,4 @@ fn send(stdout: &mut impl Write, output: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// The default capacity of a pipe on Linux.
-const PIPE: usize = 64 * 1024;
+const PIPE_SIZE: usize = 64 * 1024;

@@ -1,7 +1,7 @@
-//! What an answer costs: echo servers on pipes and over HTTP, measured in turns, in one table; and what a server costs to
-//! build.
+//! The cost of a request: echo servers on pipes and over HTTP, measured in turns, in one table; and the cost of
+//! building a server.
 //!
-//! Every server is a program of its own beside this one, answers the same `tools/call`, and is asked in the same bursts. See
+//! Every server is a separate program, answers the same `tools/call`, and gets the same bursts of requests. See
 //! [`USAGE`].
 
 mod harness {
@@ -34,19 +34,19 @@ use harness::workload::Workload;
 use serde::Serialize;
 
 const USAGE: &str = "\
-cargo run --release --manifest-path benches/Cargo.toml -- [WHAT] [OPTIONS]
+cargo run --release --manifest-path benches/Cargo.toml -- [SUBJECT] [OPTIONS]
 
-  wire             what a request costs the engine (this, if nothing is said)
-  mcp              what a tool call costs an MCP server, legacy and modern, and how long its start takes
-  http             what a tool call costs an MCP server over HTTP, legacy and modern, and an idle stream
-  tap              what barewire tap costs between a client and its server
-  build            how many crates a minimal MCP server is made of, and the processor time to build them
+  wire             the cost of a request in the engine (the default)
+  mcp              the cost of a tool call in an MCP server, legacy and modern, and the time of its start
+  http             the cost of a tool call in an MCP server over HTTP, legacy and modern, and of an idle stream
+  tap              the cost of barewire tap between a client and its server
+  build            the number of crates of a minimal MCP server, and the CPU time to build them
 
   --quick          5 rounds instead of 21
-  --rounds N       N rounds; a build has one if nothing is said
-  --only a,b       only these, by letter or by name
-  --instructions   count instructions as well, with valgrind; takes minutes
-  --json           the same as JSON, times in nanoseconds
+  --rounds N       N rounds; the default of build is 1
+  --only a,b       only these servers, by letter or by name
+  --instructions   also count instructions, with valgrind; takes minutes
+  --json           print JSON, with times in nanoseconds
 ";
 
 fn main() -> ExitCode {
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 struct Options {
-    what: What,
+    what: Subject,
     rounds: Option<usize>,
     only: Option<Vec<String>>,
     instructions: bool,
@@ -68,7 +68,7 @@ struct Options {
     help: bool,
 }
 
-enum What {
+enum Subject {
     Race(&'static Suite),
     Http,
     Tap,
@@ -78,7 +78,7 @@ enum What {
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
-            what: What::Race(&SUITES[0]),
+            what: Subject::Race(&SUITES[0]),
             rounds: None,
             only: None,
             instructions: false,
@@ -94,11 +94,11 @@ impl Options {
                 "--instructions" => options.instructions = true,
                 "--json" => options.json = true,
                 "--help" | "-h" => options.help = true,
-                "http" => options.what = What::Http,
-                "tap" => options.what = What::Tap,
-                "build" => options.what = What::Build,
+                "http" => options.what = Subject::Http,
+                "tap" => options.what = Subject::Tap,
+                "build" => options.what = Subject::Build,
                 word => match SUITES.iter().find(|suite| suite.name == word) {
-                    Some(suite) => options.what = What::Race(suite),
+                    Some(suite) => options.what = Subject::Race(suite),
                     None => return Err(format!("unknown option {arg}\nhint: --help").into()),
                 },
             }
@@ -111,7 +111,7 @@ impl Options {
         let named = |name: &str, contender: &Contender| name == contender.name || name.chars().eq([contender.letter]);
         let only = self.only.as_deref().unwrap_or_default();
         if let Some(stranger) = only.iter().find(|name| !all.iter().any(|one| named(name, one))) {
-            return Err(format!("no contender is called {stranger}"));
+            return Err(format!("unknown server {stranger}\nhint: --only takes letters or names of the table"));
         }
         let chosen = |one: &&Contender| self.only.is_none() || only.iter().any(|name| named(name, one));
         Ok(all.iter().filter(chosen).collect())
@@ -123,25 +123,25 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         return Ok(io::stdout().write_all(USAGE.as_bytes())?);
     }
     if cfg!(debug_assertions) {
-        return Err("there is nothing to learn from a debug build\nhint: cargo run --release".into());
+        return Err("a debug build cannot be measured\nhint: cargo run --release".into());
     }
     match options.what {
-        What::Race(suite) => {
+        Subject::Race(suite) => {
             let report = race_all(suite, options)?;
             print(&report, options.json)
         }
-        What::Http => {
+        Subject::Http => {
             let contenders = options.contenders(&http::CONTENDERS)?;
             contender::build(&contenders)?;
-            let rounds = options.rounds.unwrap_or(ROUNDS);
+            let rounds = options.rounds.unwrap_or(DEFAULT_ROUNDS);
             let report = http::run(&contenders, rounds, options.instructions, say)?;
             print(&report, options.json)
         }
-        What::Tap => {
-            let report = tap::run(options.rounds.unwrap_or(ROUNDS), say)?;
+        Subject::Tap => {
+            let report = tap::run(options.rounds.unwrap_or(DEFAULT_ROUNDS), say)?;
             print(&report, options.json)
         }
-        What::Build => {
+        Subject::Build => {
             let report = minimal::build(options.rounds.unwrap_or(1), say)?;
             print(&report, options.json)
         }
@@ -162,7 +162,7 @@ fn print(report: &(impl Serialize + Display), json: bool) -> Result<(), Box<dyn 
 fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn Error>> {
     let contenders = options.contenders(suite.contenders)?;
     contender::build(&contenders)?;
-    let rounds = options.rounds.unwrap_or(ROUNDS);
+    let rounds = options.rounds.unwrap_or(DEFAULT_ROUNDS);
     let mut report = Report::new(suite, rounds);
     for contender in &contenders {
         let resident_kib =
@@ -178,7 +178,7 @@ fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn 
         }
     }
     for first in suite.starts {
-        let results = race(first, &contenders, rounds * STARTS, measure::start)?;
+        let results = race(first, &contenders, rounds * STARTS_PER_ROUND, measure::start)?;
         let floor = floor.map(|at| &results[at][..]);
         for (contender, starts) in contenders.iter().zip(&results) {
             report.starts.push(StartRow::new(first, contender, starts, floor));
@@ -191,8 +191,8 @@ fn race_all(suite: &'static Suite, options: &Options) -> Result<Report, Box<dyn 
     Ok(report)
 }
 
-/// All contenders under one workload, each once a round: what disturbs the machine disturbs them alike. Another one begins
-/// each round, so that nobody always comes after the same.
+/// Measures all contenders under one workload, each once a round, so that disturbances of the machine affect them
+/// alike. Each round starts with another contender, so that none always follows the same one.
 fn race<T>(
     workload: &Workload,
     contenders: &[&Contender],
@@ -213,14 +213,14 @@ fn race<T>(
 
 fn count_instructions(suite: &Suite, report: &mut Report, contenders: &[&Contender]) -> Result<(), Box<dyn Error>> {
     if !measure::has_valgrind() {
-        say("instructions are not counted: there is no valgrind on the PATH");
+        say("instructions are not counted: valgrind is not in PATH");
         return Ok(());
     }
     let count = |workload: &Workload, contender: &Contender, measure: fn(&Contender, &Workload) -> io::Result<f64>| {
         say(&format!("{}, instructions of {}", workload.name, contender.name));
         measure(contender, workload).map_err(|error| failed(contender, workload.name, &error))
     };
-    // The rows stand in this order.
+    // The rows are in this order.
     let pairs = suite.workloads.iter().flat_map(|workload| contenders.iter().map(move |one| (workload, one)));
     for (row, (workload, contender)) in report.rows.iter_mut().zip(pairs) {
         row.instructions = Some(count(workload, contender, measure::instructions)?);
@@ -236,13 +236,13 @@ fn failed(contender: &Contender, what: &str, error: &io::Error) -> String {
     format!("{}: {what}: {error}", contender.title())
 }
 
-/// Talk goes to stderr, and is not worth failing for.
+/// Prints a progress message to stderr. An error of that is ignored.
 fn say(what: &str) {
     let _ = writeln!(io::stderr(), "{what}");
 }
 
-/// Rounds if nothing is said.
-const ROUNDS: usize = 21;
+/// The default number of rounds.
+const DEFAULT_ROUNDS: usize = 21;
 
-/// Starts for each round: they vary more than anything else, and take a few milliseconds.
-const STARTS: usize = 5;
+/// The starts in each round. Their times vary more than all others, and each takes a few milliseconds.
+const STARTS_PER_ROUND: usize = 5;

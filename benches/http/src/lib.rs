@@ -1,3 +1,3 @@
-//! What the servers over HTTP share: how they are told where to listen and when to end.
+//! The code that the servers over HTTP share: where they listen and when they exit.
 
 pub mod harnessed;

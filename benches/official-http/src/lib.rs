@@ -1,4 +1,4 @@
-//! What the servers of the official SDK over HTTP share with ours: how they are told where to listen and when to end.
+//! The code that the official SDK's servers over HTTP share with ours: where they listen and when they exit.
 
 #[path = "../../http/src/harnessed.rs"]
 pub mod harnessed;

@@ -1,4 +1,5 @@
-//! The echo tool on the official SDK: as its documentation shows it, and with the least between the wire and the tool.
+//! The echo tool on the official SDK: as in its documentation, and with as little code as possible between the wire and
+//! the tool.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -17,7 +18,7 @@ pub struct Echo;
 /// The arguments of the tool `echo`.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub struct EchoArguments {
-    /// What it says back.
+    /// The text that the tool returns.
     pub text: String,
 }
 
@@ -29,7 +30,7 @@ impl Echo {
     }
 }
 
-/// The same without the router, which looks every tool up, boxes its future and reads the arguments a second time.
+/// The same without the router, which looks up every tool, boxes its future and reads the arguments a second time.
 #[derive(Debug, Clone)]
 pub struct EchoByHand;
 

@@ -5,7 +5,7 @@ use barewire::transport::stdio;
 use barewire_benches::{Arguments, ToolResult};
 use serde::Deserialize;
 
-/// As [`barewire_benches::Params`], but what is given to a handler that may wait owns what it holds.
+/// As [`barewire_benches::Params`], but owned, because a handler that may wait cannot borrow its parameters.
 #[derive(Deserialize)]
 struct Params {
     name: Tool,
@@ -24,6 +24,6 @@ async fn main() -> Result<(), barewire::Error> {
         let Params { name: Tool::Echo, arguments } = params;
         Ok(ToolResult::text(arguments.text))
     });
-    let stdio = stdio().expect("nobody else has taken stdin and stdout");
+    let stdio = stdio().expect("stdin and stdout are not taken yet");
     Connection::new(stdio).methods(methods).run().await
 }

@@ -1,7 +1,7 @@
-//! The floor: the loop a careful person writes with `serde_json` for this one tool and nothing else.
+//! The floor: a careful hand-written loop with `serde_json`, for this one tool only.
 //!
-//! The envelope borrows from the line, and the id is sent back as it was written. A bad line ends the program: what a
-//! library does beyond this is its price.
+//! The envelope borrows from the line, and the id is sent back as it was written. An invalid line ends the program. All
+//! that a library does beyond this is its cost.
 
 use std::io;
 
@@ -34,7 +34,7 @@ fn answer(line: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
     let Request { jsonrpc, id, method, params } = serde_json::from_slice(line)?;
     let Params { name, arguments } = serde_json::from_str(params.get())?;
     if (jsonrpc, method, name) != ("2.0", "tools/call", "echo") {
-        return Err(io::Error::other("not a call of echo"));
+        return Err(io::Error::other("the request is not a call of echo"));
     }
     let result = ToolResult::text(arguments.text);
     serde_json::to_writer(&mut *output, &Response { jsonrpc: "2.0", id, result })?;

@@ -1,8 +1,8 @@
-//! The floor of MCP: the loop a careful person writes with `serde_json` for a server of this one tool, in both eras.
+//! The floor of MCP: a careful hand-written loop with `serde_json` for a server with this one tool, in both eras.
 //!
-//! It reads what a server has to read of each message: the method, the arguments as their type, and in a modern request the
-//! `_meta` that says which revision it is and that the client's capabilities are there. A bad line ends the program: what a
-//! library does beyond this is its price.
+//! It reads what a server must read of each message: the method, the arguments as their type, and in a modern request
+//! the `_meta` with the revision and the client's capabilities. An invalid line ends the program. All that a library
+//! does beyond this is its cost.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 #[derive(Deserialize)]
 struct Message<'a> {
     jsonrpc: &'a str,
-    /// A notification has none.
+    /// `None` for a notification.
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: &'a str,
@@ -30,7 +30,7 @@ struct CallToolParams<'a> {
     arguments: Arguments,
 }
 
-/// What stands in every modern request. A tool that only gives back what it was given asks for no more of it.
+/// The members of `_meta` that every modern request has and the server must check.
 #[derive(Deserialize)]
 struct Meta<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
@@ -52,7 +52,7 @@ struct Response<'a, R> {
     result: R,
 }
 
-/// The result of a tool call, of either era.
+/// The result of a tool call, in either era.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallToolResult<'a> {
@@ -63,7 +63,7 @@ struct CallToolResult<'a> {
     content: [Content; 1],
 }
 
-/// How a request is to be answered.
+/// The era of a request, which decides the form of its answer.
 enum Era {
     Legacy,
     Modern,
@@ -71,7 +71,7 @@ enum Era {
 
 struct Server {
     initialized: bool,
-    /// The `_meta` of every modern result: it never changes, so it is written once.
+    /// The `_meta` of every modern result. It is constant, so it is written once.
     meta: Box<RawValue>,
 }
 
@@ -123,7 +123,7 @@ impl Server {
     }
 }
 
-/// A request is modern if it says its revision, and legacy if not; then somebody must have initialized.
+/// A request is modern if it has a revision, and legacy if not. A legacy request needs an `initialize` before it.
 fn era(meta: Option<&Meta<'_>>, initialized: bool) -> io::Result<Era> {
     match meta {
         Some(Meta { protocol_version: Some(MODERN), client_capabilities: Some(_) }) => Ok(Era::Modern),
@@ -149,7 +149,7 @@ fn tools() -> Value {
     json!([{ "name": "echo", "description": "Say it back", "inputSchema": schema }])
 }
 
-/// A modern result that may be kept by nobody.
+/// A modern result that must not be cached.
 fn complete(mut result: Value) -> Value {
     result["resultType"] = json!("complete");
     result["ttlMs"] = json!(0);

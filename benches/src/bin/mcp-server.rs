@@ -1,4 +1,4 @@
-//! An MCP server of `barewire` as its documentation begins: one thread, a tool with typed arguments.
+//! An MCP server of `barewire` as at the start of its documentation: one thread, a tool with typed arguments.
 
 use barewire::Server;
 use schemars::JsonSchema;

@@ -1,43 +1,43 @@
-//! A server that is measured, and how it is built.
+//! The servers that are measured, and their build.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// An echo server, a program beside this one.
+/// An echo server, a program in the same directory as this one.
 #[derive(Debug)]
 pub(crate) struct Contender {
-    /// What it is called in ratios and in `--only`.
+    /// Its short name in ratios and in `--only`.
     pub(crate) letter: char,
     /// The name of its program.
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) role: Role,
-    pub(crate) speaks: Speaks,
+    pub(crate) protocol: Protocol,
     /// The package that its program is part of.
     pub(crate) package: &'static str,
 }
 
-/// What a contender is measured for.
+/// The role of a contender in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// The one all ratios are against.
+    /// All ratios are relative to this one.
     Floor,
-    /// The limits are for it.
+    /// A server of ours, to which the limits apply.
     Ours,
-    /// Ours on a runtime that somebody else has chosen: told, not judged.
+    /// A server of ours on another runtime: shown, but without limits.
     Aside,
-    /// The official SDK, which ours is compared with beside the floor.
+    /// The official SDK, for comparison.
     Theirs,
 }
 
-/// What a server expects before the first call, and what may be expected of its answers.
+/// The protocol of a server: its opening, and the form of its answers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Speaks {
-    /// Calls from the first line on. Answered with exactly the bytes of the floor, in the order of the requests.
+pub(crate) enum Protocol {
+    /// Calls without an opening. The answers must have exactly the bytes of the floor, in the order of the requests.
     Bare,
-    /// What opens a connection in its era. The id and the text of an answer must be right, whatever else it holds and when
-    /// it comes.
+    /// The opening of the era, then calls. The id and the text of each answer must be right; other members and the
+    /// order may differ.
     Mcp,
 }
 
@@ -47,19 +47,19 @@ impl Contender {
         format!("({}) {}", self.letter, self.name)
     }
 
-    /// Where its program is: beside this one.
+    /// The path of its program, in the directory of this one.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name(self.name))
     }
 }
 
-/// Builds the servers, if this was started by `cargo run`, which builds no more than what it runs. A server that is older
-/// than its source would be measured without a word.
+/// Builds the servers, if this was started by `cargo run`, which only builds this program. Otherwise outdated servers
+/// could be measured by mistake.
 pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).ok_or_else(|| io::Error::other("not in a target directory"))?;
-    // One package after the other: built together, ours would have the features of tokio that the SDK asks for.
+    // One package after the other: built together, ours would get the features of tokio that the SDK enables.
     for package in PACKAGES {
         let of_it: Vec<_> = contenders.iter().filter(|one| one.package == package).collect();
         if of_it.is_empty() {
@@ -76,12 +76,12 @@ pub(crate) fn build(contenders: &[&Contender]) -> io::Result<()> {
     Ok(())
 }
 
-/// What the servers on pipes are part of.
+/// The packages of the servers on pipes.
 pub(crate) const OUR_PACKAGE: &str = env!("CARGO_PKG_NAME");
 pub(crate) const THREADS_PACKAGE: &str = "barewire-benches-threads";
 pub(crate) const OFFICIAL_PACKAGE: &str = "barewire-benches-official";
 
-/// What those over HTTP are part of.
+/// The packages of the servers over HTTP.
 pub(crate) const HTTP_PACKAGE: &str = "barewire-benches-http";
 pub(crate) const OFFICIAL_HTTP_PACKAGE: &str = "barewire-benches-official-http";
 

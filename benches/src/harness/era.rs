@@ -1,17 +1,17 @@
-//! What stands on the wire in the two eras of MCP: what opens a connection, a call, its answer.
+//! The messages of the two eras of MCP: the opening of a connection, a call, its answer.
 
-/// What a call looks like and what opens a connection: MCP up to 2025-11-25, or from 2026-07-28 on.
+/// An era of MCP: up to 2025-11-25, or from 2026-07-28 on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Era {
-    /// `initialize` first; then a call says nothing but which tool and its arguments.
+    /// `initialize` first; then a call only has the tool's name and arguments.
     Legacy,
-    /// Every call says in its `_meta` what the connection used to know.
+    /// Every call has in its `_meta` what `initialize` used to agree on.
     Modern,
 }
 
 impl Era {
-    /// What is sent before the first call, and how many answers it has. Modern servers can be called at once; a client that
-    /// does not know that it talks to one asks first.
+    /// The messages before the first call, each with the number of its answers. Modern servers can be called at once; a
+    /// client that does not know the era of its server asks first.
     pub(crate) fn opening(self) -> Vec<(String, u32)> {
         match self {
             Self::Legacy => {
@@ -24,7 +24,7 @@ impl Era {
         }
     }
 
-    /// The revision that stands for it.
+    /// The revision that represents the era.
     pub(crate) fn revision(self) -> &'static str {
         match self {
             Self::Legacy => "2025-11-25",
@@ -32,7 +32,7 @@ impl Era {
         }
     }
 
-    /// A modern request to be told when the list of tools changes.
+    /// A modern request for notifications of changes to the list of tools.
     pub(crate) fn listen() -> String {
         let wanted = r#""notifications":{"toolsListChanged":true}"#;
         format!(r#"{HEAD}1,"method":"subscriptions/listen","params":{{{META},{wanted}}}}}"#)
@@ -49,7 +49,7 @@ impl Era {
         format!(r#"{HEAD}{id},"method":"tools/call","params":{params}}}"#) + "\n"
     }
 
-    /// The answer of the floor to it. `isError` may be left out if it is false.
+    /// The floor's answer to a call. `isError` may be left out if it is false.
     pub(crate) fn answer(self, id: u32, text: &str, is_error: bool) -> String {
         let content = format!(r#""content":[{{"type":"text","text":"{text}"}}]"#);
         let is_error = if is_error { r#","isError":false"# } else { "" };
@@ -61,12 +61,12 @@ impl Era {
     }
 }
 
-/// What every message with an id begins with, up to the id.
+/// The beginning of every message with an id, up to the id.
 pub(crate) const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"barewire-benches","version":"0.0.0"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// Of every modern request, in the order of the specification's examples.
+/// The `_meta` of every modern request, in the order of the specification's examples.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"barewire-benches","version":"0.0.0"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
-/// Of every modern result of the floor.
+/// The `_meta` of every modern result of the floor.
 const RESULT_META: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1.0.0"}}"#;

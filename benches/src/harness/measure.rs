@@ -1,4 +1,4 @@
-//! One contender and one workload, once: processor time, latencies, instructions, memory.
+//! One measurement of one contender under one workload: CPU time, latencies, instructions, memory.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use super::contender::Contender;
 use super::era::Era;
 use super::process::count;
 use super::server::Server;
-use super::workload::{Likeness, Workload};
+use super::workload::{AnswerMatch, Workload};
 
-/// What one round of one contender gave, in nanoseconds.
+/// The result of one round of one contender, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    /// Processor time of the server for one request.
+    /// The server's CPU time for one request.
     pub(crate) cpu: f64,
-    /// Of a ping-pong only.
+    /// Only for a ping-pong.
     pub(crate) latency: Option<Latency>,
-    /// Of the answer that was least like the floor's.
-    pub(crate) likeness: Likeness,
+    /// The weakest match of an answer with that of the floor.
+    pub(crate) likeness: AnswerMatch,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,24 +31,24 @@ pub(crate) struct Latency {
     pub(crate) p99: f64,
 }
 
-/// One start of one contender, in nanoseconds.
+/// The times of one start of one contender, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
-    /// Until its first answer was read.
+    /// The time until its first answer was read.
     pub(crate) wall: f64,
-    /// Processor time of the server up to then.
+    /// The server's CPU time until then.
     pub(crate) cpu: f64,
 }
 
-/// Runs the workload against a fresh server, so that no round depends on where memory happened to be in another.
+/// Runs the workload with a fresh server, so that rounds do not depend on each other's memory layout.
 pub(crate) fn round(contender: &Contender, workload: &Workload) -> io::Result<Round> {
     let _pinned = if workload.one_core { Some(Pinned::to_one_core()?) } else { None };
     let mut server = Server::start(contender, workload.era)?;
     let mut times = Vec::new();
     let mut burst = workload.burst();
-    let warm_up = workload.bursts / WARM_UP;
+    let warm_up = workload.bursts / WARM_UP_DIVISOR;
     let mut before = None;
-    let mut likeness = Likeness::Bytes;
+    let mut likeness = AnswerMatch::Bytes;
     for turn in 0..warm_up + workload.bursts {
         if turn == warm_up {
             before = Some(server.cpu()?);
@@ -58,8 +58,8 @@ pub(crate) fn round(contender: &Contender, workload: &Workload) -> io::Result<Ro
         let answers = server.exchange(burst.requests(), workload.depth)?;
         let time = start.elapsed();
         let edge = turn == 0 || turn + 1 == warm_up + workload.bursts;
-        if burst.check(answers, contender.speaks, edge).map_err(io::Error::other)? == Likeness::Values {
-            likeness = Likeness::Values;
+        if burst.check(answers, contender.protocol, edge).map_err(io::Error::other)? == AnswerMatch::Values {
+            likeness = AnswerMatch::Values;
         }
         if turn >= warm_up {
             times.push(time);
@@ -78,8 +78,8 @@ pub(crate) fn latency(mut times: Vec<Duration>) -> Latency {
     Latency { p50: at(50), p99: at(99) }
 }
 
-/// Instructions for one request in user mode, of all threads: what twice as many requests cost more than once as many, so
-/// that neither the start nor the warm-up is in it.
+/// The instructions of one request in user mode, of all threads: the difference between two runs, the second with twice
+/// as many requests, so that the start and the warm-up are not included.
 pub(crate) fn instructions(contender: &Contender, workload: &Workload) -> io::Result<f64> {
     let once = instructions_of(contender, workload, workload.counted)?;
     let twice = instructions_of(contender, workload, 2 * workload.counted)?;
@@ -94,18 +94,19 @@ fn instructions_of(contender: &Contender, workload: &Workload, bursts: u32) -> i
     for turn in 0..=bursts {
         burst.next();
         let answers = server.exchange(burst.requests(), workload.depth)?;
-        burst.check(answers, contender.speaks, turn == bursts).map_err(io::Error::other)?;
+        burst.check(answers, contender.protocol, turn == bursts).map_err(io::Error::other)?;
     }
     server.finish()?;
     count(&counts)
 }
 
-/// Where valgrind writes what it has counted.
+/// The file that valgrind writes its counts to.
 pub(crate) fn counts_file() -> PathBuf {
     std::env::temp_dir().join(format!("barewire-benches-{}.callgrind", std::process::id()))
 }
 
-/// From before a server is started until it has answered its first call, which follows on what opens a connection.
+/// Measures the time from the start of a server until it has answered its first call, including the opening of the
+/// connection.
 pub(crate) fn start(contender: &Contender, first: &Workload) -> io::Result<Start> {
     let mut burst = first.burst();
     burst.next();
@@ -113,24 +114,24 @@ pub(crate) fn start(contender: &Contender, first: &Workload) -> io::Result<Start
     let mut server = Server::start(contender, first.era)?;
     let answers = server.exchange(burst.requests(), first.depth)?;
     let wall = before.elapsed();
-    burst.check(answers, contender.speaks, true).map_err(io::Error::other)?;
+    burst.check(answers, contender.protocol, true).map_err(io::Error::other)?;
     let cpu = server.cpu()?.total();
     server.finish()?;
     Ok(Start { wall: wall.as_secs_f64() * 1e9, cpu: cpu as f64 })
 }
 
-/// Instructions from the first to the last of a server that answers one call.
+/// All instructions of a server that answers one call.
 pub(crate) fn start_instructions(contender: &Contender, first: &Workload) -> io::Result<f64> {
     Ok(instructions_of(contender, first, 0)? as f64)
 }
 
-/// Whether instructions can be counted here.
+/// Whether valgrind is installed, which counts instructions.
 pub(crate) fn has_valgrind() -> bool {
     let version = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 
-/// Resident KiB of a server that has started and has had nothing to do for a second.
+/// The resident memory of a server that has been idle for a second after its start, in KiB.
 pub(crate) fn idle(contender: &Contender, era: Era) -> io::Result<u64> {
     let server = Server::start(contender, era)?;
     thread::sleep(Duration::from_secs(1));
@@ -139,7 +140,7 @@ pub(crate) fn idle(contender: &Contender, era: Era) -> io::Result<u64> {
     Ok(resident)
 }
 
-/// This thread, and what it starts, on one processor for as long as this lives.
+/// Keeps this thread and its children on one processor until it is dropped.
 pub(crate) struct Pinned(CpuSet);
 
 impl Pinned {
@@ -155,10 +156,10 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // What was allowed before is allowed again; if not, the next rounds are slower for everybody alike.
+        // Restores the processors from before. If that fails, the next rounds are slower for all contenders alike.
         let _ = sched_setaffinity(None, &self.0);
     }
 }
 
-/// The bursts of a round follow on half as many that nobody counts: buffers grow in them, and the allocator learns.
-const WARM_UP: u32 = 2;
+/// The warm-up has half as many bursts as the round. Buffers grow in it, and the allocator warms up.
+const WARM_UP_DIVISOR: u32 = 2;

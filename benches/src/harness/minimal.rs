@@ -1,4 +1,4 @@
-//! The smallest MCP servers, as packages: the crates they are made of, and the processor time it takes to build them.
+//! The smallest MCP servers as packages: their crates, and the CPU time of their builds.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -11,30 +11,30 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-/// The packages: ours and theirs.
+/// The packages: ours and that of the official SDK.
 const PACKAGES: [&str; 2] = ["barewire", "rmcp"];
 
-/// What a run has found.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Builds {
     rounds: usize,
     packages: Vec<Build>,
 }
 
-/// One package. Times are in seconds, and medians.
+/// The results of one package. Times are medians, in seconds.
 #[derive(Debug, Serialize)]
 struct Build {
     package: &'static str,
-    /// Crates that are compiled for it, itself not counted.
+    /// The number of crates that it depends on.
     crates: usize,
-    /// User and system, of everything that cargo starts.
+    /// User and system time of all processes that cargo starts.
     cpu: f64,
     wall: f64,
-    /// Bytes of the program.
+    /// The size of the program in bytes.
     size: u64,
 }
 
-/// Builds each package in a fresh target directory, in turns. Everything has been downloaded before.
+/// Builds each package in a fresh target directory, in turns. All crates have been downloaded before.
 pub(crate) fn build(rounds: usize, say: fn(&str)) -> Result<Builds, Box<dyn Error>> {
     for package in PACKAGES {
         run(cargo(package, "fetch"))?;
@@ -49,28 +49,28 @@ pub(crate) fn build(rounds: usize, say: fn(&str)) -> Result<Builds, Box<dyn Erro
     let mut packages = Vec::new();
     for (package, mut results) in PACKAGES.into_iter().zip(results) {
         results.sort_by(|one, other| one.cpu.total_cmp(&other.cpu));
-        let Built { cpu, wall, size } = results[results.len() / 2];
+        let BuildResult { cpu, wall, size } = results[results.len() / 2];
         packages.push(Build { package, crates: crates(package)?, cpu, wall, size });
     }
     Ok(Builds { rounds, packages })
 }
 
 #[derive(Clone, Copy)]
-struct Built {
+struct BuildResult {
     cpu: f64,
     wall: f64,
     size: u64,
 }
 
-fn build_once(package: &str) -> io::Result<Built> {
-    let target = Scratch::new()?;
+fn build_once(package: &str) -> io::Result<BuildResult> {
+    let target = ScratchDir::new()?;
     let mut build = cargo(package, "build");
     build.args(["--quiet", "--release", "--target-dir"]).arg(&target.0);
     let (before, start) = (children_cpu()?, Instant::now());
     run(build)?;
     let (cpu, wall) = (children_cpu()? - before, start.elapsed().as_secs_f64());
     let program = target.0.join("release").join(format!("minimal-{package}"));
-    Ok(Built { cpu, wall, size: fs::metadata(program)?.len() })
+    Ok(BuildResult { cpu, wall, size: fs::metadata(program)?.len() })
 }
 
 fn crates(package: &str) -> io::Result<usize> {
@@ -81,7 +81,7 @@ fn crates(package: &str) -> io::Result<usize> {
         return Err(failed(&tree));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    // `name v1.2.3 (where or what it is)`: a crate is built once for each version. The first line is the package itself.
+    // The lines are `name v1.2.3 (note)`. A crate is built once for each version. The first line is the package itself.
     let crates: BTreeSet<_> = text
         .lines()
         .skip(1)
@@ -106,20 +106,21 @@ fn failed(command: &Command) -> io::Error {
     io::Error::other(format!("{command:?} failed"))
 }
 
-/// Seconds of processor time of all children that have ended, and of theirs.
+/// The CPU time of all children that have ended, and of their children, in seconds.
 fn children_cpu() -> io::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name stands in brackets and may hold anything; `cutime` and `cstime` are the 14th and 15th after it.
+    // The name is in brackets and may contain any characters; `cutime` and `cstime` are the 14th and 15th fields after
+    // it.
     let ticks = stat.rsplit(") ").next().map(|fields| fields.split(' ').skip(13).take(2));
     let ticks: Option<u64> = ticks.and_then(|ticks| ticks.map(|ticks| ticks.parse::<u64>().ok()).sum());
     let ticks = ticks.ok_or_else(|| io::Error::other("no times in /proc/self/stat"))?;
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// A directory that goes with this value.
-struct Scratch(PathBuf);
+/// A directory that is removed when dropped.
+struct ScratchDir(PathBuf);
 
-impl Scratch {
+impl ScratchDir {
     fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("barewire-benches-{}", std::process::id()));
         fs::create_dir(&path)?;
@@ -127,16 +128,16 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // What is left in a temporary directory harms nobody.
+        // Leftovers in a temporary directory do no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 impl Display for Builds {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "A minimal server on stdio, built in release from nothing; median of {}.\n", self.rounds)?;
+        writeln!(f, "A minimal server on stdio, built in release mode from scratch; median of {}.\n", self.rounds)?;
         writeln!(f, "{:<12} {:>7} {:>10} {:>10} {:>10}", "", "crates", "CPU", "time", "program")?;
         for Build { package, crates, cpu, wall, size } in &self.packages {
             let size = *size as f64 / f64::from(1 << 20);

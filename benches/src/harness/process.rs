@@ -1,4 +1,4 @@
-//! A process that is measured: its processor time, its memory, and that it does not stall.
+//! A measured process: its CPU time, its memory, and a watchdog against stalls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A running process. It does not outlive this value.
+/// A running process, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -23,7 +23,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it, with both ends of its pipes.
+    /// Starts the process with pipes for its stdin and stdout.
     pub(crate) fn start(mut command: Command) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stdin = child.stdin.take().expect("it is piped");
@@ -32,20 +32,20 @@ impl Process {
         Ok((Self { child, watchdog }, stdin, stdout))
     }
 
-    /// It has answered something.
+    /// Tells the watchdog that the process has answered.
     pub(crate) fn progress(&self) {
         self.watchdog.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was behind an error: a process that we have ended did not die by itself.
+    /// The cause of an error: if the watchdog has ended the process, that it stalled.
     pub(crate) fn explain(&self, error: io::Error) -> io::Error {
         self.watchdog.explain(error)
     }
 
-    /// Nanoseconds each thread has run so far, in user and system mode.
+    /// The nanoseconds that each thread has run so far, in user and system mode.
     pub(crate) fn cpu(&self) -> io::Result<Cpu> {
-        // The scheduler brings a thread's account up to date when it stops running: let the server come to rest.
-        thread::sleep(REST);
+        // The scheduler updates a thread's account when it stops running, so the server gets time to become idle.
+        thread::sleep(REST_TIME);
         let mut threads = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let task = task?;
@@ -57,15 +57,15 @@ impl Process {
         Ok(Cpu(threads))
     }
 
-    /// Resident memory in KiB.
+    /// The resident memory in KiB.
     pub(crate) fn resident(&self) -> io::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let size = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|size| size.parse().ok());
-        size.ok_or_else(|| io::Error::other("it has ended: no VmRSS in its status"))
+        size.ok_or_else(|| io::Error::other("the process has ended: no VmRSS in its status"))
     }
 
-    /// Waits for it to end by itself, after its stdin was closed.
+    /// Waits until the process exits by itself, after its stdin was closed.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(self.watchdog.explain(io::Error::other(format!("{status}")))) }
@@ -74,13 +74,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // After `finish` there is nothing left to end, and neither call minds.
+        // After `finish` the process has exited, and both calls fail without harm.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A program under valgrind, which writes what it counted to `counts` when the program ends.
+/// A command that runs a program under valgrind, which writes its counts to `counts` when the program ends.
 pub(crate) fn counted(program: &Path, counts: &Path) -> Command {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--quiet", "--tool=callgrind"]);
@@ -88,7 +88,7 @@ pub(crate) fn counted(program: &Path, counts: &Path) -> Command {
     valgrind
 }
 
-/// What it counted.
+/// The number of instructions that valgrind counted.
 pub(crate) fn count(counts: &Path) -> io::Result<u64> {
     let text = fs::read_to_string(counts)?;
     fs::remove_file(counts)?;
@@ -97,29 +97,29 @@ pub(crate) fn count(counts: &Path) -> io::Result<u64> {
     total.ok_or_else(|| io::Error::other("callgrind counted nothing"))
 }
 
-/// The processor time of a process by thread.
+/// The CPU time of a process by thread.
 #[derive(Debug)]
 pub(crate) struct Cpu(BTreeMap<OsString, u64>);
 
 impl Cpu {
-    /// Nanoseconds since it was started.
+    /// The nanoseconds since the process was started.
     pub(crate) fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Nanoseconds since `before`. A thread that has ended in between is left out: none of the servers ends any.
+    /// The nanoseconds since `before`. A thread that has ended in between is left out; no thread of the servers does.
     pub(crate) fn since(&self, before: &Self) -> u64 {
         let ran = |(thread, now): (_, &u64)| now - before.0.get(thread).copied().unwrap_or(0);
         self.0.iter().map(ran).sum()
     }
 }
 
-/// Ends a server that has not answered anything for a while, so that waiting for it ends as well.
+/// Kills a server that has not answered for [`STALL_TIMEOUT`], so that waiting for it ends as well.
 #[derive(Debug)]
 struct Watchdog {
     progress: Arc<AtomicU64>,
     barked: Arc<AtomicBool>,
-    /// Dropped with the server, which ends the thread.
+    /// Dropped with the server, which ends the watchdog's thread.
     _stop: Sender<()>,
 }
 
@@ -130,11 +130,11 @@ impl Watchdog {
         let (watched, bark) = (Arc::clone(&progress), Arc::clone(&barked));
         thread::spawn(move || {
             let mut seen = 0;
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(STALL) {
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(STALL_TIMEOUT) {
                 let now = watched.load(Ordering::Relaxed);
                 if now == seen {
                     bark.store(true, Ordering::Relaxed);
-                    // It may have ended just now.
+                    // The process may have ended just now.
                     let _ = pidfd_send_signal(&process, Signal::KILL);
                     return;
                 }
@@ -144,10 +144,13 @@ impl Watchdog {
         Self { progress, barked, _stop: stop }
     }
 
-    /// What was behind an error: a server that we have ended did not die by itself.
+    /// The cause of an error: if the watchdog has ended the server, that it stalled.
     fn explain(&self, error: io::Error) -> io::Error {
         if self.barked.load(Ordering::Relaxed) {
-            io::Error::new(io::ErrorKind::TimedOut, format!("it stalled for {} s", STALL.as_secs()))
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("the server did not answer for {} s", STALL_TIMEOUT.as_secs()),
+            )
         } else {
             error
         }
@@ -155,7 +158,7 @@ impl Watchdog {
 }
 
 /// Longer than any answer takes, also under valgrind.
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More than a scheduler tick.
-const REST: Duration = Duration::from_millis(10);
+/// Longer than a scheduler tick.
+const REST_TIME: Duration = Duration::from_millis(10);

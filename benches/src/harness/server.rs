@@ -1,4 +1,4 @@
-//! A server as a process: bursts go into its stdin and come back from its stdout.
+//! A server as a process: bursts of requests are written to its stdin, and answers are read from its stdout.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -6,39 +6,39 @@ use std::process::{ChildStdin, ChildStdout, Command};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::contender::{Contender, Speaks};
+use super::contender::{Contender, Protocol};
 use super::era::Era;
 use super::process::{Cpu, Process, counted};
 
-/// A running server. It does not outlive this value.
+/// A running server, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Process,
-    /// Never blocks on a write: the server may be unable to read on before its answers are taken.
+    /// Non-blocking: the server may stop reading until its answers are read.
     stdin: ChildStdin,
     stdout: ChildStdout,
-    /// What has been read from stdout; only the first `length` bytes count.
+    /// The buffer for stdout, of which the first `length` bytes are filled.
     answers: Vec<u8>,
     length: usize,
 }
 
 impl Server {
-    /// Starts the server, found beside this program, and brings it to where it can be called.
+    /// Starts the server's program, and sends the opening of the era.
     pub(crate) fn start(contender: &Contender, era: Era) -> io::Result<Self> {
         Self::run(Command::new(contender.program()?), contender, era)
     }
 
-    /// The same under valgrind, which writes what it counted to `counts` when the server ends.
+    /// The same under valgrind, which writes its counts to `counts` when the server ends.
     pub(crate) fn start_counted(contender: &Contender, era: Era, counts: &Path) -> io::Result<Self> {
         Self::run(counted(&contender.program()?, counts), contender, era)
     }
 
-    /// Starts this program instead, which speaks as the contender does.
+    /// Starts another program with the protocol of the contender.
     pub(crate) fn run(command: Command, contender: &Contender, era: Era) -> io::Result<Self> {
         let (process, stdin, stdout) = Process::start(command)?;
         rustix::io::ioctl_fionbio(&stdin, true)?;
         let mut server = Self { process, stdin, stdout, answers: Vec::new(), length: 0 };
-        if let Speaks::Mcp = contender.speaks {
+        if let Protocol::Mcp = contender.protocol {
             for (message, answers) in era.opening() {
                 server.exchange(message.as_bytes(), answers)?;
             }
@@ -63,7 +63,8 @@ impl Server {
                     Err(error) => return Err(error),
                 }
             }
-            // With nothing left to write a read may wait: no other system call stands between a call and its answer.
+            // With nothing left to write, a blocking read is enough: no other system call is between a call and its
+            // answer.
             if waiting > 0 && (requests.is_empty() || self.has_answers()?) {
                 waiting =
                     waiting.checked_sub(self.read()?).ok_or_else(|| io::Error::other("more answers than requests"))?;
@@ -72,21 +73,24 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until something can be read or written, and says whether it can be read.
+    /// Waits until bytes can be read or written. Returns whether they can be read.
     fn has_answers(&self) -> io::Result<bool> {
         let mut ends = [PollFd::new(&self.stdout, PollFlags::IN), PollFd::new(&self.stdin, PollFlags::OUT)];
         poll(&mut ends, None)?;
         Ok(!ends[0].revents().is_empty())
     }
 
-    /// Reads once, and says how many lines ended in it.
+    /// Reads once, and returns the number of complete lines.
     fn read(&mut self) -> io::Result<usize> {
-        if self.answers.len() < self.length + PIPE {
-            self.answers.resize(2 * self.length + PIPE, 0);
+        if self.answers.len() < self.length + PIPE_SIZE {
+            self.answers.resize(2 * self.length + PIPE_SIZE, 0);
         }
         let read = self.stdout.read(&mut self.answers[self.length..])?;
         if read == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended with calls unanswered"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the server ended before all calls were answered",
+            ));
         }
         self.process.progress();
         let lines = memchr::memchr_iter(b'\n', &self.answers[self.length..][..read]).count();
@@ -94,17 +98,17 @@ impl Server {
         Ok(lines)
     }
 
-    /// Nanoseconds each thread has run so far, in user and system mode.
+    /// The nanoseconds that each thread has run so far, in user and system mode.
     pub(crate) fn cpu(&self) -> io::Result<Cpu> {
         self.process.cpu()
     }
 
-    /// Resident memory in KiB.
+    /// The resident memory in KiB.
     pub(crate) fn resident(&self) -> io::Result<u64> {
         self.process.resident()
     }
 
-    /// Closes stdin and waits for the server to end by itself.
+    /// Closes stdin and waits until the server exits by itself.
     pub(crate) fn finish(self) -> io::Result<()> {
         drop(self.stdin);
         self.process.finish()
@@ -112,4 +116,4 @@ impl Server {
 }
 
 /// The default capacity of a pipe on Linux.
-const PIPE: usize = 64 * 1024;
+const PIPE_SIZE: usize = 64 * 1024;

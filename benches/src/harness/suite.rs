@@ -1,22 +1,22 @@
-//! What is measured together: contenders in the order they take turns, workloads, and what ours must keep.
+//! The suites: contenders in the order of their turns, workloads, and the limits for ours.
 
-use super::contender::{Contender, OFFICIAL_PACKAGE, OUR_PACKAGE, Role, Speaks, THREADS_PACKAGE};
+use super::contender::{Contender, OFFICIAL_PACKAGE, OUR_PACKAGE, Protocol, Role, THREADS_PACKAGE};
 use super::era::Era;
 use super::workload::Workload;
 
-/// One table.
+/// The contenders, workloads and limits of one table.
 #[derive(Debug)]
 pub(crate) struct Suite {
-    /// The word that asks for it.
+    /// The name of the subject on the command line.
     pub(crate) name: &'static str,
     pub(crate) contenders: &'static [Contender],
     pub(crate) workloads: &'static [Workload],
-    /// First calls after a start whose time is taken as well.
+    /// The first calls after a start, whose time is measured as well.
     pub(crate) starts: &'static [Workload],
     pub(crate) limits: &'static [Limit],
 }
 
-/// What none of ours may exceed.
+/// A limit that none of our servers may exceed.
 #[derive(Debug)]
 pub(crate) struct Limit {
     pub(crate) of: Measure,
@@ -25,13 +25,13 @@ pub(crate) struct Limit {
 
 #[derive(Debug)]
 pub(crate) enum Measure {
-    /// Processor time against the floor's.
+    /// CPU time relative to the floor's.
     Cpu(&'static Workload),
-    /// The median of the latencies against the floor's.
+    /// The median latency relative to the floor's.
     P50(&'static Workload),
-    /// Resident MiB of a server that does nothing.
+    /// The resident memory of an idle server, in MiB.
     Idle,
-    /// The time to the first answer against that of each of theirs.
+    /// The time to the first answer relative to each server of the official SDK.
     Start(&'static Workload),
 }
 
@@ -45,7 +45,7 @@ impl Suite {
     }
 }
 
-/// Every table there is; the first is the one that is not asked for by name.
+/// All suites. The first is the default.
 pub(crate) static SUITES: [Suite; 2] = [
     Suite {
         name: "wire",
@@ -80,7 +80,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "floor",
         what: "a hand-written loop on serde_json",
         role: Role::Floor,
-        speaks: Speaks::Bare,
+        protocol: Protocol::Bare,
         package: OUR_PACKAGE,
     },
     Contender {
@@ -88,7 +88,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "blocking",
         what: "barewire without a runtime",
         role: Role::Ours,
-        speaks: Speaks::Bare,
+        protocol: Protocol::Bare,
         package: OUR_PACKAGE,
     },
     Contender {
@@ -96,7 +96,7 @@ static WIRE_CONTENDERS: [Contender; 5] = [
         name: "engine",
         what: "barewire's engine",
         role: Role::Ours,
-        speaks: Speaks::Bare,
+        protocol: Protocol::Bare,
         package: OUR_PACKAGE,
     },
     RMCP_DEFAULT,
@@ -109,7 +109,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-floor",
         what: "a hand-written loop on serde_json, both eras",
         role: Role::Floor,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: OUR_PACKAGE,
     },
     Contender {
@@ -117,7 +117,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-server",
         what: "barewire's server, one thread",
         role: Role::Ours,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: OUR_PACKAGE,
     },
     Contender {
@@ -125,7 +125,7 @@ static MCP_CONTENDERS: [Contender; 5] = [
         name: "mcp-threads",
         what: "the same, a thread a processor",
         role: Role::Aside,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: THREADS_PACKAGE,
     },
     RMCP_DEFAULT,
@@ -137,7 +137,7 @@ const RMCP_DEFAULT: Contender = Contender {
     name: "rmcp-default",
     what: "rmcp 3.8.0, a thread a processor, stdio(), #[tool]",
     role: Role::Theirs,
-    speaks: Speaks::Mcp,
+    protocol: Protocol::Mcp,
     package: OFFICIAL_PACKAGE,
 };
 
@@ -146,12 +146,12 @@ const RMCP_BEST: Contender = Contender {
     name: "rmcp-best",
     what: "rmcp 3.8.0, one thread, stdio_pipes(), call_tool by hand",
     role: Role::Theirs,
-    speaks: Speaks::Mcp,
+    protocol: Protocol::Mcp,
     package: OFFICIAL_PACKAGE,
 };
 
-/// A round is some five milliseconds of the floor's time, which the scheduler accounts for in nanoseconds. Many short rounds
-/// are steadier than a few long ones, because what disturbs a machine lasts.
+/// A round takes the floor about five milliseconds, which the scheduler accounts for in nanoseconds. Many short rounds
+/// are steadier than a few long ones, because disturbances of the machine last longer than a round.
 static WIRE_WORKLOADS: [Workload; 4] = [
     Workload { name: "pipelined 64 B", ..PIPELINED },
     Workload { name: "pipelined 4 KiB", text: 4 << 10, depth: 64, bursts: 32, ..PIPELINED },

@@ -1,4 +1,4 @@
-//! The rounds as one table, the marks under it, or both as JSON.
+//! The rounds as a table with the targets below it, or both as JSON.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::contender::{Contender, Role};
 use super::measure::{Round, Start};
 use super::suite::{Limit, Measure, Suite};
-use super::workload::{Likeness, Workload};
+use super::workload::{AnswerMatch, Workload};
 
-/// What a run has found.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     #[serde(skip)]
@@ -18,11 +18,11 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     pub(crate) starts: Vec<StartRow>,
     pub(crate) idle: Vec<Idle>,
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) marks: Vec<Target>,
 }
 
-/// One contender under one workload. Times are in nanoseconds and for one request; a ratio is the median of the ratios to
-/// the floor of the same round.
+/// The results of one contender under one workload. Times are in nanoseconds, for one request. A ratio is the median of
+/// the ratios to the floor in the same round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     workload: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct Row {
     pub(crate) instructions: Option<f64>,
 }
 
-/// One contender's way from nothing to its first answer, in nanoseconds; ratios as in a [`Row`].
+/// The times of one contender from its start to its first answer, in nanoseconds; ratios as in a [`Row`].
 #[derive(Debug, Serialize)]
 pub(crate) struct StartRow {
     start: &'static str,
@@ -47,21 +47,21 @@ pub(crate) struct StartRow {
     cpu: f64,
     cpu_ratio: Option<f64>,
     pub(crate) instructions: Option<f64>,
-    /// Each start, in the order they were made.
+    /// All starts, in order.
     #[serde(skip)]
     walls: Vec<f64>,
 }
 
-/// Resident memory of a server that does nothing.
+/// The resident memory of an idle server.
 #[derive(Debug, Serialize)]
 pub(crate) struct Idle {
     pub(crate) contender: &'static str,
     pub(crate) resident_kib: u64,
 }
 
-/// Something one of ours must not exceed, or a distance that is only told.
+/// A value that one of our servers must not exceed, or a ratio without a limit that is only shown.
 #[derive(Debug, Serialize)]
-pub(crate) struct Mark {
+pub(crate) struct Target {
     pub(crate) what: String,
     pub(crate) found: Option<f64>,
     pub(crate) most: Option<f64>,
@@ -86,7 +86,7 @@ impl Row {
             p50: of(p50),
             p50_ratio: ratio(p50),
             p99: of(|round| Some(round.latency?.p99)),
-            same_bytes: rounds.iter().all(|round| round.likeness == Likeness::Bytes),
+            same_bytes: rounds.iter().all(|round| round.likeness == AnswerMatch::Bytes),
             instructions: None,
         }
     }
@@ -113,7 +113,7 @@ impl StartRow {
         }
     }
 
-    /// The time against that of another which started in turns with it.
+    /// The time relative to that of another contender that started in turns with it.
     fn against(&self, other: &Self) -> Option<f64> {
         median(self.walls.iter().zip(&other.walls).map(|(ours, theirs)| ours / theirs).collect())
     }
@@ -143,7 +143,7 @@ impl Report {
         Some(idle.resident_kib as f64 / 1024.0)
     }
 
-    /// Fills in the marks from the rows.
+    /// Fills in the targets from the rows.
     pub(crate) fn judge(&mut self) {
         for ours in self.suite.of(Role::Ours) {
             let marks = self.suite.limits.iter().flat_map(|limit| self.marks_of(ours, limit));
@@ -155,8 +155,8 @@ impl Report {
         }
     }
 
-    fn marks_of(&self, ours: &Contender, limit: &Limit) -> Vec<Mark> {
-        let mark = |what: String, found, unit| Mark { what, found, most: Some(limit.most), unit };
+    fn marks_of(&self, ours: &Contender, limit: &Limit) -> Vec<Target> {
+        let mark = |what: String, found, unit| Target { what, found, most: Some(limit.most), unit };
         let against = |other: &Contender, what: &str| format!("({}) / ({}) {what}", ours.letter, other.letter);
         let floor = self.suite.floor();
         match limit.of {
@@ -177,8 +177,8 @@ impl Report {
         }
     }
 
-    /// How much more the others need, by their medians.
-    fn distances_of(&self, ours: &Contender) -> Vec<Mark> {
+    /// The ratios of the official SDK's medians to ours.
+    fn distances_of(&self, ours: &Contender) -> Vec<Target> {
         let mut marks = Vec::new();
         let workloads = self.suite.workloads;
         let theirs = self.suite.of(Role::Theirs);
@@ -191,7 +191,7 @@ impl Report {
                 (Some(our), Some(their)) => (what + " p50", their / our),
                 _ => (what + " CPU", their.cpu / our.cpu),
             };
-            marks.push(Mark { what, found: Some(found), most: None, unit: "" });
+            marks.push(Target { what, found: Some(found), most: None, unit: "" });
         }
         marks
     }
@@ -201,7 +201,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (contenders, floor) = (self.suite.contenders, self.suite.floor());
         let a = floor.letter;
-        writeln!(f, "One request, median of {} rounds in turns; x({a}) is against the floor.", self.rounds)?;
+        writeln!(f, "One request, median of {} rounds in turns; x({a}) is the ratio to the floor.", self.rounds)?;
         for contender in contenders {
             writeln!(f, "  {:<18}{}", contender.title(), contender.what)?;
         }
@@ -299,7 +299,7 @@ impl Row {
     }
 }
 
-impl Display for Mark {
+impl Display for Target {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { what, found, most, unit } = self;
         match (found, most) {
@@ -330,5 +330,5 @@ pub(crate) fn share(ours: Option<f64>, floor: Option<f64>) -> Option<f64> {
     Some(ours? / floor?)
 }
 
-/// In the place of what was not measured.
+/// The text for a value that was not measured.
 const ABSENT: &str = "left out";

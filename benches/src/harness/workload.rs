@@ -1,36 +1,37 @@
-//! What the servers are asked: bursts of calls that are all answered before the next burst is sent.
+//! The workloads: bursts of calls, each answered completely before the next burst is sent.
 //!
-//! A burst makes the work the same for everybody. Were each answer followed by the next request at once, a server that
-//! writes its answers one by one would also be given its requests one by one.
+//! With bursts, the work is the same for every server. If each answer were followed by the next request at once, a
+//! server that writes its answers one by one would also get its requests one by one.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::contender::Speaks;
+use super::contender::Protocol;
 use super::era::{Era, HEAD};
 
-/// How many calls of which size, how many at a time.
+/// The number and size of the calls, and how many are in flight at once.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) era: Era,
-    /// Bytes of text in a call.
+    /// The bytes of text in a call.
     pub(crate) text: usize,
-    /// Whether the floor's answers say that they are no errors.
+    /// Whether the floor's answers contain `"isError":false`.
     pub(crate) is_error: bool,
     /// Calls in a burst.
     pub(crate) depth: u32,
     /// Bursts in a round.
     pub(crate) bursts: u32,
-    /// Bursts whose instructions are counted; everything is some fifty times slower then.
+    /// The bursts whose instructions are counted. Under valgrind everything is about fifty times slower.
     pub(crate) counted: u32,
-    /// Whether client and server share a processor, so that a wake-up is a switch and never an interrupt of another one.
+    /// Whether client and server share a processor, so that a wake-up is a context switch and not an interrupt of
+    /// another processor.
     pub(crate) one_core: bool,
 }
 
 impl Workload {
-    /// Whether a burst is one call, and its time the latency of that call.
+    /// Whether a burst is one call, so that its time is the latency of that call.
     pub(crate) fn is_ping_pong(&self) -> bool {
         self.depth == 1
     }
@@ -40,16 +41,16 @@ impl Workload {
     }
 }
 
-/// In what answers are like those of the floor.
+/// The match of a server's answers with those of the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Likeness {
-    /// In every byte.
+pub(crate) enum AnswerMatch {
+    /// Every byte is the same.
     Bytes,
-    /// In ids and texts; they came in another order or with other members.
+    /// Ids and texts are the same; the order or other members differ.
     Values,
 }
 
-/// The requests of one burst and the answers to them, as bytes that are built once and numbered again for each use.
+/// The requests of one burst and their answers, as bytes that are built once and get new ids for each use.
 #[derive(Debug)]
 pub(crate) struct Burst {
     era: Era,
@@ -66,11 +67,11 @@ impl Burst {
         let (request, answer) = (era.call(FIRST_ID, &text), era.answer(FIRST_ID, &text, is_error));
         let times = usize::try_from(depth).expect("a burst fits in memory");
         let (requests, answers) = (request.repeat(times).into_bytes(), answer.repeat(times).into_bytes());
-        // The first `next` numbers them from FIRST_ID.
+        // The first call of `next` numbers them from FIRST_ID.
         Self { era, text, first: FIRST_ID - depth, depth, requests, answers }
     }
 
-    /// Gives the calls ids that were not used before: a session must not use one twice.
+    /// Gives the calls new ids: a session must not use an id twice.
     pub(crate) fn next(&mut self) {
         self.first += self.depth;
         for lines in [&mut self.requests, &mut self.answers] {
@@ -85,16 +86,18 @@ impl Burst {
         &self.requests
     }
 
-    /// Checks the answers to all requests of this burst, which have been counted. Reading them as JSON is too slow to be
-    /// done for every burst: `thorough` says when.
-    pub(crate) fn check(&self, answers: &[u8], speaks: Speaks, thorough: bool) -> Result<Likeness, String> {
-        match speaks {
-            _ if answers == self.answers => return Ok(Likeness::Bytes),
-            Speaks::Bare => return Err(format!("not the answers of the floor: {}", beginning(answers))),
-            Speaks::Mcp if thorough => self.check_values(answers)?,
-            Speaks::Mcp => {}
+    /// Checks the answers to this burst, whose number is already checked. With `thorough`, they are also read as JSON,
+    /// which is too slow for every burst.
+    pub(crate) fn check(&self, answers: &[u8], protocol: Protocol, thorough: bool) -> Result<AnswerMatch, String> {
+        match protocol {
+            _ if answers == self.answers => return Ok(AnswerMatch::Bytes),
+            Protocol::Bare => {
+                return Err(format!("the answers differ from those of the floor: {}", beginning(answers)));
+            }
+            Protocol::Mcp if thorough => self.check_values(answers)?,
+            Protocol::Mcp => {}
         }
-        Ok(Likeness::Values)
+        Ok(AnswerMatch::Values)
     }
 
     fn check_values(&self, answers: &[u8]) -> Result<(), String> {
@@ -103,11 +106,11 @@ impl Burst {
             let answer: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
             let id = answer["id"].as_u64();
             if !id.is_some_and(|id| waiting.remove(&id)) {
-                return Err(format!("an answer to no request: {}", beginning(line)));
+                return Err(format!("an answer matches no request: {}", beginning(line)));
             }
             let result = &answer["result"];
             if result["content"][0]["text"] != self.text || result["isError"] == true {
-                return Err(format!("not the text that was sent: {}", beginning(line)));
+                return Err(format!("an answer has another text than its request: {}", beginning(line)));
             }
             if self.era == Era::Modern && result["resultType"] != "complete" {
                 return Err(format!("not a modern result: {}", beginning(line)));
@@ -117,7 +120,7 @@ impl Burst {
     }
 }
 
-/// What is said in a call, so long.
+/// The text of a call, of this length.
 pub(crate) fn text(length: usize) -> String {
     LOREM.repeat(length / LOREM.len() + 1)[..length].to_owned()
 }
@@ -133,7 +136,7 @@ pub(crate) fn beginning(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(200)].escape_ascii().to_string()
 }
 
-/// All ids have as many digits, so that one can be written over another.
+/// All ids have the same number of digits, so that they can be overwritten in place.
 pub(crate) const FIRST_ID: u32 = 10_000_000;
 pub(crate) const ID_DIGITS: usize = 8;
 const LOREM: &str = "lorem ipsum dolor sit amet, ";

@@ -1,4 +1,4 @@
-//! The same server as `mcp-server` where somebody else has chosen the runtime: a thread for each processor.
+//! The same server as `mcp-server` on a runtime with a thread for each processor.
 
 use barewire::Server;
 use schemars::JsonSchema;

@@ -179,8 +179,8 @@ fn the_other_framing_is_recognised_and_spoken() {
         r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
     let said = ask(&["ping"], script);
     assert_eq!((said.code, &*said.stdout), (Some(2), ""));
-    let told = "barewire: the other side speaks Content-Length framing, as language servers do, and not one message a \
-                line\nhint: --framing content-length speaks it\n";
+    let told = "barewire: the peer sends Content-Length headers, as language servers do; expected one message a line\n\
+                hint: --framing content-length speaks it\n";
     assert!(said.stderr.ends_with(told), "{}", said.stderr);
     ask(&["ping", "--framing", "content-length"], script).has(0, "{}\n", "");
 }

@@ -21,7 +21,7 @@ struct Count {
 }
 
 fn main() -> Result<(), barewire::Error> {
-    // What is refused or fails goes to the log, which is on stderr: stdout is the wire.
+    // Refused messages and failures are logged to stderr, because stdout carries the messages.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     serve_stdio(handle)
 }
@@ -39,7 +39,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
             }
             Ok(json!(a / b))
         }
-        // Notifications go out while the call runs; its answer comes after them.
+        // Notifications are sent while the call runs; its answer follows them.
         "count" => {
             let Count { to } = call.params()?;
             for n in 1..=to {
@@ -47,7 +47,7 @@ fn handle(call: &mut IncomingCall<'_>) -> Result<Value, Failure> {
             }
             Ok(json!(to))
         }
-        // Any error turns into -32603 by `?`; what it says goes to the log only.
+        // `?` turns any error into -32603; the text of the error goes only to the log.
         "environment" => Ok(json!(std::env::var("CALCULATOR")?)),
         _ => Err(Failure::method_not_found()),
     }

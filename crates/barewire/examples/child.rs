@@ -1,11 +1,11 @@
-//! Starts a program, asks it one thing, and leaves nothing of it behind.
+//! Starts a program, calls one method of it, and ends it.
 //!
 //! ```text
 //! $ cargo build -p barewire --examples
 //! $ cargo run -q -p barewire --example child -- target/debug/examples/echo
 //! ```
 
-#![allow(clippy::print_stderr, reason = "it talks to a person")]
+#![allow(clippy::print_stderr, reason = "the output is for people")]
 
 use barewire::peer::{Connection, Raw};
 use barewire::transport::Child;
@@ -13,10 +13,10 @@ use barewire::transport::Child;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments.next().ok_or("which program?")?;
+    let program = arguments.next().ok_or("usage: child PROGRAM [ARGUMENTS]")?;
     let child = Child::new(program).args(arguments).spawn()?;
     let peer = Connection::new(child).spawn();
     let answer: Raw = peer.call("hello", [1, 2, 3]).await?;
-    eprintln!("it said {answer}");
+    eprintln!("answer: {answer}");
     Ok(peer.shutdown().await?)
 }

@@ -1,4 +1,4 @@
-//! A plain JSON-RPC peer on stdin and stdout that gives back what it is sent, whatever the method.
+//! A plain JSON-RPC peer on stdin and stdout that answers every method with its params.
 //!
 //! ```text
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"anything","params":[1,"two"]}' | cargo run -q -p barewire --example echo

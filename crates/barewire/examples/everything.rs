@@ -1,4 +1,4 @@
-//! An MCP server with a little of everything, on stdin and stdout: the one that the transcripts of `testdata/mcp` talk to.
+//! An MCP server with every feature, on stdin and stdout: the server of the transcripts in `testdata/mcp`.
 //!
 //! ```text
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | cargo run -q -p barewire --example everything

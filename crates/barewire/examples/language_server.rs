@@ -1,6 +1,6 @@
-//! A language server that says hello: `Content-Length` framing on stdin and stdout, and nothing of MCP.
+//! A minimal language server: `Content-Length` framing on stdin and stdout, without MCP.
 //!
-//! It answers `initialize` and `shutdown`, tells what it was told of a document, and ends at the end of stdin.
+//! It answers `initialize` and `shutdown`, logs a message about each opened document, and ends at the end of stdin.
 
 use barewire::Failure;
 use barewire::peer::{Connection, Context, Methods};

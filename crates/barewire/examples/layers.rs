@@ -1,4 +1,5 @@
-//! A server on stdin and stdout whose logging, timing, rate limit and permissions are layers, written once for all tools.
+//! A server on stdin and stdout whose logging, timing, rate limit and permissions are layers, written once for all
+//! tools.
 //!
 //! ```text
 //! $ cargo build -p barewire --example layers
@@ -23,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let may_delete = std::env::var_os("MAY_DELETE").is_some();
     let server = Server::new("files", "1.0")
-        // The outermost: it sees also what the others refuse.
+        // The outermost layer, so it also sees calls that the others refuse.
         .layer(log)
         .layer(rate_limit(10, Duration::from_secs(1)))
         .layer(permissions(move |name| name != "delete" || may_delete))
@@ -34,8 +35,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(server.serve_stdio().await?)
 }
 
-/// Logs each call: what came of it, and how long it took.
-async fn log(invocation: Invocation, next: NextLayer) -> Result<InvocationResult, ProtocolError> {
+/// Logs the outcome of each call, and the time it took.
+async fn log(invocation: Invocation, next: NextLayer) -> Result<Served, ProtocolError> {
     let (kind, name, start) = (invocation.kind(), invocation.name().to_owned(), Instant::now());
     let outcome = next.run(invocation).await;
     let took = start.elapsed();
@@ -46,12 +47,12 @@ async fn log(invocation: Invocation, next: NextLayer) -> Result<InvocationResult
     outcome
 }
 
-/// Lets so many calls through in each window of time.
+/// Allows `calls` calls in each window of time, and refuses the others.
 fn rate_limit(calls: u32, window: Duration) -> impl Layer {
     let counted = Mutex::new((Instant::now(), 0));
     move |invocation: Invocation, next: NextLayer| {
         let has_room = {
-            let mut counted = counted.lock().expect("nothing panics while it is held");
+            let mut counted = counted.lock().expect("no panic while it is locked");
             if counted.0.elapsed() >= window {
                 *counted = (Instant::now(), 0);
             }
@@ -67,8 +68,8 @@ fn rate_limit(calls: u32, window: Duration) -> impl Layer {
     }
 }
 
-/// Lets through the tools that may be called; everything else is let through. Over HTTP, `invocation.call().principal()` says
-/// who asks.
+/// Refuses the tools that are not allowed. Prompts and resources are always allowed. Over HTTP,
+/// `invocation.call().principal()` is the authenticated caller.
 fn permissions(is_allowed: impl Fn(&str) -> bool + Send + Sync + 'static) -> impl Layer {
     move |invocation: Invocation, next: NextLayer| {
         let allowed = invocation.kind() != InvocationKind::Tool || is_allowed(invocation.name());

@@ -1,6 +1,6 @@
-//! Two peers over a pair in memory, each of which asks the other: to answer, `greet` calls back for a name.
+//! Two peers in memory that call each other: before it answers, `greet` asks its caller for a name.
 
-#![allow(clippy::print_stderr, reason = "it talks to a person")]
+#![allow(clippy::print_stderr, reason = "the output is for people")]
 
 use barewire::Failure;
 use barewire::peer::{Connection, Context, Methods};

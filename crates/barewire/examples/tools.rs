@@ -1,25 +1,25 @@
-//! Starts an MCP server, lists its tools and resources, and leaves nothing of it behind.
+//! Starts an MCP server, lists its tools and resources, and ends it.
 //!
 //! ```text
 //! $ cargo run -q -p barewire --example tools -- barewire serve
 //! ```
 
-#![allow(clippy::print_stderr, reason = "it talks to a person")]
+#![allow(clippy::print_stderr, reason = "the output is for people")]
 
 use barewire::Client;
 use barewire::transport::Child;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // What the server sends that is no message, and the like.
+    // Logs output of the server that is not a message, and other problems.
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let mut arguments = std::env::args_os().skip(1);
-    let program = arguments.next().ok_or("which program?")?;
+    let program = arguments.next().ok_or("usage: tools PROGRAM [ARGUMENTS]")?;
     let client = Client::spawn(Child::new(program).args(arguments)).await?;
     let server = client.server_info();
     let name =
         server.implementation.map_or_else(|| "the server".to_owned(), |it| format!("{} {}", it.name, it.version));
-    eprintln!("{name} speaks {}", server.revision);
+    eprintln!("{name}, revision {}", server.revision);
     if server.capabilities.tools.is_some() {
         for tool in client.list_tools().await? {
             eprintln!("tool {}: {}", tool.name, tool.description.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Everything that can fail in a program -> one error, for a `main` to return.
+//! One error type for all errors of the crate, to return from `main`.
 
 use std::fmt;
 use std::io;
@@ -16,20 +16,20 @@ use crate::server::http::HttpError;
 #[cfg(feature = "tokio")]
 use crate::transport::SpawnError;
 
-/// The error that a program can return from `main`: `?` makes it of every other error of this crate.
+/// The error that a program can return from `main`: `?` converts every other error of this crate to it.
 ///
-/// A connection of any kind, of a server, a client or a peer, ends with a `Result<(), Error>`. It is `Ok` if the connection
-/// ended in order: one side had nothing more to say and closed it, and a process on the other side exited with code 0.
-/// Everything else is an error, whose text says which side is at fault.
+/// Every connection, of a server, a client or a peer, ends with a `Result<(), Error>`. It is `Ok` if the connection
+/// ended in order: one side closed it, and the peer's process, if this side started it, exited with code 0. Any other
+/// end is an error, and its text says which side is at fault.
 #[non_exhaustive]
 pub enum Error {
-    /// A connection did not end in order. [`ConnectionEnd::reason`] says why, and with it which side is at fault.
+    /// A connection did not end in order. [`ConnectionEnd::reason`] is the reason, and shows which side is at fault.
     #[cfg(feature = "tokio")]
     Connection(ConnectionEnd),
     /// A call to a peer has no result.
     #[cfg(feature = "tokio")]
     Call(CallError),
-    /// A client could not connect, a request of it has no result, or its server is gone for good.
+    /// A client could not connect, one of its requests has no result, or it has lost its server for good.
     #[cfg(feature = "client")]
     Client(ClientError),
     /// A program could not be started.
@@ -51,7 +51,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// How the connection ended, if its end is the reason of this error.
+    /// The end of the connection, if that is the reason of this error.
     #[cfg(feature = "tokio")]
     pub fn connection_end(&self) -> Option<&ConnectionEnd> {
         match self {
@@ -62,7 +62,7 @@ impl Error {
         }
     }
 
-    /// The text of the error, and the cause of it.
+    /// The text and the source of the inner error.
     fn parts(&self) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
         fn of<E: std::error::Error>(error: &E) -> (&dyn fmt::Display, Option<&(dyn std::error::Error + 'static)>) {
             (error, error.source())
@@ -101,7 +101,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The text is that of the error inside, so the source is that of the error inside too.
+/// The text is that of the inner error, so the source is that of the inner error too.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.parts().1

@@ -1,4 +1,4 @@
-//! Why a handler did not give a result, and what its caller is told.
+//! The failure of a handler -> the error response to its caller, and the text for the log.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -7,16 +7,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
-/// What a handler returns instead of a result.
+/// The error of a handler.
 ///
-/// Any type that implements [`Error`] turns into one by `?`. The caller is told -32603 and the name of that type; what the
-/// error says goes to the log only, because it may hold what is nobody else's business. An [`ErrorObject`] is sent as it
-/// is. For errors that hide their type, as a boxed one does, there is [`Self::internal`].
+/// `?` converts any type that implements [`Error`] to a failure. The caller gets the code -32603 and the name of that
+/// type; the text of the error goes only to the log, because it may be confidential. An [`ErrorObject`] is sent as it
+/// is. For errors that hide their type, such as boxed ones, use [`Self::internal`].
 #[derive(Debug)]
-pub struct Failure(Why);
+pub struct Failure(FailureReason);
 
 #[derive(Debug)]
-enum Why {
+enum FailureReason {
     MethodNotFound,
     InvalidParams(String),
     Refused(ErrorObject),
@@ -24,29 +24,30 @@ enum Why {
 }
 
 impl Failure {
-    /// There is no such method: -32601.
+    /// The code -32601: there is no such method.
     pub fn method_not_found() -> Self {
-        Self(Why::MethodNotFound)
+        Self(FailureReason::MethodNotFound)
     }
 
-    /// There is, but not with these parameters: -32602. The caller is told what is wrong with them.
+    /// The code -32602: the parameters are wrong. `what` is sent to the caller.
     pub fn invalid_params(what: impl Into<String>) -> Self {
-        Self(Why::InvalidParams(what.into()))
+        Self(FailureReason::InvalidParams(what.into()))
     }
 
-    /// Something failed in here: -32603. The caller is told `exception`, the log gets `what`.
+    /// The code -32603: an internal error. `exception` is sent to the caller, `what` goes to the log.
     pub fn internal(exception: impl Into<String>, what: impl Into<String>) -> Self {
-        Self(Why::Internal { exception: exception.into(), log: what.into() })
+        Self(FailureReason::Internal { exception: exception.into(), log: what.into() })
     }
 
-    /// Runs code that is not ours; if it panics, that is how it failed.
+    /// Runs code of a handler, and turns a panic into a failure.
     pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, Self> {
-        // What a panic leaves half done is the handler's own; ours is only bytes, and what is half written is taken back.
+        // Unwind safe: only the handler's own state can be left inconsistent. Our only state is the output, and callers
+        // remove what is half written.
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
             let text = panic.downcast_ref::<&str>().copied();
             let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
             let failure = Self::internal("panic", text.unwrap_or("panicked"));
-            // What a handler panics with is its own type, and dropping it may panic as well.
+            // The panic's payload may be any type, and dropping it may panic as well.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
             failure
         })
@@ -56,41 +57,43 @@ impl Failure {
         Self::internal("Error", format!("the result cannot be written as JSON: {error}"))
     }
 
-    /// What the log should say; `None` if the answer says it all.
+    /// The text for the log; `None` if the error response has everything.
     pub(crate) fn log(&self) -> Option<&str> {
         match &self.0 {
-            Why::Internal { log, .. } => Some(log),
+            FailureReason::Internal { log, .. } => Some(log),
             _ => None,
         }
     }
 
-    /// The code that the caller is told.
+    /// The code of the error response.
     pub(crate) fn code(&self) -> Code {
         match &self.0 {
-            Why::MethodNotFound => Code::METHOD_NOT_FOUND,
-            Why::InvalidParams(_) => Code::INVALID_PARAMS,
-            Why::Refused(error) => error.code,
-            Why::Internal { .. } => Code::INTERNAL_ERROR,
+            FailureReason::MethodNotFound => Code::METHOD_NOT_FOUND,
+            FailureReason::InvalidParams(_) => Code::INVALID_PARAMS,
+            FailureReason::Refused(error) => error.code,
+            FailureReason::Internal { .. } => Code::INTERNAL_ERROR,
         }
     }
 
-    /// What the caller is told.
+    /// The error response for the caller.
     pub(crate) fn error(&self, method: &str) -> ErrorObject {
         match &self.0 {
-            Why::MethodNotFound => {
-                let data = Data { method: Some(method), exception: None };
+            FailureReason::MethodNotFound => {
+                let data = FailureData { method: Some(method), exception: None };
                 ErrorObject::standard(Code::METHOD_NOT_FOUND).with_data(&data)
             }
-            Why::InvalidParams(what) => ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}")),
-            Why::Refused(error) => error.clone(),
-            Why::Internal { exception, .. } => ErrorObject::standard(Code::INTERNAL_ERROR)
-                .with_data(&Data { method: None, exception: Some(exception) }),
+            FailureReason::InvalidParams(what) => {
+                ErrorObject::new(Code::INVALID_PARAMS, format!("Invalid params: {what}"))
+            }
+            FailureReason::Refused(error) => error.clone(),
+            FailureReason::Internal { exception, .. } => ErrorObject::standard(Code::INTERNAL_ERROR)
+                .with_data(&FailureData { method: None, exception: Some(exception) }),
         }
     }
 }
 
 #[derive(Serialize)]
-struct Data<'a> {
+struct FailureData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,16 +104,17 @@ impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let error: Box<dyn Error> = Box::new(error);
         match error.downcast::<ErrorObject>() {
-            Ok(refused) => Self(Why::Refused(*refused)),
+            Ok(refused) => Self(FailureReason::Refused(*refused)),
             Err(error) => {
                 let exception = last_segment(std::any::type_name::<E>()).to_owned();
-                Self(Why::Internal { exception, log: chain(&*error) })
+                Self(FailureReason::Internal { exception, log: chain(&*error) })
             }
         }
     }
 }
 
-/// `Error` of `std::io::Error`, `Wrapped` of `app::Wrapped<app::Inner>`, and of a box what is in it.
+/// The name of a type without its path and arguments: `Error` for `std::io::Error`, `Wrapped` for
+/// `app::Wrapped<app::Inner>`. For a box, the name of the type in it.
 fn last_segment(type_name: &str) -> &str {
     if let Some(boxed) = type_name.strip_prefix("alloc::boxed::Box<") {
         return last_segment(boxed.trim_end_matches('>'));
@@ -119,7 +123,7 @@ fn last_segment(type_name: &str) -> &str {
     outer.rsplit("::").next().unwrap_or(outer)
 }
 
-/// The error and all that caused it.
+/// The text of an error and of all its sources.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

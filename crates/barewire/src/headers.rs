@@ -1,15 +1,15 @@
-//! The headers of a request or a response, as the decisions of `barewire_proto::http` see them.
+//! An `http::HeaderMap` -> the `Headers` trait of `barewire_proto::http`.
 
 use barewire_proto::http::{Headers, header};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// These headers.
-pub(crate) struct Of<'a>(pub(crate) &'a HeaderMap);
+/// A view of a header map.
+pub(crate) struct HeaderMapView<'a>(pub(crate) &'a HeaderMap);
 
-impl Headers for Of<'_> {
+impl Headers for HeaderMapView<'_> {
     fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        // What every request is asked for need not be read as a name first.
-        let values = match KNOWN.iter().find(|known| known.as_str() == name) {
+        // The headers that are read for every request need no parsing of their names.
+        let values = match COMMON_HEADERS.iter().find(|known| known.as_str() == name) {
             Some(known) => self.0.get_all(known),
             None => self.0.get_all(name),
         };
@@ -17,7 +17,8 @@ impl Headers for Of<'_> {
     }
 }
 
-static KNOWN: [HeaderName; 8] = [
+/// The headers that are read for every request.
+static COMMON_HEADERS: [HeaderName; 8] = [
     http::header::HOST,
     http::header::ORIGIN,
     http::header::ACCEPT,

@@ -1,14 +1,15 @@
-//! The wire of the Model Context Protocol, for building on: connections that answer every frame.
+//! Servers, clients and plain connections for the Model Context Protocol (MCP). Every request gets exactly one answer.
 //!
 //! - [`Server`] serves MCP in every revision: tools, resources and prompts from functions. See [`server`].
 //! - [`Client`] connects to servers of every revision. See [`client`].
-//! - [`testkit`] puts the two together over memory, for tests.
-//! - [`peer`] is the engine, on tokio: many requests in flight in both directions over one connection.
-//! - [`transport`] carries its bytes: stdio, child processes, sockets, memory.
+//! - [`testkit`] connects a server and a client in memory, for tests.
+//! - [`peer`] is the engine, on tokio: JSON-RPC with many requests in flight in both directions over one connection.
+//! - [`transport`] has the transports: stdio, child processes, sockets, memory.
 //! - [`blocking`] serves over any `Read` and `Write`, without a runtime.
 //! - [`mcp`] has the messages of the protocol as types.
 //!
-//! What the bytes mean is decided in the crate `barewire-proto`, which touches nothing; this one moves them and runs handlers.
+//! The protocol itself is in the crate `barewire-proto`, which does no IO. This crate moves the bytes and runs
+//! handlers.
 //!
 //! ```
 //! use barewire::peer::{Connection, Context, Methods};
@@ -29,15 +30,15 @@
 //! | feature | adds |
 //! |---|---|
 //! | none | [`blocking`] and [`mcp`] |
-//! | `tokio` | [`peer`] and [`transport`]: plain JSON-RPC, without anything that only MCP needs |
+//! | `tokio` | [`peer`] and [`transport`]: plain JSON-RPC, without the parts that only MCP needs |
 //! | `server`, on by default | [`Server`] |
 //! | `client`, on by default | [`Client`] |
 //! | `server` and `client` | [`testkit`] |
 //! | `http` | Streamable HTTP for the server, the client or both: `server::http`, `client::http` |
-//! | `jsonschema` | tools whose arguments are checked by a schema that does not come from a type |
+//! | `jsonschema` | tools whose arguments are checked with a schema that is not generated from a type |
 
 #![warn(clippy::exhaustive_structs, clippy::exhaustive_enums)]
-// Parts of the engine have no caller where only one of the two is on, or none.
+// Some parts of the engine have no caller if the features `client` and `server` are not both enabled.
 #![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, unused_imports))]
 
 pub mod blocking;
@@ -77,26 +78,26 @@ pub use failure::Failure;
 pub use server::Server;
 pub use trace::TraceContext;
 
-/// What derives the schema of a tool's arguments: `use barewire::schemars;` is all that its derive needs.
+/// The crate that derives the schema of a tool's arguments. With `use barewire::schemars;` its derive macro works.
 #[cfg(feature = "server")]
 pub use schemars;
 
-/// The code in the README compiles.
+/// Compiles the code in the README.
 #[cfg(all(doctest, feature = "client", feature = "server"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// So does that in the guide.
+/// Compiles the code in the guide to servers.
 #[cfg(all(doctest, feature = "server"))]
 #[doc = include_str!("../../../docs/servers.md")]
 struct Servers;
 
-/// And in the other one.
+/// Compiles the code in the guide to clients.
 #[cfg(all(doctest, feature = "client", feature = "server"))]
 #[doc = include_str!("../../../docs/clients.md")]
 struct Clients;
 
-/// And in what there is to say about HTTP.
+/// Compiles the code in the guide to transports.
 #[cfg(all(doctest, feature = "client", feature = "server", feature = "http"))]
 #[doc = include_str!("../../../docs/transports.md")]
 struct Transports;

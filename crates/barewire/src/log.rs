@@ -1,4 +1,4 @@
-//! What is refused or fails -> events of `tracing`, at most a hundred a second.
+//! Refused frames and failed handlers -> events of `tracing`, at most a hundred a second.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,21 +10,21 @@ use tracing::{Level, error, event_enabled, warn};
 
 use crate::Failure;
 
-/// The log of a connection. A subscriber that fails does not reach the connection. Clones count together against the limit on
-/// events a second.
+/// The log of a connection. A subscriber that panics does not affect the connection. Clones share the limit on events a
+/// second.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Window>>);
+pub(crate) struct Log(Arc<Mutex<RateWindow>>);
 
-/// The second that events are counted in.
+/// The count of events in the current second.
 #[derive(Debug, Default)]
-struct Window {
+struct RateWindow {
     start: Option<Instant>,
     sent: u32,
     dropped: u64,
 }
 
 impl Log {
-    /// Reports a frame that is no message.
+    /// Logs an invalid frame.
     pub(crate) fn refused(&self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>) {
         let (rule, code) = (invalid.rule.name(), invalid.rule.code().get());
         self.send(|| {
@@ -32,12 +32,12 @@ impl Log {
         });
     }
 
-    /// Reports something about a frame, with the beginning of the frame.
+    /// Logs a message about a frame, with the beginning of the frame.
     pub(crate) fn frame(&self, offset: u64, bytes: &[u8], what: impl fmt::Display) {
         self.send(|| warn!(target: TARGET, offset, frame = %quoted(bytes), "{what}"));
     }
 
-    /// Reports a handler that failed, if its failure has more to say than the answer.
+    /// Logs the failure of a handler, if it has more details than the error response.
     pub(crate) fn failed(&self, method: &str, failure: &Failure) {
         if let Some(what) = failure.log() {
             self.send(|| {
@@ -47,36 +47,37 @@ impl Log {
         }
     }
 
-    /// Reports something about a connection or a client. Text of a peer in it must be [`quoted`].
+    /// Logs a message about a connection or a client. Text of a peer in it must be [`quoted`].
     pub(crate) fn report(&self, what: impl fmt::Display) {
         self.send(|| warn!(target: TARGET, "{what}"));
     }
 
     /// Sends an event, unless there have been too many in this second.
     fn send(&self, event: impl FnOnce()) {
-        // Nothing is escaped, and no clock is asked, where no subscriber listens.
+        // Without a subscriber, no text is escaped and no clock is read.
         if !event_enabled!(target: TARGET, Level::ERROR) {
             return;
         }
-        // Not while the window is locked: a subscriber may take its time.
+        // The event is sent after the window is unlocked: a subscriber may be slow.
         let (may_send, dropped) = self.window().count(Instant::now());
-        tell_dropped(dropped);
+        report_dropped(dropped);
         if may_send {
-            // A subscriber that panics is no reason to stop.
+            // A panic of the subscriber must not end the connection.
             let _ = Failure::catch(event);
         }
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn window(&self) -> MutexGuard<'_, RateWindow> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Window {
-    /// Counts one more event: whether it may be sent, and how many before it were not, if that is to be told now.
+impl RateWindow {
+    /// Counts one more event. Returns whether it may be sent, and if a new second begins, the number of events dropped
+    /// before it.
     fn count(&mut self, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
-        if self.start.is_none_or(|start| now.duration_since(start) >= WINDOW) {
+        if self.start.is_none_or(|start| now.duration_since(start) >= RATE_WINDOW) {
             dropped = std::mem::take(&mut self.dropped);
             (self.start, self.sent) = (Some(now), 0);
         }
@@ -90,31 +91,33 @@ impl Window {
     }
 }
 
-impl Drop for Window {
+impl Drop for RateWindow {
     fn drop(&mut self) {
-        tell_dropped(self.dropped);
+        report_dropped(self.dropped);
     }
 }
 
-/// Reports how many events were not sent.
-fn tell_dropped(dropped: u64) {
+/// Logs how many events were dropped.
+fn report_dropped(dropped: u64) {
     if dropped > 0 {
-        let _ = Failure::catch(|| warn!(target: TARGET, dropped, "{dropped} more like these were not logged"));
+        let _ = Failure::catch(
+            || warn!(target: TARGET, dropped, "{dropped} more events were not logged: the limit is 100 a second"),
+        );
     }
 }
 
-/// The beginning of what a peer or a handler wrote, escaped, for the log and for error messages.
+/// The beginning of a text of a peer or a handler, escaped, for the log and for error messages.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let more = if bytes.len() > QUOTED { "…" } else { "" };
-    format!("{}{more}", escape(&bytes[..bytes.len().min(QUOTED)]))
+    let more = if bytes.len() > MAX_QUOTED_BYTES { "…" } else { "" };
+    format!("{}{more}", escape(&bytes[..bytes.len().min(MAX_QUOTED_BYTES)]))
 }
 
-/// What a subscriber can tell these events from others by.
+/// The target of the events, by which a subscriber can filter them.
 const TARGET: &str = "barewire";
 
-/// How much of a frame is quoted: enough to recognise it, little enough for one line of a terminal or two.
-const QUOTED: usize = 80;
+/// The most bytes of a frame that are quoted: enough to recognise it, at most about two lines of a terminal.
+const MAX_QUOTED_BYTES: usize = 80;
 
-/// A peer that sends rubbish at full speed must not fill the disk.
+/// The limit on events a second: a peer that sends invalid frames at full speed must not fill the disk.
 const EVENTS_PER_WINDOW: u32 = 100;
-const WINDOW: Duration = Duration::from_secs(1);
+const RATE_WINDOW: Duration = Duration::from_secs(1);

@@ -1,15 +1,17 @@
-//! The messages of MCP as types, with the names that the specification gives them, and its revisions.
+//! The messages of MCP as types, with the names of the specification, and the revisions of the protocol.
 //!
-//! Handlers return them, clients give them out. A [`Tool`] in here is the definition that a client sees in a list; the tool of
-//! a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true of prompts and resources.
+//! Handlers and clients return them. The [`Tool`] in this module is the definition that a client sees in a list; the
+//! tool of a server, with its handler, is [`server::Tool`](crate::server::Tool). The same is true for prompts and
+//! resources.
 
-// Each name is listed: what else `barewire-proto` has is no part of this crate's interface, and may change.
+// Each name is listed, because the other items of `barewire-proto` are not part of this crate's interface and may
+// change.
 
-// The protocol, and the two sides.
+// The protocol, and the implementations on both sides.
 #[doc(inline)]
 pub use barewire_proto::mcp::{Era, Icon, Implementation, Meta, Object, Revision, Theme, UnknownRevision};
 
-// The abilities that each side declares.
+// The capabilities that each side declares.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
     ClientCapabilities, ClientCapability, ElicitationCapability, ListCapability, ResourcesCapability, RootsCapability,
@@ -23,7 +25,7 @@ pub use barewire_proto::mcp::{
     TextContent, TextResourceContents,
 };
 
-// The offer of a server: tools, resources, prompts, completion.
+// The features of a server: tools, resources, prompts, completion.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
     CacheScope, CallToolResult, CompleteArgument, CompleteContext, CompleteParams, CompleteReference, CompleteResult,
@@ -32,7 +34,7 @@ pub use barewire_proto::mcp::{
     TaskSupport, Tool, ToolAnnotations, ToolExecution,
 };
 
-// The questions of a server to its client: elicitation, sampling, roots.
+// The requests of a server to its client: elicitation, sampling, roots.
 #[doc(inline)]
 pub use barewire_proto::mcp::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,

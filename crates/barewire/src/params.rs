@@ -1,4 +1,4 @@
-//! Parameters <-> types: absent, or an object or an array, and nothing else.
+//! JSON-RPC parameters <-> types. Parameters are absent, an object or an array.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 
-/// Reads parameters as a type. Absent ones are read as an object without members, as an array without elements, or as
-/// nothing, whichever the type can be.
+/// Reads parameters as a type. Absent parameters are read as an empty object, as an empty array or as null, whichever
+/// the type accepts.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result<T, Failure> {
-    let (error, there) = match params {
+    let (error, json) = match params {
         Some(params) => match params.json().to() {
             Ok(read) => return Ok(read),
             Err(error) => (error, params.json().as_bytes()),
@@ -21,22 +21,22 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<Params<'a>>) -> Result
             Err(error) => (error, &b""[..]),
         },
     };
-    // Empty and absent are the same. Whoever asks for `()` looks at nothing, so whatever is there will do.
-    if (matches!(there, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
+    // Empty and absent parameters are the same. A type without data, such as `()`, accepts any parameters.
+    if (matches!(json, b"" | b"{}" | b"[]") || size_of::<T>() == 0)
         && let Ok(read) = serde_json::from_str("[]").or_else(|_| serde_json::from_str("null"))
     {
         return Ok(read);
     }
-    // Where in the text is of no use to a caller who has sent one line of it.
+    // The line and column are dropped: they do not help a caller that sent one line of JSON.
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-    Err(match there {
+    Err(match json {
         b"" => Failure::invalid_params(format!("there are none: {what}")),
         _ => Failure::invalid_params(what),
     })
 }
 
-/// Writes parameters; `None` for what is written as null.
+/// Writes parameters; `None` for values that serialize as null.
 pub(crate) fn write(params: &(impl Serialize + ?Sized)) -> io::Result<Option<String>> {
     let text = serde_json::to_string(params)?;
     match text.trim_ascii_start().as_bytes().first() {
@@ -50,7 +50,7 @@ pub(crate) fn write(params: &(impl Serialize + ?Sized)) -> io::Result<Option<Str
     }
 }
 
-/// Uses parameters that [`write`] wrote.
+/// Calls `run` with parameters that [`write`] wrote.
 pub(crate) fn with<T>(params: Option<&str>, run: impl FnOnce(Option<Params<'_>>) -> T) -> T {
     let json = params.map(|text| Json::parse(text.as_bytes()).expect("serde_json writes JSON"));
     run(json.and_then(Params::from_json))

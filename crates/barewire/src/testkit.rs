@@ -1,4 +1,4 @@
-//! A server and a client of it over memory, in one line: to test what a server offers.
+//! Tests of a server: a client that is connected to it in memory, in one line.
 //!
 //! ```
 //! use barewire::{Server, testkit};
@@ -18,34 +18,34 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Everything that is said goes over the wire as it would to somebody else, so a test sees what a host would see. With
-//! tokio's time paused, timeouts cost nothing.
+//! All messages are serialized as for any other client, so a test sees the same bytes as a host. With tokio's time
+//! paused, timeouts take no time.
 
 use crate::client::Builder;
 use crate::mcp::Revision;
 use crate::transport::memory;
 use crate::{Client, ClientError, Server};
 
-/// A client of this server, in the latest revision that both have.
+/// Connects a client to this server, in the latest revision that both support.
 ///
 /// # Panics
-/// If they do not come together.
+/// If they cannot connect.
 pub async fn connect(server: &Server) -> Client {
     connected(connect_with(server, builder()).await)
 }
 
-/// A client of this server in one revision: to see that an older host gets on with it.
+/// Connects a client to this server in one revision, to test that the server works with older hosts.
 ///
 /// # Panics
-/// If they do not come together.
+/// If they cannot connect.
 pub async fn connect_as(server: &Server, revision: Revision) -> Client {
     connected(connect_with(server, builder().revision(revision)).await)
 }
 
-/// A client that can be asked things, or has other ideas of its own.
+/// Connects a client with its own settings, such as one that answers requests of the server.
 pub async fn connect_with(server: &Server, client: Builder) -> Result<Client, ClientError> {
-    let (here, there) = memory(BUFFER);
-    // It ends with the client.
+    let (here, there) = memory(BUFFER_SIZE);
+    // The task ends when the client is dropped.
     tokio::spawn(server.serve(there));
     client.over(here).await
 }
@@ -58,5 +58,5 @@ fn connected(client: Result<Client, ClientError>) -> Client {
     client.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// As much as a pipe holds on Linux.
-const BUFFER: usize = 64 * 1024;
+/// The default capacity of a pipe on Linux.
+const BUFFER_SIZE: usize = 64 * 1024;

@@ -1,18 +1,18 @@
-//! W3C trace context: what ties a call to whatever caused it, as it stands in `_meta`.
+//! W3C trace context in `_meta`, which links a call to the operation that caused it.
 
 use serde::{Deserialize, Serialize};
 
-/// Who a call came from, as far as anybody can follow it: W3C trace context. Values are passed on as they are.
+/// The W3C trace context of a call, which links it to the operation that caused it. Values are passed on unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TraceContext {
     /// The span that the call is made in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// What tracing systems add to it.
+    /// The additional data of tracing systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
-    /// What the caller wants to be passed on.
+    /// The application data that is passed on with the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baggage: Option<String>,
 }

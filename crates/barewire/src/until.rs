@@ -1,10 +1,10 @@
-//! Two things that may come: one that is wanted, and one that ends the waiting for it.
+//! A future that another future can stop.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Does the first until the second is ready. If both are, the second counts.
+/// Runs `work` until `stop` is ready; `None` if it was stopped. If both are ready, it was stopped.
 pub(crate) async fn until<T, S>(work: impl Future<Output = T>, stop: impl Future<Output = S>) -> Option<T> {
     let (mut work, mut stop) = (pin!(work), pin!(stop));
     poll_fn(|context| match stop.as_mut().poll(context) {

@@ -1,4 +1,4 @@
-//! How many allocations a request costs that is answered at once.
+//! The number of allocations for a request whose handler is ready at its first poll.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
 
 use barewire::Server;
-use barewire::peer::{Connection, Context, Methods, Raw, Running};
+use barewire::peer::{Connection, Context, Methods, Raw, RunningConnection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -40,7 +40,7 @@ struct Content {
     text: String,
 }
 
-/// What opens a connection, and then the same request many times over, many to a read.
+/// The opening of a connection, and then the same request many times, many in one read.
 struct Requests {
     opening: &'static [u8],
     request: &'static [u8],
@@ -58,7 +58,7 @@ impl AsyncRead for Requests {
     }
 }
 
-/// Counts the answers that say the text: a refusal must not be taken for something cheap.
+/// Counts the answers that contain the text, so that refusals are not measured by mistake.
 #[derive(Clone, Default)]
 struct Answers(Arc<AtomicUsize>);
 
@@ -97,11 +97,11 @@ const INITIALIZE: &[u8] =
 
 const TEXT: &[u8] = b"0123456789012345678901234567890123456789012345678901234567890123";
 
-/// Allocations of a connection that answers so many requests.
+/// The allocations of a connection that answers this number of requests.
 fn allocations(
     requests: usize,
     (opening, request): (&'static [u8], &'static [u8]),
-    run: &dyn Fn((Requests, Answers)) -> Running,
+    run: &dyn Fn((Requests, Answers)) -> RunningConnection,
 ) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let answers = Answers::default();
@@ -111,15 +111,15 @@ fn allocations(
     counted.count_total
 }
 
-/// Allocations of one request more.
-fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) -> Running) -> u64 {
+/// The allocations of one more request.
+fn each(wire: (&'static [u8], &'static [u8]), run: &dyn Fn((Requests, Answers)) -> RunningConnection) -> u64 {
     let (once, twice) = (allocations(10_000, wire, run), allocations(20_000, wire, run));
-    // What does not depend on the number of requests falls out; tables and buffers that grow are a few.
+    // Allocations that do not depend on the number of requests cancel out. Growing tables and buffers are a few.
     (twice - once - 50) / 10_000 + 1
 }
 
 #[test]
-fn a_request_that_is_answered_at_once_costs_at_most_four() {
+fn a_request_that_is_answered_at_once_allocates_at_most_four_times() {
     let typed = |transport| {
         let methods =
             Methods::new().on("tools/call", |_: Context, Params { name: Tool::Echo, arguments }: Params| async move {
@@ -138,7 +138,7 @@ fn a_request_that_is_answered_at_once_costs_at_most_four() {
 }
 
 #[test]
-fn a_tool_call_of_mcp_costs_at_most_eight() {
+fn a_tool_call_of_mcp_allocates_at_most_eight_times() {
     let server = |transport| {
         let echo = |Arguments { text }| async move { text };
         Server::new("echo", "1.0.0").tool("echo", "Say it back", echo).serve(transport)

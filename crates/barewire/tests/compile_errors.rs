@@ -1,14 +1,14 @@
-//! What the compiler says of handlers that are none: programs that do not compile -> the sentences that must be in the error.
+//! The compiler's errors for wrong handlers: programs that do not compile -> the sentences that must be in the error.
 //!
-//! Each file in `compile_errors/` is one program. The lines that begin with `//~` are sentences of ours; what the compiler
-//! writes around them differs from version to version and is not compared. `control.rs` must compile.
+//! Each file in `compile_errors/` is one program. The lines that begin with `//~` are our sentences in the error; the
+//! rest of the error differs between versions of the compiler and is not compared. `control.rs` must compile.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
 #[test]
-fn a_wrong_handler_is_told_what_a_right_one_is() {
+fn the_error_for_a_wrong_handler_says_what_a_handler_is() {
     let library = library();
     for path in files(&programs(), "rs") {
         if path.ends_with("control.rs") {
@@ -17,17 +17,17 @@ fn a_wrong_handler_is_told_what_a_right_one_is() {
         let source = std::fs::read_to_string(&path).expect("a source file of this repository");
         let sentences: Vec<_> = source.lines().filter_map(|line| line.strip_prefix("//~ ")).collect();
         let name = path.display();
-        assert!(!sentences.is_empty(), "{name} says nothing of what the error must say");
+        assert!(!sentences.is_empty(), "{name} has no expected sentence");
         let compiled = compile(&path, &library);
         let error = String::from_utf8_lossy(&compiled.stderr);
         assert!(!compiled.status.success(), "{name} compiles");
         for sentence in sentences {
-            assert!(error.contains(sentence), "{name}: the error does not say {sentence:?}:\n{error}");
+            assert!(error.contains(sentence), "{name}: the error does not contain {sentence:?}:\n{error}");
         }
     }
 }
 
-/// The library that these tests are linked with: the one that was built last, if it has what the programs use.
+/// The library that these tests are linked with: the last build that has the features which the programs need.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("this program has a path");
     let mut built = files(test.parent().expect("a program is in a folder"), "rlib");
@@ -56,14 +56,14 @@ fn compile(program: &Path, library: &Path) -> Output {
         .arg(library.parent().expect("a file is in a folder"))
         .arg(program)
         .output()
-        .expect("rustc is there, for it has compiled this test")
+        .expect("rustc exists, because it has compiled this test")
 }
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_errors")
 }
 
-/// The files of a folder whose names end so.
+/// The files of a folder with this extension.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder that can be read");
     let paths = entries.map(|entry| entry.expect("an entry of a folder").path());

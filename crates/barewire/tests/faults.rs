@@ -1,7 +1,7 @@
-//! Real faults, with real processes and sockets: what is killed, closed by halves, full, slow or hostile, and what is left
-//! of it afterwards.
+//! Faults with real processes and sockets: killed peers, half-closed connections, full disks, slow and hostile peers.
+//! The tests also check that no process, file or memory is left afterwards.
 //!
-//! `BAREWIRE_LONG=1` keeps a peer that does not read waiting for a minute instead of a few seconds.
+//! With `BAREWIRE_LONG=1`, a peer that does not read is tested for a minute instead of a few seconds.
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 
 #[path = "faults/end.rs"]
@@ -31,12 +31,12 @@ use barewire::transport::stdio;
 use eventually::DEADLINE;
 use tokio::runtime::{Builder, Runtime};
 
-/// Gives back what it is sent, at once.
+/// Methods that answer with their params at once.
 fn echo() -> Methods {
     Methods::new().fallback(|_: Context, params: Raw| async move { Ok(params) })
 }
 
-/// Gives back what it is sent, after others had their turn.
+/// Methods that answer with their params after they have yielded once.
 fn yielding() -> Methods {
     Methods::new().fallback(|_: Context, params: Raw| async move {
         tokio::task::yield_now().await;
@@ -52,7 +52,7 @@ fn threads() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
 }
 
-async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+async fn within_deadline<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(DEADLINE, future).await {
         Ok(done) => done,
         Err(_) => panic!("hangs: {what}"),
@@ -75,6 +75,6 @@ fn as_a_child() {
         let stdio = stdio().expect("taken once");
         Connection::new(stdio).methods(methods).limits(limits).run().await
     });
-    // The test harness would go on to print.
+    // The test harness would print more.
     std::process::exit(i32::from(ended.is_err()));
 }

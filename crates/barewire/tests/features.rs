@@ -1,15 +1,15 @@
-//! The features of the crate: what is not asked for is not compiled.
+//! The features of the crate: dependencies of disabled features are not compiled.
 
 use std::process::Command;
 
-/// The crates that are compiled with these features, a line each.
+/// The crates that are compiled with these features, one a line.
 fn tree(features: &str) -> String {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--package", "barewire", "--edges", "normal", "--prefix", "none", "--offline"])
         .args(["--no-default-features", "--features", features])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
-        .expect("cargo is there, for it has built this test");
+        .expect("cargo exists, because it has built this test");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("names of crates")
 }
@@ -25,7 +25,7 @@ fn each_feature_brings_only_what_it_needs() {
         for tree in [&blocking, &json_rpc, &client] {
             assert!(!has(tree, name), "{name} is in {tree}");
         }
-        assert!(has(&tree("server"), name), "a server has {name}: else this test looks for a wrong name");
+        assert!(has(&tree("server"), name), "a server has {name}; if not, this test looks for a wrong name");
     }
     assert!(!has(&blocking, "tokio") && has(&json_rpc, "tokio"));
     for name in ["hyper", "rustls"] {

@@ -56,7 +56,7 @@ impl FixtureConnection {
             FixturePlace::Child => {
                 let child = Child::new(example()).args(&arguments).stderr(Stderr::discard()).spawn();
                 let mut parts = child.expect("cargo test builds the examples").into_parts();
-                let ending = parts.ending.take().expect("a child has an end");
+                let ending = parts.exit.take().expect("a child has an end");
                 let end = async {
                     let exit = ending.await.expect("a child has an end");
                     assert_eq!(exit.code, Some(0), "{exit}");

@@ -1,11 +1,11 @@
-//! No two public types of this crate have the same name, so that an import says which one is meant.
+//! No two public types of this crate have the same name, so that an import is unambiguous.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The messages of MCP keep the names of the specification, and a server's own tools, prompts and resources are named after
-/// what they are to a client. `barewire::mcp` says how the two differ.
+/// The exceptions: messages of MCP have the names of the specification, and the tools, prompts and resources of a
+/// server have the same names. The docs of `barewire::mcp` explain the difference.
 const ALSO_IN_MCP: [&str; 3] = ["Prompt", "Resource", "Tool"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The name of the type or trait that a line defines for others, if it defines one.
+/// The name of the public type or trait that a line defines, if it defines one.
 fn defined(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let rest = ["struct ", "enum ", "trait ", "type ", "union "].iter().find_map(|kind| rest.strip_prefix(kind))?;
@@ -26,7 +26,7 @@ fn defined(line: &str) -> Option<&str> {
     Some(&rest[..end])
 }
 
-/// Each public type that is defined in this crate, with the files that define one of its name.
+/// The public types of this crate, with the files that define a type of that name.
 fn definitions() -> BTreeMap<String, Vec<String>> {
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
@@ -49,7 +49,7 @@ fn no_public_name_is_defined_twice() {
 }
 
 #[test]
-fn the_messages_share_no_other_names_with_the_rest() {
+fn only_the_exceptions_share_a_name_with_a_message() {
     let definitions = definitions();
     let mcp = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mcp.rs")).expect("UTF-8");
     let code: String = mcp.lines().filter(|line| !line.trim_start().starts_with("//")).collect();

@@ -1,20 +1,20 @@
-//! A message is parsed once, and its params are read once. Behind the places below there is only what was read: a `KeptMessage`
-//! or a `Parsed`, which cannot be made without them.
+//! A message is parsed once, and its params are read once. All other code works with the result, a `KeptMessage` or a
+//! `Parsed`, which only the calls listed below can make.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The calls that parse a message or read its params, by file. Each of them is the beginning of a path of its own.
+/// The calls that parse a message or read its params, by file. Each is the start of a separate path.
 const PLACES: [(&str, usize, &str); 8] = [
     ("blocking/conn.rs", 1, "a frame of a stream"),
     ("peer/dispatch/received.rs", 1, "a frame of a stream"),
     ("peer/service.rs", 1, "the params of a message whose carrier did not read them"),
     ("server/http/service.rs", 1, "the body of a POST, with its params"),
-    ("client/http/connection.rs", 1, "a message of a server over HTTP"),
-    ("client/http/tool_lookup.rs", 1, "an answer that does not go through the engine"),
-    ("client/http/mirrored.rs", 2, "a message of ours, for its headers"),
-    ("client/http/post.rs", 1, "a batch of ours, for its ids"),
+    ("client/http/carrier.rs", 1, "a message of a server over HTTP"),
+    ("client/http/listing.rs", 1, "an answer that does not pass through the engine"),
+    ("client/http/outgoing.rs", 2, "an outgoing message, for its headers"),
+    ("client/http/post.rs", 1, "an outgoing batch, for its ids"),
 ];
 
 #[test]
@@ -23,7 +23,7 @@ fn each_path_parses_in_one_place() {
     let mut found = BTreeMap::new();
     count(&src, &src, &mut found);
     let expected: BTreeMap<_, _> = PLACES.into_iter().map(|(file, count, _)| (file.to_owned(), count)).collect();
-    assert_eq!(found, expected, "a second parse has no place: pass on what was read");
+    assert_eq!(found, expected, "a message must not be parsed twice: pass on the parsed message");
 }
 
 fn count(src: &Path, dir: &Path, found: &mut BTreeMap<String, usize>) {
@@ -44,7 +44,7 @@ fn count(src: &Path, dir: &Path, found: &mut BTreeMap<String, usize>) {
 
 /// The number of calls in a line that parse a message or read params.
 fn calls(line: &str) -> usize {
-    // `Json::parse(` and `x.parse(` parse something else, and `fn parse(` is none.
+    // `Json::parse(` and `x.parse(` parse something else, and `fn parse(` is not a call.
     let is_free = |at: usize| {
         let before = &line[..at];
         !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | ':' | '_')) && !before.ends_with("fn ")
@@ -55,7 +55,7 @@ fn calls(line: &str) -> usize {
 }
 
 #[test]
-fn calls_are_told_from_other_parsers() {
+fn calls_are_distinguished_from_other_parsers() {
     assert_eq!(calls("let parsed = parse(&frame, depth);"), 1);
     assert_eq!(calls("match KeptMessage::read(body, depth) {}"), 1);
     assert_eq!(calls("Json::parse(text); text.parse(); fn parse(text: &str) {}; reparse(text)"), 0);

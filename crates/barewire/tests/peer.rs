@@ -1,5 +1,5 @@
-//! What transcripts cannot show of the engine: time, cancelling from our side, limits, order, closing. Over memory, with time
-//! paused wherever time matters.
+//! Tests of the engine that transcripts cannot express: timeouts, cancellation of our calls, limits, order, shutdown.
+//! Over memory, with time paused wherever time matters.
 
 #[path = "peer/calls.rs"]
 mod calls;
@@ -23,24 +23,24 @@ fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// A peer whose other side is written by hand.
-fn by_hand(methods: Methods) -> (Peer, Memory) {
+/// A peer, and the other end of its connection, for messages that the test writes itself.
+fn peer_with_raw_end(methods: Methods) -> (Peer, Memory) {
     let (here, there) = memory(1 << 20);
     (Connection::new(here).methods(methods).spawn(), there)
 }
 
-/// A connection of two peers.
+/// Two connected peers.
 fn pair(here: Methods, there: Methods) -> (Peer, Peer) {
     let (a, b) = memory(4096);
-    let quiet = |end, methods| Connection::new(end).methods(methods).spawn();
-    (quiet(a, here), quiet(b, there))
+    let spawn = |end, methods| Connection::new(end).methods(methods).spawn();
+    (spawn(a, here), spawn(b, there))
 }
 
-async fn line(raw: &mut Memory) -> Value {
+async fn receive(raw: &mut Memory) -> Value {
     let line = timeout(seconds(100), raw.recv_line()).await.expect("a line in time");
     serde_json::from_str(&line.expect("memory").expect("not the end")).expect("JSON")
 }
 
-async fn say(raw: &mut Memory, message: Value) {
+async fn send(raw: &mut Memory, message: Value) {
     raw.send_line(&message.to_string()).await.expect("memory");
 }

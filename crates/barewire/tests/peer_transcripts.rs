@@ -1,7 +1,7 @@
-//! The transcripts of `testdata/serve` and `testdata/peer`, run pure, over memory with time paused, over a child process
-//! and over sockets: `>` goes in, `<` must come out, byte for byte, whatever carries it.
+//! The transcripts of `testdata/serve` and `testdata/peer`, run without IO, over memory with time paused, over a child
+//! process and over sockets: `>` lines are sent, and the answers must be exactly the `<` lines, with every transport.
 //!
-//! `BLESS=1 cargo test` rewrites the `<` lines of `testdata/peer` with what the pure run gives.
+//! `BLESS=1 cargo test` rewrites the `<` lines of `testdata/peer` with the output of the run without IO.
 
 mod scene;
 
@@ -17,8 +17,8 @@ use barewire_proto::frame::{Codec, ContentLength, Lines};
 use barewire_proto::transcript::{Channel, Entry, Recorder, Stream, read, restore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// One thing that goes in, and what must come out before the next does.
-struct Step {
+/// One input, and the output that must follow before the next input.
+struct TranscriptStep {
     input: Vec<u8>,
     output: Vec<u8>,
 }
@@ -38,13 +38,13 @@ fn entries(file: &Path) -> Vec<Entry> {
 }
 
 /// Cuts a transcript into steps: a run of `>` lines, and the `<` lines behind it.
-fn steps(entries: &[Entry]) -> Vec<Step> {
+fn steps(entries: &[Entry]) -> Vec<TranscriptStep> {
     let channel = Channel::default();
     let stream = |entry: &Entry| match entry {
         Entry::Bytes(bytes) => Some(bytes.stream),
         _ => None,
     };
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<TranscriptStep> = Vec::new();
     let mut before = None;
     for entry in entries {
         let now = stream(entry);
@@ -52,13 +52,13 @@ fn steps(entries: &[Entry]) -> Vec<Step> {
         match now {
             Some(Stream::ToServer) => {
                 let mut bytes = restore(one, Stream::ToServer, &channel).expect("whole");
-                // What ends without a newline would end the stream; here it goes on.
+                // In the transcript, a line without a newline ends the stream; here the stream goes on.
                 if !bytes.ends_with(b"\n") {
                     bytes.push(b'\n');
                 }
                 match steps.last_mut() {
                     Some(step) if before == now => step.input.extend(bytes),
-                    _ => steps.push(Step { input: bytes, output: Vec::new() }),
+                    _ => steps.push(TranscriptStep { input: bytes, output: Vec::new() }),
                 }
             }
             Some(Stream::ToClient) => {
@@ -76,7 +76,7 @@ fn steps(entries: &[Entry]) -> Vec<Step> {
 fn pure() {
     for file in files("peer") {
         let old = entries(&file);
-        let mut peer = pure::Pure::new(scene::limits().frame);
+        let mut peer = pure::PureEngine::new(scene::limits().frame);
         let mut new = Vec::new();
         let mut rest = old.iter().peekable();
         let mut input = Vec::new();
@@ -110,16 +110,16 @@ fn pure() {
     }
 }
 
-/// Whether the answers to what goes in together must come out in the order of the transcript.
+/// Whether the answers to one step must come in the order of the transcript.
 #[derive(Clone, Copy)]
-enum Order {
+enum AnswerOrder {
     Same,
-    /// What goes in together does not arrive together.
+    /// The messages of one step may not arrive together.
     Any,
 }
 
-/// Runs all transcripts against peers that `connect` makes.
-async fn run<T, F>(framing: Framing, order: Order, connect: impl AsyncFn(&'static str) -> (T, F))
+/// Runs all transcripts against the peers that `connect` creates.
+async fn run<T, F>(framing: Framing, order: AnswerOrder, connect: impl AsyncFn(&'static str) -> (T, F))
 where
     T: Transport,
     F: Future<Output = ()>,
@@ -128,9 +128,9 @@ where
         for file in files(name) {
             let (transport, ended) = connect(name).await;
             let mut parts = transport.into_parts();
-            let mut end = parts.ending;
+            let mut end = parts.exit;
             if end.is_some() {
-                // The child is this test program, which says so before it is the peer.
+                // The child is this test program, which prints a banner first.
                 let mut banner = [0; b"\nrunning 1 test\n".len()];
                 parts.reader.read_exact(&mut banner).await.expect("it starts");
                 assert_eq!(&banner, b"\nrunning 1 test\n");
@@ -148,7 +148,7 @@ where
 async fn converse(
     file: &Path,
     framing: Framing,
-    order: Order,
+    order: AnswerOrder,
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
 ) {
@@ -169,7 +169,7 @@ async fn converse(
         let sorted = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            if let Order::Any = order {
+            if let AnswerOrder::Any = order {
                 lines.sort();
             }
             lines
@@ -181,13 +181,13 @@ async fn converse(
     drop(writer);
     let mut rest = String::new();
     reader.read_to_string(&mut rest).await.expect("it ends");
-    // Only what never finishes is left, and that is told so.
+    // Only handlers that never finish are left, and their requests are refused.
     for line in rest.lines().filter(|line| line.starts_with('{')) {
         assert!(line.contains(r#""reason":"closing""#), "{}: {line}", file.display());
     }
 }
 
-/// Lines, as another framing has them.
+/// The messages of `lines` in another framing.
 fn framed(lines: &[u8], framing: Framing) -> Vec<u8> {
     match framing {
         Framing::Lines => lines.to_vec(),
@@ -217,7 +217,7 @@ async fn serve(transport: impl Transport, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn over_memory() {
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, Order::Same, async |name| {
+        run(framing, AnswerOrder::Same, async |name| {
             let (here, there) = memory(1 << 16);
             let ended = tokio::spawn(async move { serve(there.framing(framing), name).await });
             (here, async { ended.await.expect("no panic") })
@@ -228,7 +228,7 @@ async fn over_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn over_memory_that_holds_one_byte() {
-    run(Framing::Lines, Order::Any, async |name| {
+    run(Framing::Lines, AnswerOrder::Any, async |name| {
         let (here, there) = memory(1);
         let ended = tokio::spawn(async move { serve(there, name).await });
         (here, async { ended.await.expect("no panic") })
@@ -243,7 +243,7 @@ async fn over_a_unix_socket() {
     let path = folder.join("transcripts");
     let listener = unix::listen(&path).await.expect("free");
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, Order::Same, async |name| {
+        run(framing, AnswerOrder::Same, async |name| {
             let here = unix::connect(&path).await.expect("it listens");
             let there = listener.accept().await.framing(framing);
             let ended = tokio::spawn(async move { serve(there, name).await });
@@ -259,7 +259,7 @@ async fn over_a_unix_socket() {
 async fn over_tcp() {
     let listener = tcp::listen("127.0.0.1:0").await.expect("a free port");
     let addr = listener.local_addr().expect("bound");
-    run(Framing::Lines, Order::Same, async |name| {
+    run(Framing::Lines, AnswerOrder::Same, async |name| {
         let here = tcp::connect(addr).await.expect("it listens");
         let there = listener.accept().await;
         let ended = tokio::spawn(async move { serve(there, name).await });
@@ -271,7 +271,7 @@ async fn over_tcp() {
 #[tokio::test]
 async fn over_a_child_process() {
     for framing in [Framing::Lines, Framing::ContentLength] {
-        run(framing, Order::Same, async |name| {
+        run(framing, AnswerOrder::Same, async |name| {
             let this = std::env::current_exe().expect("this test");
             let child = Child::new(this)
                 .args(["--exact", "as_a_child", "--nocapture", "--quiet"])
@@ -283,7 +283,7 @@ async fn over_a_child_process() {
     }
 }
 
-/// Not a test: what [`over_a_child_process`] starts.
+/// Not a test: the program that [`over_a_child_process`] starts.
 #[test]
 fn as_a_child() {
     let Ok(name) = std::env::var("BAREWIRE_SCENE") else { return };
@@ -296,6 +296,6 @@ fn as_a_child() {
         let stdio = stdio().expect("taken once").framing(framing);
         serve(stdio, &name).await;
     });
-    // The test harness would go on to print.
+    // The test harness would print more.
     std::process::exit(0);
 }

@@ -1,4 +1,5 @@
-//! The blocking loop: the transcripts of `testdata/serve` (`>` goes in, `<` must come out), and what bytes cannot show.
+//! The blocking connection: the transcripts of `testdata/serve` (`>` is sent, `<` is the expected output), and tests
+//! that transcripts cannot express.
 
 mod log;
 
@@ -51,7 +52,7 @@ struct Named {
     subtrahend: i64,
 }
 
-/// Gives out its bytes in pieces of the given size.
+/// A reader that returns its bytes in pieces of the given size.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Read for Pieces<'_> {
@@ -120,7 +121,7 @@ fn serve(input: &[u8], piece: usize) -> Vec<u8> {
     output
 }
 
-/// Counts what reaches the writer, one entry a `write`.
+/// A writer that records each `write`.
 #[derive(Clone, Default)]
 struct Writes(Arc<Mutex<Vec<String>>>);
 
@@ -135,7 +136,7 @@ impl Write for Writes {
 }
 
 #[test]
-fn answers_go_out_together_and_notifications_at_once() {
+fn answers_are_written_together_and_notifications_at_once() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"get_data"}"#;
     let work = r#"{"jsonrpc":"2.0","id":2,"method":"work"}"#;
     let input = format!("{ping}\n{ping}\n{work}\n{ping}\n");
@@ -143,7 +144,7 @@ fn answers_go_out_together_and_notifications_at_once() {
     Conn::new(input.as_bytes(), writes.clone()).serve(handle).expect("memory");
     let writes = writes.0.lock().expect("no panic");
     let lines = |write: &String| write.lines().count();
-    // The two answers before it go out with the first notification, and nothing overtakes anything.
+    // The two answers before the first notification are written with it, and the order is kept.
     assert_eq!(writes.iter().map(lines).collect::<Vec<_>>(), [3, 1, 2], "{writes:?}");
 }
 
@@ -169,11 +170,11 @@ fn a_flood_of_bad_lines_does_not_flood_the_log() {
     assert_eq!(output.split(|b| *b == b'\n').count() - 1, 10_000, "every one is answered");
     let log = log.text();
     assert!(log.lines().count() < 2000, "{}", log.lines().count());
-    assert!(log.contains("more like these were not logged"));
+    assert!(log.contains("more events were not logged"));
 }
 
 #[test]
-fn a_subscriber_that_panics_does_not_reach_the_connection() {
+fn a_subscriber_that_panics_does_not_affect_the_connection() {
     struct Panics;
     impl tracing::Subscriber for Panics {
         fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
@@ -197,9 +198,9 @@ fn a_subscriber_that_panics_does_not_reach_the_connection() {
 }
 
 #[test]
-fn a_batch_is_bounded_in_what_it_costs() {
-    type Batchy<'a> = Conn<&'a [u8], &'a mut Vec<u8>>;
-    fn serve(set: for<'a> fn(Batchy<'a>) -> Batchy<'a>, input: &str) -> (String, usize) {
+fn the_cost_of_a_batch_is_bounded() {
+    type BatchConn<'a> = Conn<&'a [u8], &'a mut Vec<u8>>;
+    fn serve(set: for<'a> fn(BatchConn<'a>) -> BatchConn<'a>, input: &str) -> (String, usize) {
         let (mut output, log) = (Vec::new(), Log::default());
         let conn = Conn::new(input.as_bytes(), &mut output);
         set(conn).serve(handle).expect("memory");
@@ -226,7 +227,7 @@ fn a_peer_that_stops_reading_ends_the_loop_with_an_error() {
     let (reader, writer) = pipe(64);
     drop(reader);
     let input = r#"{"jsonrpc":"2.0","id":1,"method":"work"}"#;
-    let error = Conn::new(input.as_bytes(), writer).serve(handle).expect_err("nobody reads");
+    let error = Conn::new(input.as_bytes(), writer).serve(handle).expect_err("the reader is dropped");
     assert!(matches!(&error, Error::Io(error) if error.kind() == io::ErrorKind::BrokenPipe), "{error}");
 }
 
@@ -261,21 +262,21 @@ fn the_example_serves_a_process_on_the_other_side() {
         .expect("cargo test builds the examples");
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let mut say = |bytes: &[u8]| stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("it reads");
-    let mut hear = || stdout.next().expect("a line").expect("UTF-8");
+    let mut write = |bytes: &[u8]| stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("it reads");
+    let mut read_line = || stdout.next().expect("a line").expect("UTF-8");
 
-    say(br#"{"jsonrpc":"2.0","id":"\u0061","method":"add","#);
-    say(b"\"params\":{\"a\":1,\"b\":2}}\r");
-    say(b"\n");
-    assert_eq!(hear(), r#"{"jsonrpc":"2.0","id":"\u0061","result":3.0}"#);
-    say(b"\xff\xfe\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"count\",\"params\":{\"to\":1}}\n");
-    assert!(hear().starts_with(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#));
-    assert_eq!(hear(), r#"{"jsonrpc":"2.0","method":"counted","params":{"n":1}}"#);
-    assert_eq!(hear(), r#"{"jsonrpc":"2.0","id":2,"result":1}"#);
-    say(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"environment\"}\n");
-    assert!(hear().contains(r#""data":{"exception":"VarError"}"#));
+    write(br#"{"jsonrpc":"2.0","id":"\u0061","method":"add","#);
+    write(b"\"params\":{\"a\":1,\"b\":2}}\r");
+    write(b"\n");
+    assert_eq!(read_line(), r#"{"jsonrpc":"2.0","id":"\u0061","result":3.0}"#);
+    write(b"\xff\xfe\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"count\",\"params\":{\"to\":1}}\n");
+    assert!(read_line().starts_with(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#));
+    assert_eq!(read_line(), r#"{"jsonrpc":"2.0","method":"counted","params":{"n":1}}"#);
+    assert_eq!(read_line(), r#"{"jsonrpc":"2.0","id":2,"result":1}"#);
+    write(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"environment\"}\n");
+    assert!(read_line().contains(r#""data":{"exception":"VarError"}"#));
     // The last line needs no newline.
-    say(br#"{"jsonrpc":"2.0","id":4,"method":"divide","params":{"a":1,"b":0}}"#);
+    write(br#"{"jsonrpc":"2.0","id":4,"method":"divide","params":{"a":1,"b":0}}"#);
     drop(stdin);
     assert!(stdout.next().expect("a line").expect("UTF-8").contains("-32602"));
     assert!(stdout.next().is_none());

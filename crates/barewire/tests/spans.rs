@@ -1,4 +1,5 @@
-//! What a subscriber of `tracing` sees. A file of its own, because what is seen is remembered for the whole process.
+//! The spans that a `tracing` subscriber sees. In its own file, because `tracing` caches interest for the whole
+//! process.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use barewire::peer::{Connection, Context, Methods};
 use barewire::transport::memory;
 
-/// Remembers the spans that are opened, and the names of those that are entered.
+/// Records the spans that are opened and entered.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<String>>>);
 

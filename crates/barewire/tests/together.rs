@@ -1,4 +1,4 @@
-//! Our client and our server, over memory, in every revision: what one says the other understands.
+//! Our client and our server together, over memory, in every revision.
 #![cfg(feature = "tokio")]
 
 use std::sync::Arc;
@@ -85,8 +85,9 @@ fn server() -> Server {
         ))
 }
 
-/// A client whose user is Ada, whose model knows a capital, and which works in one folder.
-fn ada() -> Builder {
+/// A client that answers all requests of a server: the user's name is Ada, the model knows a capital, and there is one
+/// root.
+fn client_with_answers() -> Builder {
     Client::builder("tester", "0.1")
         .on_elicit(|_| async { Ok(accept(json!({"name": "Ada"}))?) })
         .on_elicit_url(|page| async move {
@@ -106,12 +107,12 @@ async fn text(client: &Client, tool: &str) -> Result<String, ClientError> {
     if result.is_error { Ok(format!("failed: {text}")) } else { Ok(text) }
 }
 
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+async fn within_deadline<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(100), future).await.expect("in time")
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_find_the_latest_era_and_describe_themselves() {
+async fn they_agree_on_the_latest_revision_and_describe_themselves() {
     let client = testkit::connect(&server()).await;
     assert_eq!(client.revision(), Revision::V2026_07_28);
     assert_eq!(client.server_info().implementation.expect("given").name, "everything");
@@ -122,7 +123,7 @@ async fn they_find_the_latest_era_and_describe_themselves() {
         let old = server().revisions([revision]);
         assert_eq!(testkit::connect(&old).await.revision(), revision);
     }
-    // And one that does not speak it says so.
+    // A server without the client's only revision is an error.
     let old = server().revisions([Revision::V2024_11_05]);
     let modern = Client::builder("modern", "1").revision(Revision::LATEST);
     assert!(testkit::connect_with(&old, modern).await.is_err());
@@ -165,11 +166,12 @@ async fn tools_resources_and_prompts_work_in_every_revision() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_asks_gets_its_answer_in_both_eras() {
     for revision in Revision::ALL {
-        let client = testkit::connect_with(&server(), ada().revision(revision)).await.expect("connected");
+        let client =
+            testkit::connect_with(&server(), client_with_answers().revision(revision)).await.expect("connected");
         let greeting = text(&client, "greet").await;
         match revision.has_elicitation() {
             true => assert_eq!(greeting.expect("greeted"), "Hello, Ada (30)!"),
-            // There is nobody to be asked.
+            // This revision has no elicitation.
             false => assert!(greeting.expect("a result").starts_with("failed: "), "{revision}"),
         }
         if revision.has_url_elicitation() {
@@ -183,7 +185,7 @@ async fn a_handler_that_asks_gets_its_answer_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_says_no_and_one_who_is_not_there() {
+async fn a_user_who_declines_and_a_client_without_a_user() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let declining = Client::builder("t", "1").on_elicit(|_| async { Ok(ElicitResult::decline()) });
         let client = testkit::connect_with(&server(), declining.revision(revision)).await.expect("connected");
@@ -193,7 +195,7 @@ async fn a_user_who_says_no_and_one_who_is_not_there() {
         let client = testkit::connect_with(&server(), failing.revision(revision)).await.expect("connected");
         assert!(text(&client, "greet").await.expect("a result").starts_with("failed: "));
 
-        // Not declared, so not asked.
+        // A client that does not declare elicitation is not asked.
         let client = testkit::connect_as(&server(), revision).await;
         match (client.era(), text(&client, "greet").await) {
             (Era::Legacy, result) => assert!(result.expect("a result").starts_with("failed: ")),
@@ -215,10 +217,10 @@ async fn progress_log_and_trace_go_with_a_call() {
         let (call, mut progress) = client.call_tool("count", ()).trace(trace).with_progress();
         let call = tokio::spawn(call.into_future());
         for n in 1..=3 {
-            let step = soon(progress.next()).await.expect("a step");
+            let step = within_deadline(progress.next()).await.expect("a step");
             assert_eq!((step.progress, step.total), (f64::from(n), Some(3.0)));
             assert_eq!(step.message.is_some(), revision.has_progress_message());
-            match soon(told.next()).await {
+            match within_deadline(told.next()).await {
                 Some(ServerNotification::Message(line)) => assert_eq!(line.data.get(), format!("\"at {n}\"")),
                 other => panic!("{other:?}"),
             }
@@ -256,7 +258,7 @@ async fn a_call_that_is_dropped_drops_its_handler() {
     }
 }
 
-/// A client that is told of all changes, however its era does that.
+/// A client that gets notifications of all changes, in the way of its era.
 async fn listening(server: &Server, revision: Revision) -> (Client, Option<Listen>) {
     let client = testkit::connect_as(server, revision).await;
     let filter =
@@ -267,14 +269,14 @@ async fn listening(server: &Server, revision: Revision) -> (Client, Option<Liste
     };
     match &listen {
         Some(listen) => assert_eq!(listen.acknowledged(), filter),
-        // What is answered shows that the handshake has arrived: from then on a server may tell.
+        // The answer shows that the handshake is complete: from then on a server may send notifications.
         None => drop(client.ping().await.expect("there")),
     }
     (client, listen)
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_told_in_every_revision() {
+async fn changes_are_notified_in_every_revision() {
     for revision in Revision::ALL {
         let server = server();
         let handle = server.handle();
@@ -282,22 +284,22 @@ async fn changes_are_told_in_every_revision() {
         let mut told = client.notifications();
         use ServerNotification as N;
         handle.remove_tool("add");
-        assert!(matches!(soon(told.next()).await, Some(N::ToolsListChanged)), "{revision}");
+        assert!(matches!(within_deadline(told.next()).await, Some(N::ToolsListChanged)), "{revision}");
         handle.remove_prompt("explain");
-        assert!(matches!(soon(told.next()).await, Some(N::PromptsListChanged)));
+        assert!(matches!(within_deadline(told.next()).await, Some(N::PromptsListChanged)));
         handle.remove_resource("note://readme");
-        assert!(matches!(soon(told.next()).await, Some(N::ResourcesListChanged)));
+        assert!(matches!(within_deadline(told.next()).await, Some(N::ResourcesListChanged)));
 
         client.subscribe("note://1").await.expect("subscribed");
         handle.updated("note://2");
         handle.updated("note://1");
-        assert!(matches!(soon(told.next()).await, Some(N::ResourceUpdated { uri }) if uri == "note://1"));
+        assert!(matches!(within_deadline(told.next()).await, Some(N::ResourceUpdated { uri }) if uri == "note://1"));
         client.unsubscribe("note://1").await.expect("unsubscribed");
         client.list_tools().await.expect("so that it has arrived");
         handle.updated("note://1");
         assert!(timeout(Duration::from_secs(1), told.next()).await.is_err());
         if let Some(mut listen) = listen {
-            assert!(matches!(soon(listen.next()).await, Some(N::ToolsListChanged)));
+            assert!(matches!(within_deadline(listen.next()).await, Some(N::ToolsListChanged)));
             assert!(listen.end().is_none());
             client.shutdown().await.expect("an orderly end");
             assert!(matches!(listen.ended().await, ListenEnd::Lost(_)));

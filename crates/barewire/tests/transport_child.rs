@@ -1,4 +1,4 @@
-//! Real processes: started, talked to, ended in every way, and counted afterwards.
+//! Real child processes: started, used, ended in every way, and counted afterwards.
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 #![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
@@ -25,8 +25,8 @@ fn sh(script: &str) -> Child {
     Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).grace(GRACE)
 }
 
-/// Starts the script and waits for its first line: by then its traps are set.
-async fn started(script: &str) -> (u32, ProcessParts) {
+/// Starts the script and waits for its first line, so that its traps are set.
+async fn start_ready(script: &str) -> (u32, ProcessParts) {
     let process = sh(script).spawn().unwrap();
     let pid = process.pid();
     let mut parts = process.into_parts();
@@ -39,10 +39,10 @@ async fn started(script: &str) -> (u32, ProcessParts) {
 
 async fn end(parts: ProcessParts) -> Exit {
     drop((parts.reader, parts.writer));
-    parts.ending.unwrap().await.unwrap()
+    parts.exit.unwrap().await.unwrap()
 }
 
-/// Those of a group that run, and zombies that are ours to reap.
+/// The running processes of a group, and zombies that this process has to reap.
 fn members(group: u32) -> Vec<u32> {
     processes(|process| process.group == group && (process.state != 'Z' || process.parent == process::id()))
 }
@@ -63,7 +63,7 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
         let mut fields = stat[stat.rfind(')').unwrap() + 2..].split(' ');
         let state = fields.next().unwrap().chars().next().unwrap();
-        // One that is just going has -1 here.
+        // A process that is exiting has -1 here.
         let mut number = || fields.next().unwrap().parse().unwrap_or(0);
         wanted(&Stat { state, parent: number(), group: number() })
     })
@@ -71,7 +71,7 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
 }
 
 /// Waits until all groups are gone.
-fn gone(groups: &[u32]) {
+fn wait_until_gone(groups: &[u32]) {
     eventually_blocking("they are gone", || groups.iter().all(|group| members(*group).is_empty()));
 }
 
@@ -95,105 +95,105 @@ async fn bytes_go_through_and_the_end_of_stdin_is_enough() {
     );
     assert!(received == sent);
     drop(parts.reader);
-    let exit = parts.ending.unwrap().await.unwrap();
+    let exit = parts.exit.unwrap().await.unwrap();
     assert_eq!((exit.code, exit.signal, exit.by_us), (Some(0), None, false));
     assert_eq!(exit.to_string(), "cat exited with code 0");
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
     assert!(start.elapsed() < DEADLINE);
 }
 
 #[tokio::test]
-async fn what_stays_after_its_stdin_is_closed_gets_a_sigterm() {
-    let (pid, parts) = started("echo; sleep 60").await;
+async fn a_process_that_stays_after_its_stdin_is_closed_gets_a_sigterm() {
+    let (pid, parts) = start_ready("echo; sleep 60").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(15), true));
     assert_eq!(exit.to_string(), "sh had to be ended with signal 15");
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 
-    let (_, parts) = started("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").await;
+    let (_, parts) = start_ready("trap 'exit 7' TERM; echo; while :; do sleep 0.02; done").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (Some(7), None, true));
 }
 
 #[tokio::test]
-async fn what_ignores_sigterm_is_killed() {
+async fn a_process_that_ignores_sigterm_is_killed() {
     let start = Instant::now();
-    let (pid, parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
+    let (pid, parts) = start_ready("trap '' TERM; echo; while :; do sleep 1; done").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.signal, exit.by_us), (None, Some(9), true));
     assert!(start.elapsed() >= 2 * GRACE);
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 }
 
 #[tokio::test]
-async fn what_the_leader_left_behind_ends_with_it() {
-    // It holds none of the pipes, so nobody waits for it.
+async fn processes_that_the_leader_left_behind_end_with_it() {
+    // It has none of the pipes open, so it is not waited for.
     let start = Instant::now();
-    let (pid, parts) = started("sleep 60 >/dev/null 2>&1 & echo; cat").await;
+    let (pid, parts) = start_ready("sleep 60 >/dev/null 2>&1 & echo; cat").await;
     assert!(members(pid).len() > 1);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
     assert!(start.elapsed() < DEADLINE);
 
-    // It holds stderr, so it is seen, and has its time to end in order.
-    let (pid, parts) = started("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
+    // It has stderr open, so it is noticed, and gets time to end in order.
+    let (pid, parts) = start_ready("(trap 'sleep 0.1; exit' TERM; while :; do sleep 0.02; done) & echo; cat").await;
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(0), false));
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 }
 
 #[tokio::test]
-async fn stdout_ends_some_time_after_the_leader_though_somebody_holds_it() {
+async fn stdout_ends_some_time_after_the_leader_though_another_process_has_it_open() {
     let start = Instant::now();
-    let (pid, mut parts) = started("echo; sleep 60 & sleep 0.1; echo last; exit 3").await;
+    let (pid, mut parts) = start_ready("echo; sleep 60 & sleep 0.1; echo last; exit 3").await;
     let mut rest = String::new();
     parts.reader.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "last\n");
     assert!(start.elapsed() >= GRACE && start.elapsed() < DEADLINE);
     let exit = end(parts).await;
     assert_eq!((exit.code, exit.by_us), (Some(3), false));
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 }
 
 #[tokio::test]
-async fn dropped_in_whatever_way_it_is_ended_and_reaped() {
+async fn a_dropped_process_is_ended_and_reaped() {
     let stubborn = "trap '' TERM; echo; while :; do sleep 1; done";
     let process = sh(stubborn).spawn().unwrap();
     let pid = process.pid();
     drop(process);
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 
-    let (pid, parts) = started(stubborn).await;
+    let (pid, parts) = start_ready(stubborn).await;
     drop(parts);
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 
-    // The ending is begun and given up.
-    let (pid, parts) = started(stubborn).await;
+    // The future of the exit is dropped halfway.
+    let (pid, parts) = start_ready(stubborn).await;
     let _ = tokio::time::timeout(Duration::from_millis(10), end(parts)).await;
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 }
 
 #[tokio::test]
-async fn it_stays_while_somebody_reads() {
+async fn a_process_stays_while_its_stdout_is_read() {
     let grace = Duration::from_millis(50);
     let process = sh("cat").grace(grace).spawn().unwrap();
     let pid = process.pid();
     let Parts { mut reader, mut writer, .. } = process.into_parts();
-    // That it is not ended meanwhile, only time can show.
+    // Only waiting can show that it is not ended in the meantime.
     tokio::time::sleep(3 * grace).await;
     writer.write_all(b"x").await.unwrap();
     assert_eq!(reader.read_u8().await.unwrap(), b'x');
     drop(reader);
-    // It writes to a pipe that nobody reads, or gets a SIGTERM.
-    gone(&[pid]);
+    // It writes to a closed pipe, or gets a SIGTERM.
+    wait_until_gone(&[pid]);
 }
 
 #[test]
-fn it_is_ended_and_reaped_without_a_runtime() {
+fn a_process_is_ended_and_reaped_without_a_runtime() {
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
     let pid = runtime.block_on(async {
-        let (pid, parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
+        let (pid, parts) = start_ready("trap '' TERM; echo; while :; do sleep 1; done").await;
         tokio::spawn(async move {
             let mut parts = parts;
             parts.reader.read_u8().await
@@ -201,19 +201,19 @@ fn it_is_ended_and_reaped_without_a_runtime() {
         pid
     });
     drop(runtime);
-    gone(&[pid]);
+    wait_until_gone(&[pid]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn paused_time_does_not_hurry_a_process() {
-    // Paused time would be over at once, however much of it there is; real time is not, also on a busy machine.
+    // With paused time the grace would be over at once; in real time it is long enough, also on a busy machine.
     let child = sh("cat; sleep 0.1; exit 3").grace(Duration::from_secs(30));
     let exit = end(child.spawn().unwrap().into_parts()).await;
     assert_eq!((exit.code, exit.by_us), (Some(3), false));
 }
 
 #[tokio::test]
-async fn lines_of_stderr_are_handed_on_and_the_last_are_in_the_exit() {
+async fn lines_of_stderr_reach_the_callback_and_the_last_are_in_the_exit() {
     let (sender, lines) = mpsc::channel();
     let script = r#"printf 'one\ntwo\r\n\033[31mthree' >&2; exit 4"#;
     let child = sh(script).stderr(Stderr::lines(move |line| sender.send(line.to_vec()).unwrap()));
@@ -225,9 +225,9 @@ async fn lines_of_stderr_are_handed_on_and_the_last_are_in_the_exit() {
 }
 
 #[tokio::test]
-async fn much_of_stderr_holds_nothing_up_and_a_panic_of_its_taker_neither() {
+async fn neither_much_stderr_nor_a_panic_of_its_callback_blocks_the_process() {
     let noisy = "i=0; while [ $i -lt 20000 ]; do echo 'line line line line' >&2; i=$((i+1)); done; exit 5";
-    let panics = Stderr::lines(|_| panic!("the taker of lines panics, as this test wants it to"));
+    let panics = Stderr::lines(|_| panic!("the callback panics, as this test wants it to"));
     for stderr in [Stderr::discard(), panics] {
         let mut parts = sh(noisy).stderr(stderr).spawn().unwrap().into_parts();
         parts.reader.read_to_end(&mut Vec::new()).await.unwrap();
@@ -237,7 +237,7 @@ async fn much_of_stderr_holds_nothing_up_and_a_panic_of_its_taker_neither() {
 }
 
 #[tokio::test]
-async fn arguments_environment_and_directory_reach_it_as_they_are() {
+async fn arguments_environment_and_directory_are_passed_on_unchanged() {
     let odd = "$(echo no) `no` *; no";
     let child = Child::new("/bin/sh")
         .args(["-c", r#"printf '%s|' "$1" "$SET" "$HOME" "$PWD""#, "sh", odd])
@@ -252,7 +252,7 @@ async fn arguments_environment_and_directory_reach_it_as_they_are() {
 }
 
 #[tokio::test]
-async fn why_it_did_not_start() {
+async fn a_program_that_cannot_start_is_an_error_with_the_reason() {
     let dir = env::temp_dir().join(format!("barewire-spawn-{}", process::id()));
     fs::create_dir_all(&dir).unwrap();
     let file = |name: &str, text: &str, mode| {
@@ -284,32 +284,32 @@ async fn why_it_did_not_start() {
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// This program again, with only the test `name` to run, in its second role. What it writes comes after the
-/// harness's own lines.
-fn again(name: &str) -> Command {
+/// A command that runs only the test `name` of this program, in its second role. Its output comes after the lines of
+/// the harness.
+fn rerun(name: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(SECOND, name);
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ROLE_VARIABLE, name);
     command
 }
 
 fn is_second(name: &str) -> bool {
-    env::var_os(SECOND).is_some_and(|role| role == name)
+    env::var_os(ROLE_VARIABLE).is_some_and(|role| role == name)
 }
 
-const SECOND: &str = "BAREWIRE_TEST_SECOND";
+const ROLE_VARIABLE: &str = "BAREWIRE_TEST_SECOND";
 
 #[test]
 fn nothing_is_left_of_many_processes() {
-    // Alone in a process: other tests open files and start processes.
+    // In its own process, because other tests open files and start processes.
     let name = "nothing_is_left_of_many_processes";
     if !is_second(name) {
-        assert!(again(name).stdout(Stdio::null()).status().unwrap().success());
+        assert!(rerun(name).stdout(Stdio::null()).status().unwrap().success());
         return;
     }
     let fds = || fs::read_dir("/proc/self/fd").unwrap().count();
     Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let scripts = ["cat", "echo hi", "exit 1", "sleep 60", "sleep 60 & cat", "sleep 60 >/dev/null 2>&1 & cat"];
-        // The first makes what stays: the runtime's own.
+        // The first process opens the files that the runtime keeps.
         end(sh("cat").spawn().unwrap().into_parts()).await;
         let before = fds();
         let mut processes = Vec::new();
@@ -323,7 +323,7 @@ fn nothing_is_left_of_many_processes() {
         for process in processes {
             let pid = process.pid();
             end(process.into_parts()).await;
-            gone(&[pid]);
+            wait_until_gone(&[pid]);
         }
         assert_eq!(children(process::id()), [0; 0]);
         assert_eq!(fds(), before);
@@ -333,10 +333,10 @@ fn nothing_is_left_of_many_processes() {
     });
 }
 
-/// Ends by SIGKILL, also when the test fails.
-struct Killed(process::Child);
+/// A process that is killed when dropped, also when the test fails.
+struct KillOnDrop(process::Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -348,13 +348,13 @@ fn nothing_is_left_when_we_are_killed() {
     let name = "nothing_is_left_when_we_are_killed";
     if is_second(name) {
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let (stubborn, _parts) = started("trap '' TERM; echo; while :; do sleep 1; done").await;
-            let (leaves, _parts) = started("trap '' TERM; sleep 60 & trap 'exit' TERM; echo; cat").await;
+            let (stubborn, _parts) = start_ready("trap '' TERM; echo; while :; do sleep 1; done").await;
+            let (leaves, _parts) = start_ready("trap '' TERM; sleep 60 & trap 'exit' TERM; echo; cat").await;
             writeln!(io::stdout(), "started {stubborn} {leaves}").unwrap();
             std::future::pending::<()>().await;
         });
     }
-    let mut second = Killed(again(name).stdout(Stdio::piped()).spawn().unwrap());
+    let mut second = KillOnDrop(rerun(name).stdout(Stdio::piped()).spawn().unwrap());
     let lines = BufReader::new(second.0.stdout.take().unwrap()).lines();
     let line = lines.map(Result::unwrap).find_map(|line| Some(line.split_once("started ")?.1.to_owned())).unwrap();
     let groups: Vec<u32> = line.split(' ').map(|pid| pid.parse().unwrap()).collect();
@@ -362,7 +362,7 @@ fn nothing_is_left_when_we_are_killed() {
     assert_eq!(all.len(), 4);
 
     drop(second);
-    gone(&groups);
-    // The watchers are groups of their own.
-    gone(&all);
+    wait_until_gone(&groups);
+    // The watchers have their own groups.
+    wait_until_gone(&all);
 }

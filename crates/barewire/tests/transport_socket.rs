@@ -14,10 +14,10 @@ use std::time::Duration;
 use barewire::transport::{Framing, Parts, Transport, tcp, unix};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A directory that goes away with the test.
-struct Dir(PathBuf);
+/// A directory that is removed after the test.
+struct TempDir(PathBuf);
 
-impl Dir {
+impl TempDir {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("barewire-socket-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -31,19 +31,19 @@ impl Dir {
     }
 }
 
-impl Drop for Dir {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Both directions work, and each end sees the other's.
-async fn connected(one: impl Transport, other: impl Transport) {
+/// Checks that both directions work, and that each side sees the end of the other.
+async fn check_connected(one: impl Transport, other: impl Transport) {
     let (mut one, mut other) = (one.into_parts(), other.into_parts());
-    // Only what came to us may have come from anybody.
+    // Any program can open the accepted side.
     assert_eq!((one.open_to_all, one.opened_by_us), (false, true));
     assert_eq!((other.open_to_all, other.opened_by_us), (true, false));
-    assert!(one.ending.is_none());
+    assert!(one.exit.is_none());
     one.writer.write_all(b"there").await.unwrap();
     drop(one.writer);
     let mut text = String::new();
@@ -57,8 +57,8 @@ async fn connected(one: impl Transport, other: impl Transport) {
 }
 
 #[tokio::test]
-async fn a_unix_socket_is_for_its_owner_and_goes_with_its_listener() {
-    let dir = Dir::new();
+async fn a_unix_socket_is_private_and_is_removed_with_its_listener() {
+    let dir = TempDir::new();
     let path = dir.0.join("s.sock");
     let listener = unix::listen(&path).await.unwrap().framing(Framing::ContentLength);
     assert_eq!(listener.path(), path);
@@ -68,7 +68,7 @@ async fn a_unix_socket_is_for_its_owner_and_goes_with_its_listener() {
     assert_eq!(dir.names(), ["s.sock"]);
 
     let (client, server) = tokio::join!(unix::connect(&path), listener.accept());
-    connected(client.unwrap(), server).await;
+    check_connected(client.unwrap(), server).await;
     let (_client, server) = tokio::join!(unix::connect(&path), listener.accept());
     assert_eq!(server.into_parts().framing, Framing::ContentLength);
 
@@ -77,20 +77,20 @@ async fn a_unix_socket_is_for_its_owner_and_goes_with_its_listener() {
 }
 
 #[tokio::test]
-async fn what_is_at_the_path_is_replaced_only_if_nobody_listens() {
-    let dir = Dir::new();
+async fn an_existing_file_is_replaced_only_if_it_is_a_stale_socket() {
+    let dir = TempDir::new();
     let path = dir.0.join("s.sock");
 
     let first = unix::listen(&path).await.unwrap();
     let error = unix::listen(&path).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-    assert!(error.to_string().ends_with("s.sock is in use: somebody listens on it"), "{error}");
-    // It was asked whether it is there.
+    assert!(error.to_string().ends_with("s.sock is in use: another process listens on it"), "{error}");
+    // The failed listen connected to the socket to see whether it is in use.
     drop(first.accept().await);
     let (client, server) = tokio::join!(unix::connect(&path), first.accept());
-    connected(client.unwrap(), server).await;
+    check_connected(client.unwrap(), server).await;
 
-    // Moved away, it is no longer where it would be removed.
+    // The listener does not remove a file that was moved away.
     let moved = dir.0.join("moved");
     fs::rename(&path, &moved).unwrap();
     let second = unix::listen(&path).await.unwrap();
@@ -98,11 +98,11 @@ async fn what_is_at_the_path_is_replaced_only_if_nobody_listens() {
     assert!(path.exists() && moved.exists());
     drop(second);
 
-    // A leftover.
+    // A stale socket file.
     fs::rename(&moved, &path).unwrap();
     let third = unix::listen(&path).await.unwrap();
     let (client, server) = tokio::join!(unix::connect(&path), third.accept());
-    connected(client.unwrap(), server).await;
+    check_connected(client.unwrap(), server).await;
     drop(third);
 
     fs::write(&path, "precious").unwrap();
@@ -116,10 +116,10 @@ async fn what_is_at_the_path_is_replaced_only_if_nobody_listens() {
 }
 
 #[test]
-fn of_many_that_start_at_once_one_listens() {
-    let dir = Dir::new();
+fn of_many_listeners_that_start_at_once_one_succeeds() {
+    let dir = TempDir::new();
     let path = dir.0.join("s.sock");
-    // A leftover, so that all of them try to replace it.
+    // A stale socket file, so that all of them try to replace it.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let starts: Vec<_> = (0..16)
         .map(|_| {
@@ -138,7 +138,7 @@ fn of_many_that_start_at_once_one_listens() {
 }
 
 #[tokio::test]
-async fn tcp_stays_on_loopback_unless_told() {
+async fn tcp_stays_on_loopback_unless_asked_otherwise() {
     for addr in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
         let error = tcp::listen(addr).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -150,12 +150,12 @@ async fn tcp_stays_on_loopback_unless_told() {
         let listener = tcp::listen(addr).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(tcp::connect(addr), listener.accept());
-        connected(client.unwrap(), server).await;
+        check_connected(client.unwrap(), server).await;
     }
 }
 
 #[tokio::test]
-async fn tcp_sends_at_once() {
+async fn tcp_sends_without_delay() {
     let listener = tcp::listen("127.0.0.1:0").await.unwrap();
     let (client, server) = tokio::join!(tcp::connect(listener.local_addr().unwrap()), listener.accept());
     for Parts { reader, .. } in [client.unwrap().into_parts(), server.into_parts()] {
@@ -164,11 +164,11 @@ async fn tcp_sends_at_once() {
 }
 
 #[test]
-fn accepting_outlives_a_shortage_of_file_descriptors() {
+fn accepting_survives_a_shortage_of_file_descriptors() {
     const ROLE: &str = "BAREWIRE_TEST_SHORTAGE";
     if env::var_os(ROLE).is_none() {
-        // In a process of its own, which can have a limit of its own.
-        let this = "accepting_outlives_a_shortage_of_file_descriptors";
+        // In its own process, with its own limit.
+        let this = "accepting_survives_a_shortage_of_file_descriptors";
         let script = r#"ulimit -n 40; exec "$0" --exact "$1" --nocapture"#;
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(env::current_exe().unwrap()).arg(this).env(ROLE, "");
@@ -176,7 +176,7 @@ fn accepting_outlives_a_shortage_of_file_descriptors() {
         return;
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        let dir = Dir::new();
+        let dir = TempDir::new();
         let path = dir.0.join("s.sock");
         let listener = unix::listen(&path).await.unwrap();
         let client = unix::connect(&path).await.unwrap();
@@ -187,6 +187,6 @@ fn accepting_outlives_a_shortage_of_file_descriptors() {
         let wait = Duration::from_millis(200);
         assert!(tokio::time::timeout(wait, listener.accept()).await.is_err());
         drop(files);
-        connected(client, listener.accept().await).await;
+        check_connected(client, listener.accept().await).await;
     });
 }

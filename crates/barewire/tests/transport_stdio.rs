@@ -1,4 +1,4 @@
-//! Stdin and stdout of every kind, taken by a real process: this program again, in a second role.
+//! Stdin and stdout of every kind, used by a real process: this program in a second role.
 #![cfg(all(target_os = "linux", feature = "tokio"))]
 #![allow(clippy::unwrap_used, reason = "a test says where it fails")]
 
@@ -22,7 +22,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// More than any pipe or socket holds.
-const MUCH: usize = 1 << 20;
+const LARGE_SIZE: usize = 1 << 20;
 
 fn second(role: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
@@ -30,12 +30,12 @@ fn second(role: &str) -> Command {
     command
 }
 
-/// Does nothing when the tests run, and is the other process when one of them starts it.
+/// Not a test: the process that the tests start. Does nothing in a normal run.
 #[test]
 fn second_role() {
     let Ok(role) = env::var("BAREWIRE_TEST_ROLE") else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Here, because the harness ends when it cannot write.
+    // Stdout is replaced here, because the harness exits when it cannot write.
     let mut reading_end = None;
     if let Some(kind) = role.strip_prefix("write to a ") {
         let (writing, reading): (OwnedFd, Option<OwnedFd>) = match kind {
@@ -54,7 +54,7 @@ fn second_role() {
         writeln!(io::stdout(), "stray").unwrap();
         drop(reading_end);
         match role.as_str() {
-            // Sends back what comes. The harness has written half a line before.
+            // Sends back its input. The harness has written half a line before.
             "echo" | "echo until seen" => {
                 writer.write_all(b"\nready\n").await.unwrap();
                 writer.flush().await.unwrap();
@@ -62,25 +62,25 @@ fn second_role() {
                 writer.shutdown().await.unwrap();
                 drop(writer);
                 if role == "echo until seen" {
-                    // The other side sees the end before this process is gone.
+                    // The test must see the end of the output before this process exits.
                     let seen = seen(process::id());
                     eventually("the end is seen", || seen.exists()).await;
                     fs::remove_file(seen).unwrap();
                 }
             }
-            // Says on stderr what becomes of a write.
+            // Prints the result of a write on stderr.
             role if role.starts_with("write to a ") => {
                 let written = async {
                     for _ in 0..4 {
-                        writer.write_all(&vec![b'x'; MUCH]).await?;
+                        writer.write_all(&vec![b'x'; LARGE_SIZE]).await?;
                     }
                     writer.flush().await
                 };
-                let said = written.await.map_err(|error| error.kind());
-                writeln!(io::stderr(), "said {said:?}").unwrap();
+                let result = written.await.map_err(|error| error.kind());
+                writeln!(io::stderr(), "result {result:?}").unwrap();
                 assert!(writer.write_all(b"x").await.is_err());
             }
-            // Waits for what does not come, and leaves.
+            // Waits for input that does not come, and exits.
             "leave" => {
                 let read = tokio::time::timeout(Duration::from_millis(50), reader.read_u8()).await;
                 assert!(read.is_err());
@@ -105,12 +105,12 @@ fn read_until(mut from: impl Read, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The file that tells the program with this id that its last byte was seen.
+/// The file that tells the process with this id that the end of its output was seen.
 fn seen(pid: u32) -> PathBuf {
     env::temp_dir().join(format!("barewire-stdio-seen-{pid}"))
 }
 
-/// Much goes there and comes back, after which both sides see the end, and no flag has been set on `theirs`.
+/// Checks that many bytes are echoed, that both sides see the end, and that `theirs` was not made non-blocking.
 fn echoes(
     mut child: Child,
     theirs: Vec<OwnedFd>,
@@ -121,7 +121,7 @@ fn echoes(
     read_until(&mut from, "\nready\n");
     assert!(theirs.iter().all(|fd| !is_nonblocking(fd)));
     drop(theirs);
-    let sent: Vec<u8> = (0..MUCH).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
+    let sent: Vec<u8> = (0..LARGE_SIZE).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     let mut received = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -133,7 +133,7 @@ fn echoes(
         from.read_to_end(&mut received).unwrap();
     });
     assert!(received == sent);
-    assert!(child.try_wait().unwrap().is_none(), "the end was seen only when the process was gone");
+    assert!(child.try_wait().unwrap().is_none(), "the end was seen only when the process had exited");
     fs::write(seen(child.id()), "").unwrap();
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
@@ -180,10 +180,10 @@ fn temporary(name: &str) -> (PathBuf, File) {
 }
 
 #[test]
-fn files_from_where_they_stand() {
+fn files_from_their_current_position() {
     let (in_path, mut input) = temporary("in");
     let (out_path, mut output) = temporary("out");
-    input.write_all("x".repeat(MUCH).as_bytes()).unwrap();
+    input.write_all("x".repeat(LARGE_SIZE).as_bytes()).unwrap();
     io::Seek::seek(&mut input, io::SeekFrom::Start(10)).unwrap();
     output.write_all(b"before").unwrap();
     let mut command = second("echo");
@@ -193,20 +193,20 @@ fn files_from_where_they_stand() {
     assert_eq!(done.stderr, b"stray\n");
     let text = fs::read_to_string(&out_path).unwrap();
     assert!(text.starts_with("before"));
-    assert_eq!(text.split_once("\nready\n").unwrap().1, "x".repeat(MUCH - 10));
+    assert_eq!(text.split_once("\nready\n").unwrap().1, "x".repeat(LARGE_SIZE - 10));
     assert!(!is_nonblocking(input) && !is_nonblocking(output));
     fs::remove_file(in_path).unwrap();
     fs::remove_file(out_path).unwrap();
 }
 
 #[test]
-fn nothing_at_all() {
+fn dev_null() {
     let done = second("echo").stdin(Stdio::null()).stdout(Stdio::null()).output().unwrap();
     assert!(done.status.success());
     assert_eq!(done.stderr, b"stray\n");
 }
 
-/// Our end, and theirs.
+/// A terminal: our end, and the end of the process.
 fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -221,7 +221,7 @@ fn terminal() -> (File, File) {
 
 #[test]
 fn a_terminal() {
-    // Whoever shares a terminal may have made it non-blocking, and it stays so.
+    // Another process may have made the terminal non-blocking, and it stays so.
     for nonblocking in [false, true] {
         let (mut ours, theirs) = terminal();
         if nonblocking {
@@ -232,7 +232,7 @@ fn a_terminal() {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         read_until(&mut ours, "\nready\r\n");
         ours.write_all(b"hello\n").unwrap();
-        // Once from the terminal, once from the process.
+        // The terminal echoes the line once, the process a second time.
         assert_eq!(read_until(&mut ours, "hello\r\n"), "hello\r\n");
         assert_eq!(read_until(&mut ours, "hello\r\n"), "hello\r\n");
         assert_eq!(is_nonblocking(&theirs), nonblocking);
@@ -243,7 +243,7 @@ fn a_terminal() {
 }
 
 #[test]
-fn a_read_that_waits_does_not_hold_up_the_end() {
+fn a_pending_read_does_not_delay_the_exit() {
     let (_ours, theirs) = terminal();
     let (pipe, _held) = io::pipe().unwrap();
     for stdin in [Stdio::from(theirs), Stdio::from(pipe)] {
@@ -255,7 +255,7 @@ fn a_read_that_waits_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_write_that_fails_is_told() {
+fn a_failed_write_is_an_error() {
     let cases = [
         ("write to a full device", "StorageFull"),
         ("write to a pipe", "BrokenPipe"),
@@ -264,12 +264,12 @@ fn a_write_that_fails_is_told() {
     ];
     for (role, kind) in cases {
         let done = second(role).stdin(Stdio::null()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&done.stderr), format!("stray\nsaid Err({kind})\n"));
+        assert_eq!(String::from_utf8_lossy(&done.stderr), format!("stray\nresult Err({kind})\n"));
     }
 }
 
 #[test]
-fn stderr_that_is_the_wire_gets_no_stray_lines() {
+fn stderr_that_is_the_same_pipe_as_stdout_gets_no_stray_lines() {
     let (mut from, pipe) = io::pipe().unwrap();
     let mut command = second("echo");
     command.stdin(Stdio::null()).stdout(pipe.try_clone().unwrap()).stderr(pipe);

@@ -1,5 +1,5 @@
-//! The floor of the carrier: hyper reads a request whole and answers with what it was given to answer with. Nothing is
-//! parsed and nothing is checked. With `--stream` what it was given is the first event of a stream that says nothing more.
+//! The floor of the transport: hyper reads a whole request and answers with a fixed text from the command line. Nothing
+//! is parsed and nothing is checked. With `--stream`, the text is the first and only event of a stream that stays open.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let is_stream = args.first().is_some_and(|first| first == "--stream");
-    let answer: Bytes = args.pop().ok_or_else(|| io::Error::other("no answer to give"))?.into();
-    let listener = TcpListener::bind(harnessed::ANYWHERE).await?;
+    let answer: Bytes = args.pop().ok_or_else(|| io::Error::other("the text of the answer is missing"))?.into();
+    let listener = TcpListener::bind(harnessed::LISTEN_ADDRESS).await?;
     harnessed::begin(listener.local_addr()?)?;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -31,9 +31,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let answer = answer.clone();
         tokio::spawn(async move {
             let io = TokioIo::new(stream);
-            // How a connection ends is the client's affair.
+            // Errors of a connection are the client's problem.
             let _ = if is_stream {
-                let service = service_fn(|request| respond(request, Quiet(Some(answer.clone())), EVENTS));
+                let service = service_fn(|request| respond(request, SilentStream(Some(answer.clone())), EVENTS));
                 http1::Builder::new().serve_connection(io, service).await
             } else {
                 let service = service_fn(|request| respond(request, Full::new(answer.clone()), JSON));
@@ -50,10 +50,10 @@ async fn respond<B>(request: Request<Incoming>, body: B, kind: HeaderValue) -> h
     Ok(response)
 }
 
-/// Says one thing, and then nothing for ever.
-struct Quiet(Option<Bytes>);
+/// A body that sends one chunk and then stays open without sending more.
+struct SilentStream(Option<Bytes>);
 
-impl Body for Quiet {
+impl Body for SilentStream {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,4 +1,5 @@
-//! An MCP server of `barewire` over HTTP as its documentation begins: one thread, a tool with typed arguments, default limits.
+//! An MCP server of `barewire` over HTTP as at the start of its documentation: one thread, a tool with typed arguments,
+//! default limits.
 
 use std::error::Error;
 
@@ -15,7 +16,7 @@ struct Echo {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::new("echo", "1.0.0").tool("echo", "Say it back", |Echo { text }| async move { text });
-    let listener = server.http().bind(harnessed::ANYWHERE).await?;
+    let listener = server.http().bind(harnessed::LISTEN_ADDRESS).await?;
     harnessed::begin(listener.local_addr()?)?;
     listener.run().await;
     Ok(())

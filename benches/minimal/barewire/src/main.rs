@@ -1,4 +1,4 @@
-//! The least that a server of one tool is with barewire: what its documentation begins with.
+//! The smallest server with one tool in barewire, as at the start of its documentation.
 
 use barewire::Server;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The least that a server of one tool is with the official SDK: what its documentation begins with.
+//! The smallest server with one tool in the official SDK, as at the start of its documentation.
 
 use std::error::Error;
 

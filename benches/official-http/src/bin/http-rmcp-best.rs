@@ -1,5 +1,5 @@
-//! The official SDK over HTTP at its fastest: no sessions, answers in one JSON body, no delay on the socket, its service
-//! directly on hyper, and no router before the tool.
+//! The official SDK over HTTP in its fastest configuration: no sessions, answers in one JSON body, `TCP_NODELAY`, its
+//! service directly on hyper, and no router before the tool.
 
 use std::error::Error;
 
@@ -17,14 +17,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
     let service = StreamableHttpService::new(|| Ok(EchoByHand), NeverSessionManager::default().into(), config);
     let service = TowerToHyperService::new(service);
-    let listener = TcpListener::bind(harnessed::ANYWHERE).await?;
+    let listener = TcpListener::bind(harnessed::LISTEN_ADDRESS).await?;
     harnessed::begin(listener.local_addr()?)?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let service = service.clone();
         tokio::spawn(async move {
-            // How a connection ends is the client's affair.
+            // Errors of a connection are the client's problem.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,5 +1,5 @@
-//! The official SDK over HTTP as its examples begin: a router of axum, sessions, and the default of everything. On one
-//! thread, as all are here.
+//! The official SDK over HTTP as in its examples: an axum router, sessions, and all defaults. On one thread, like all
+//! servers here.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         StreamableHttpServerConfig::default(),
     );
     let router = axum::Router::new().nest_service("/mcp", service);
-    let listener = TcpListener::bind(harnessed::ANYWHERE).await?;
+    let listener = TcpListener::bind(harnessed::LISTEN_ADDRESS).await?;
     harnessed::begin(listener.local_addr()?)?;
     axum::serve(listener, router).await?;
     Ok(())

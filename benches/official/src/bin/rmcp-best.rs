@@ -1,5 +1,6 @@
-//! The official SDK at its fastest: `stdio_pipes()`, which its documentation prefers where both streams are pipes; one
-//! thread, because its tasks hand each message on and never have work for two; and no router before the tool.
+//! The official SDK in its fastest configuration: `stdio_pipes()`, which its documentation recommends if both streams
+//! are pipes; one thread, because its tasks pass each message on and never keep two threads busy; and no router before
+//! the tool.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! The official SDK as its documentation begins: `#[tokio::main]` with a thread for each processor, and `stdio()`.
+//! The official SDK as at the start of its documentation: `#[tokio::main]` with a thread for each processor, and
+//! `stdio()`.
 
 use std::error::Error;
 

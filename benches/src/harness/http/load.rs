@@ -1,5 +1,5 @@
-//! What asks: some connections on one thread, each with one call under way. It is the same for all servers, writes requests
-//! that were built before, and looks at every answer.
+//! The load: connections on one thread, each with one call in flight. It is the same for all servers, sends prepared
+//! requests, and checks every answer.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,8 +11,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 
 use super::reply::Reply;
-use super::requests::{self, TEXT};
-use super::server::Server;
+use super::requests::{self, TEXT_BYTES};
+use super::server::HttpServer;
 use crate::harness::contender::{Contender, Role};
 use crate::harness::era::{Era, HEAD};
 use crate::harness::workload::{FIRST_ID, ID_DIGITS, beginning, text, write_id};
@@ -28,24 +28,24 @@ pub(super) struct Load {
     scratch: Vec<u8>,
 }
 
-/// How long it goes on.
+/// The end of a run: a time or a number of requests.
 #[derive(Clone, Copy)]
-pub(super) enum Until {
+pub(super) enum LoadEnd {
     Time(Duration),
     Count(usize),
 }
 
-/// What came of it.
-pub(super) struct Run {
+/// The result of a run.
+pub(super) struct LoadResult {
     pub(super) time: Duration,
-    /// Of each request, from before it was written until its answer was read.
+    /// The latency of each request, from before it was written until its answer was read.
     pub(super) latencies: Vec<Duration>,
 }
 
 struct Connection {
     stream: TcpStream,
     request: Vec<u8>,
-    /// Where its id stands.
+    /// The offset of the id in the request.
     id_at: usize,
     asked: Instant,
     buffer: Vec<u8>,
@@ -53,8 +53,8 @@ struct Connection {
 }
 
 impl Load {
-    /// Connects, and brings each connection to where it can call.
-    pub(super) fn open(server: &Server, contender: &Contender, era: Era, count: usize) -> io::Result<Self> {
+    /// Opens the connections, and sends the opening of the era on each.
+    pub(super) fn open(server: &HttpServer, contender: &Contender, era: Era, count: usize) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut connections = Vec::new();
         for number in 0..count {
@@ -66,23 +66,23 @@ impl Load {
             epoll::add(&epoll, &connection.stream, EventData::new_u64(number), EventFlags::IN)?;
             connections.push(connection);
         }
-        let text = Finder::new(&text(TEXT)).into_owned();
+        let text = Finder::new(&text(TEXT_BYTES)).into_owned();
         let has_ids = contender.role != Role::Floor;
         Ok(Self { epoll, connections, text, has_ids, next_id: FIRST_ID, scratch: Vec::new() })
     }
 
-    /// Calls until it is enough; then all that was asked has been answered.
-    pub(super) fn run(&mut self, server: &Server, until: Until) -> io::Result<Run> {
+    /// Calls until the end; all requests have been answered then.
+    pub(super) fn run(&mut self, server: &HttpServer, until: LoadEnd) -> io::Result<LoadResult> {
         self.call(server, until).map_err(|error| server.process.explain(error))
     }
 
-    fn call(&mut self, server: &Server, until: Until) -> io::Result<Run> {
+    fn call(&mut self, server: &HttpServer, until: LoadEnd) -> io::Result<LoadResult> {
         let begun = Instant::now();
         let mut latencies = Vec::new();
         let mut asked = 0;
         let is_enough = |asked: usize, now: Instant| match until {
-            Until::Time(time) => now - begun >= time,
-            Until::Count(count) => asked >= count,
+            LoadEnd::Time(time) => now - begun >= time,
+            LoadEnd::Count(count) => asked >= count,
         };
         for connection in &mut self.connections {
             connection.ask(&mut self.next_id)?;
@@ -108,15 +108,15 @@ impl Load {
                 }
             }
         }
-        Ok(Run { time: begun.elapsed(), latencies })
+        Ok(LoadResult { time: begun.elapsed(), latencies })
     }
 }
 
 impl Connection {
-    fn open(server: &Server) -> io::Result<Self> {
+    fn open(server: &HttpServer) -> io::Result<Self> {
         let stream = TcpStream::connect(server.addr)?;
         stream.set_nodelay(true)?;
-        // A server that does not answer is ended by its watchdog, and the connection with it.
+        // If the server does not answer, its watchdog ends it, and the connection with it.
         let (request, buffer) = (Vec::new(), vec![0; 16 * 1024]);
         Ok(Self { stream, request, id_at: 0, asked: Instant::now(), buffer, filled: 0 })
     }
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     fn prepare(&mut self, era: Era, session: Option<&str>) -> io::Result<()> {
-        let call = era.call(FIRST_ID, &text(TEXT));
+        let call = era.call(FIRST_ID, &text(TEXT_BYTES));
         self.request = requests::post(era, "tools/call", Some("echo"), session, &call);
         let at = memmem::find(&self.request, HEAD.as_bytes());
         self.id_at = at.ok_or_else(|| io::Error::other("a call without an id"))? + HEAD.len();
@@ -144,11 +144,11 @@ impl Connection {
         *next_id += 1;
         self.filled = 0;
         self.asked = Instant::now();
-        // A request is far smaller than what a socket takes.
+        // A request is far smaller than a socket's buffer.
         self.stream.write_all(&self.request)
     }
 
-    /// Reads what has come; `true` when it is the whole answer, and the right one.
+    /// Reads the available bytes; `true` when the answer is complete and right.
     fn read(&mut self, text: &Finder<'_>, id: Option<[u8; ID_DIGITS]>, scratch: &mut Vec<u8>) -> io::Result<bool> {
         let count = match self.stream.read(&mut self.buffer[self.filled..]) {
             Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed a connection")),
@@ -167,7 +167,7 @@ impl Connection {
             at.and_then(|at| scratch.get(at..at + ID_DIGITS)) == Some(&id)
         };
         if reply.status != 200 || text.find(scratch).is_none() || !id.is_none_or(has_id) {
-            return Err(io::Error::other(format!("not the answer: {}", beginning(bytes))));
+            return Err(io::Error::other(format!("wrong answer: {}", beginning(bytes))));
         }
         Ok(true)
     }
@@ -180,14 +180,14 @@ pub(super) fn begin(stream: &mut TcpStream) -> io::Result<Option<String>> {
         stream.write_all(&requests::post(Era::Legacy, method, None, session.as_deref(), message))?;
         let (status, said) = response(stream)?;
         if status != if *answers == 0 { 202 } else { 200 } {
-            return Err(io::Error::other(format!("{method} is answered with {status}")));
+            return Err(io::Error::other(format!("the status of {method} is {status}")));
         }
         session = session.or(said);
     }
     Ok(session)
 }
 
-/// Reads a whole response: its status, and the session that it names.
+/// Reads a whole response, and returns its status and its session id.
 fn response(stream: &mut TcpStream) -> io::Result<(u16, Option<String>)> {
     let (mut bytes, mut scratch) = (Vec::new(), Vec::new());
     let mut some = [0; 4096];

@@ -1,7 +1,7 @@
-//! Servers over HTTP: calls over many connections that are kept alive, and streams that say nothing.
+//! Servers over HTTP: calls over many persistent connections, and idle streams.
 //!
-//! A round is a time, not a number of calls: one of the servers stalls for 40 ms with each answer. Each connection has one
-//! call under way; when it is answered, the next follows at once.
+//! A round has a fixed time and not a fixed number of calls, because one of the servers stalls for 40 ms with each
+//! answer. Each connection has one call in flight, and sends the next as soon as it is answered.
 
 mod load;
 mod reply;
@@ -14,11 +14,11 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use load::{Load, Until};
-use report::{Report, Row, StreamRow};
-use server::Server;
+use load::{Load, LoadEnd};
+use report::{HttpReport, HttpRow, StreamRow};
+use server::HttpServer;
 
-use super::contender::{Contender, HTTP_PACKAGE, OFFICIAL_HTTP_PACKAGE, Role, Speaks};
+use super::contender::{Contender, HTTP_PACKAGE, OFFICIAL_HTTP_PACKAGE, Protocol, Role};
 use super::era::Era;
 use super::measure::{self, Latency};
 
@@ -27,9 +27,9 @@ pub(crate) static CONTENDERS: [Contender; 4] = [
     Contender {
         letter: 'a',
         name: "http-floor",
-        what: "hyper, which reads a body and answers the same to all",
+        what: "hyper with a constant answer",
         role: Role::Floor,
-        speaks: Speaks::Bare,
+        protocol: Protocol::Bare,
         package: HTTP_PACKAGE,
     },
     Contender {
@@ -37,7 +37,7 @@ pub(crate) static CONTENDERS: [Contender; 4] = [
         name: "http-server",
         what: "barewire's server; legacy with a session",
         role: Role::Ours,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: HTTP_PACKAGE,
     },
     Contender {
@@ -45,47 +45,47 @@ pub(crate) static CONTENDERS: [Contender; 4] = [
         name: "http-rmcp-default",
         what: "rmcp 3.8.0, axum, default configuration, #[tool]",
         role: Role::Theirs,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: OFFICIAL_HTTP_PACKAGE,
     },
     Contender {
         letter: 'e',
-        name: BEST,
+        name: BEST_RMCP,
         what: "rmcp 3.8.0, hyper, no delay, no session, JSON, call_tool by hand",
         role: Role::Theirs,
-        speaks: Speaks::Mcp,
+        protocol: Protocol::Mcp,
         package: OFFICIAL_HTTP_PACKAGE,
     },
 ];
 
-/// The one of theirs that ours has to beat.
-const BEST: &str = "http-rmcp-best";
+/// The fastest server of the official SDK, which ours has to beat.
+const BEST_RMCP: &str = "http-rmcp-best";
 
-/// What one round of one contender gave. Times are in nanoseconds.
+/// The result of one round of one contender. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Round {
-    /// Processor time of the server for one request.
+struct HttpRound {
+    /// The server's CPU time for one request.
     cpu: f64,
-    /// Requests in a second.
+    /// Requests a second.
     rate: f64,
     latency: Latency,
 }
 
-/// Runs all of it.
+/// Runs all measurements over HTTP.
 pub(crate) fn run(
     contenders: &[&'static Contender],
     rounds: usize,
     instructions: bool,
     say: fn(&str),
-) -> Result<Report, Box<dyn Error>> {
-    let mut report = Report::new(rounds);
+) -> Result<HttpReport, Box<dyn Error>> {
+    let mut report = HttpReport::new(rounds);
     for era in ERAS {
         let results = race(contenders, rounds, &format!("{era:?}"), say, |one| round(one, era))?;
         for (contender, result) in contenders.iter().zip(&results) {
             let of =
                 |role: fn(&Contender) -> bool| contenders.iter().position(|one| role(one)).map(|at| &results[at][..]);
-            let (floor, best) = (of(|one| one.role == Role::Floor), of(|one| one.name == BEST));
-            report.rows.push(Row::new(era, contender, result, floor, best));
+            let (floor, best) = (of(|one| one.role == Role::Floor), of(|one| one.name == BEST_RMCP));
+            report.rows.push(HttpRow::new(era, contender, result, floor, best));
         }
     }
     for era in ERAS {
@@ -96,7 +96,7 @@ pub(crate) fn run(
         }
     }
     if instructions && !measure::has_valgrind() {
-        say("instructions are not counted: there is no valgrind on the PATH");
+        say("instructions are not counted: valgrind is not in PATH");
     } else if instructions {
         let pairs = ERAS.iter().flat_map(|era| contenders.iter().map(move |one| (*era, one)));
         for (row, (era, contender)) in report.rows.iter_mut().zip(pairs) {
@@ -109,7 +109,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// All contenders, each once a round, another one first in each.
+/// Measures all contenders once a round, each round in a different order.
 fn race<T>(
     contenders: &[&Contender],
     rounds: usize,
@@ -133,53 +133,55 @@ fn failed(contender: &Contender, error: &io::Error) -> String {
     format!("{}: {error}", contender.title())
 }
 
-/// One round against a fresh server, so that no round depends on where memory happened to be in another.
-fn round(contender: &Contender, era: Era) -> io::Result<Round> {
-    let server = Server::start(contender, era)?;
+/// Measures one round with a fresh server, so that rounds do not depend on each other's memory layout.
+fn round(contender: &Contender, era: Era) -> io::Result<HttpRound> {
+    let server = HttpServer::start(contender, era)?;
     let mut load = Load::open(&server, contender, era, CONNECTIONS)?;
-    load.run(&server, Until::Time(WARM_UP))?;
+    load.run(&server, LoadEnd::Time(WARM_UP))?;
     let before = server.cpu()?;
-    let run = load.run(&server, Until::Time(MEASURED))?;
+    let run = load.run(&server, LoadEnd::Time(MEASURED_TIME))?;
     let cpu = server.cpu()?.since(&before);
     drop(load);
     server.finish()?;
     let count = run.latencies.len() as f64;
-    Ok(Round {
+    Ok(HttpRound {
         cpu: cpu as f64 / count,
         rate: count / run.time.as_secs_f64(),
         latency: measure::latency(run.latencies),
     })
 }
 
-/// Instructions for one request in user mode: what twice as many requests cost more than once as many.
+/// The instructions of one request in user mode: the difference between two runs, the second with twice as many
+/// requests.
 fn count(contender: &Contender, era: Era) -> io::Result<f64> {
     let count = |requests| {
         let counts = measure::counts_file();
-        let server = Server::start_counted(contender, era, &counts)?;
+        let server = HttpServer::start_counted(contender, era, &counts)?;
         let mut load = Load::open(&server, contender, era, CONNECTIONS)?;
-        load.run(&server, Until::Count(COUNTED + requests))?;
+        load.run(&server, LoadEnd::Count(COUNTED_REQUESTS + requests))?;
         drop(load);
         server.finish()?;
         super::process::count(&counts)
     };
-    let (once, twice) = (count(COUNTED)?, count(2 * COUNTED)?);
+    let (once, twice) = (count(COUNTED_REQUESTS)?, count(2 * COUNTED_REQUESTS)?);
     let more = twice.checked_sub(once).ok_or_else(|| io::Error::other("fewer instructions for more requests"))?;
-    Ok(more as f64 / COUNTED as f64)
+    Ok(more as f64 / COUNTED_REQUESTS as f64)
 }
 
 const ERAS: [Era; 2] = [Era::Modern, Era::Legacy];
 
-/// Connections at once.
+/// The number of connections.
 const CONNECTIONS: usize = 32;
 
-/// Before anything is counted: buffers grow, and the allocator learns.
+/// The time before the measurement, in which buffers grow and the allocator warms up.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Some ten thousands of requests of the fastest, and several hundreds of one that stalls with each answer.
-const MEASURED: Duration = Duration::from_millis(800);
+/// The time of a round: tens of thousands of requests for the fastest server, several hundred for one that stalls with
+/// each answer.
+const MEASURED_TIME: Duration = Duration::from_millis(800);
 
-/// Requests whose instructions are counted; everything is some fifty times slower then.
-const COUNTED: usize = 32 * 25;
+/// The requests whose instructions are counted. Under valgrind everything is about fifty times slower.
+const COUNTED_REQUESTS: usize = 32 * 25;
 
-/// How often the memory of streams is looked at: it hardly varies.
+/// The rounds for the memory of streams, which hardly varies.
 const STREAM_ROUNDS: usize = 3;

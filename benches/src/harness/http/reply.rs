@@ -1,10 +1,10 @@
-//! The bytes of a response -> what is in it, as far as it is there.
+//! The bytes of a response -> its status, headers and body, as far as they have arrived.
 
 use std::io;
 
 use crate::harness::workload::beginning;
 
-/// A response whose head is there.
+/// A response whose head has arrived.
 pub(super) struct Reply<'a> {
     pub(super) status: u16,
     head: &'a [u8],
@@ -12,14 +12,14 @@ pub(super) struct Reply<'a> {
 }
 
 enum Body<'a> {
-    /// So many bytes, and those of them that are there.
+    /// A body of a known length, and the bytes that have arrived.
     Sized(usize, &'a [u8]),
-    /// What is there of a body of chunks.
+    /// A chunked body, as far as it has arrived.
     Chunks(&'a [u8]),
 }
 
 impl<'a> Reply<'a> {
-    /// Reads a head, if it is there.
+    /// Reads the head; `None` if it has not arrived.
     pub(super) fn read(bytes: &'a [u8]) -> io::Result<Option<Self>> {
         let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
         let (head, rest) = (&bytes[..end], &bytes[end + 4..]);
@@ -45,7 +45,7 @@ impl<'a> Reply<'a> {
         })
     }
 
-    /// Puts its body into `into`, as far as it is there; whether all of it is, and nothing behind it.
+    /// Appends the body to `into`, as far as it has arrived. Returns whether it is complete, with no bytes after it.
     pub(super) fn body(&self, into: &mut Vec<u8>) -> io::Result<bool> {
         into.clear();
         match self.body {
@@ -77,5 +77,5 @@ fn number(text: &[u8], radix: u32) -> Option<usize> {
 }
 
 fn bad(bytes: &[u8]) -> io::Error {
-    io::Error::other(format!("no response that could be read: {}", beginning(bytes)))
+    io::Error::other(format!("invalid response: {}", beginning(bytes)))
 }

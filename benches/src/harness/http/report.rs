@@ -1,27 +1,27 @@
-//! The rounds as one table, the marks under it, or both as JSON.
+//! The rounds as a table with the targets below it, or both as JSON.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::{BEST, CONNECTIONS, CONTENDERS, ERAS, Round};
+use super::{BEST_RMCP, CONNECTIONS, CONTENDERS, ERAS, HttpRound};
 use crate::harness::contender::{Contender, Role};
 use crate::harness::era::Era;
-use crate::harness::table::{Mark, count, median, micros, ratio, share};
+use crate::harness::table::{Target, count, median, micros, ratio, share};
 
-/// What a run has found.
+/// The results of a run.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct HttpReport {
     rounds: usize,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<HttpRow>,
     pub(super) streams: Vec<StreamRow>,
-    marks: Vec<Mark>,
+    marks: Vec<Target>,
 }
 
-/// One contender in one era. Times are in nanoseconds and for one request; a ratio is the median of the ratios to another of
-/// the same round.
+/// The results of one contender in one era. Times are in nanoseconds, for one request. A ratio is the median of the
+/// ratios to another contender in the same round.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct HttpRow {
     era: &'static str,
     contender: &'static str,
     cpu: f64,
@@ -34,25 +34,25 @@ pub(super) struct Row {
     pub(super) instructions: Option<f64>,
 }
 
-/// What an idle stream costs a contender.
+/// The memory of an idle stream of one contender.
 #[derive(Debug, Serialize)]
 pub(super) struct StreamRow {
     era: &'static str,
     contender: &'static str,
-    /// `None` if it has none.
+    /// `None` if the server has no such streams.
     kib: Option<f64>,
 }
 
-impl Row {
+impl HttpRow {
     pub(super) fn new(
         era: Era,
         contender: &Contender,
-        rounds: &[Round],
-        floor: Option<&[Round]>,
-        best: Option<&[Round]>,
+        rounds: &[HttpRound],
+        floor: Option<&[HttpRound]>,
+        best: Option<&[HttpRound]>,
     ) -> Self {
-        let of = |take: fn(&Round) -> f64| median(rounds.iter().map(take).collect()).unwrap_or(f64::NAN);
-        let against = |others: Option<&[Round]>| {
+        let of = |take: fn(&HttpRound) -> f64| median(rounds.iter().map(take).collect()).unwrap_or(f64::NAN);
+        let against = |others: Option<&[HttpRound]>| {
             median(rounds.iter().zip(others?).map(|(ours, theirs)| ours.cpu / theirs.cpu).collect())
         };
         Self {
@@ -84,12 +84,12 @@ fn name(era: Era) -> &'static str {
     }
 }
 
-impl Report {
+impl HttpReport {
     pub(super) fn new(rounds: usize) -> Self {
         Self { rounds, rows: Vec::new(), streams: Vec::new(), marks: Vec::new() }
     }
 
-    fn row(&self, era: Era, contender: &Contender) -> Option<&Row> {
+    fn row(&self, era: Era, contender: &Contender) -> Option<&HttpRow> {
         self.rows.iter().find(|row| row.era == name(era) && row.contender == contender.name)
     }
 
@@ -98,24 +98,24 @@ impl Report {
         self.streams.iter().find(of)?.kib
     }
 
-    /// Fills in the marks from the rows.
+    /// Fills in the targets from the rows.
     pub(super) fn judge(&mut self) {
         let letter = |of: fn(&Contender) -> bool| CONTENDERS.iter().find(|one| of(one)).map_or('?', |one| one.letter);
-        let (a, e) = (letter(|one| one.role == Role::Floor), letter(|one| one.name == BEST));
+        let (a, e) = (letter(|one| one.role == Role::Floor), letter(|one| one.name == BEST_RMCP));
         let floor = CONTENDERS.iter().find(|one| one.role == Role::Floor);
         let mut marks = Vec::new();
         for ours in CONTENDERS.iter().filter(|one| one.role == Role::Ours) {
             let b = ours.letter;
             for era in ERAS {
                 let row = self.row(era, ours);
-                let mut mark = |what: String, found, most, unit| marks.push(Mark { what, found, most, unit });
+                let mut mark = |what: String, found, most, unit| marks.push(Target { what, found, most, unit });
                 let era_name = name(era);
                 let to_floor = row.and_then(|row| row.to_floor);
-                mark(format!("({b}) / ({a}) {era_name} CPU"), to_floor, Some(MOST_TO_FLOOR), "");
+                mark(format!("({b}) / ({a}) {era_name} CPU"), to_floor, Some(MAX_RATIO_TO_FLOOR), "");
                 let to_best = row.and_then(|row| row.to_best);
-                mark(format!("({b}) / ({e}) {era_name} CPU"), to_best, Some(MOST_TO_BEST), "");
+                mark(format!("({b}) / ({e}) {era_name} CPU"), to_best, Some(MAX_RATIO_TO_BEST), "");
                 let stream = self.stream(era, ours);
-                mark(format!("({b}) {era_name} idle stream"), stream, Some(MOST_STREAM), " KiB");
+                mark(format!("({b}) {era_name} idle stream"), stream, Some(MAX_STREAM_KIB), " KiB");
                 let less = floor.and_then(|floor| Some(stream? - self.stream(era, floor)?));
                 mark(format!("({b}) - ({a}) {era_name} idle stream"), less, None, " KiB");
             }
@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-impl Display for Report {
+impl Display for HttpReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let rounds = self.rounds;
         writeln!(
@@ -160,11 +160,11 @@ impl Display for Report {
                 writeln!(f, "{}", line.trim_end())?;
             }
         }
-        writeln!(f, "\nmemory of the server for an idle stream, in the legacy era with a session")?;
+        writeln!(f, "\nmemory of the server for one idle stream, with its session in the legacy era")?;
         for era in ERAS {
             writeln!(f, "{}", name(era))?;
             for row in self.streams.iter().filter(|row| row.era == name(era)) {
-                let kib = row.kib.map_or("has none".to_owned(), |kib| format!("{kib:.1} KiB"));
+                let kib = row.kib.map_or("no streams".to_owned(), |kib| format!("{kib:.1} KiB"));
                 writeln!(f, "  {:<23} {kib:>10}", row.contender)?;
             }
         }
@@ -173,9 +173,9 @@ impl Display for Report {
     }
 }
 
-/// Processor time, against the floor and against the best of theirs.
-const MOST_TO_FLOOR: f64 = 1.6;
-const MOST_TO_BEST: f64 = 0.6;
+/// The targets for the CPU time, relative to the floor and to the fastest server of the official SDK.
+const MAX_RATIO_TO_FLOOR: f64 = 1.6;
+const MAX_RATIO_TO_BEST: f64 = 0.6;
 
-/// KiB of an idle stream.
-const MOST_STREAM: f64 = 20.0;
+/// The target for the memory of an idle stream, in KiB.
+const MAX_STREAM_KIB: f64 = 20.0;

@@ -2,7 +2,7 @@
 
 use crate::harness::era::Era;
 
-/// A POST of this message. A modern one repeats in its headers what it is.
+/// A POST of this message. In the modern era, headers repeat its method and name.
 pub(super) fn post(era: Era, method: &str, name: Option<&str>, session: Option<&str>, body: &str) -> Vec<u8> {
     let body = body.trim_end();
     let modern = match era {
@@ -17,7 +17,7 @@ pub(super) fn post(era: Era, method: &str, name: Option<&str>, session: Option<&
     format!("{head}Content-Type: application/json\r\n{modern}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The stream of a session.
+/// A GET for the stream of a session.
 pub(super) fn get(era: Era, session: Option<&str>) -> Vec<u8> {
     let head = head("GET", era, session);
     format!("{head}\r\n").into_bytes()
@@ -32,5 +32,5 @@ fn head(verb: &str, era: Era, session: Option<&str>) -> String {
     )
 }
 
-/// Bytes of text in a call.
-pub(super) const TEXT: usize = 64;
+/// The bytes of text in a call.
+pub(super) const TEXT_BYTES: usize = 64;

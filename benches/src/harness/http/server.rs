@@ -1,4 +1,4 @@
-//! A server over HTTP as a process: it says its port, and ends when its stdin does.
+//! A server over HTTP as a process: it prints its port, and exits at the end of its stdin.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,15 +9,15 @@ use crate::harness::era::Era;
 use crate::harness::process::{Cpu, Process, counted};
 use crate::harness::workload::{FIRST_ID, text};
 
-/// A running server. It does not outlive this value.
-pub(super) struct Server {
+/// A running server, killed when dropped.
+pub(super) struct HttpServer {
     pub(super) process: Process,
     stdin: ChildStdin,
     pub(super) addr: SocketAddr,
 }
 
-impl Server {
-    /// Starts it, found beside this program.
+impl HttpServer {
+    /// Starts the server's program.
     pub(super) fn start(contender: &Contender, era: Era) -> io::Result<Self> {
         Self::run(Command::new(contender.program()?), contender, &[answer(era)])
     }
@@ -27,7 +27,7 @@ impl Server {
         Self::run(counted(&contender.program()?, counts), contender, &[answer(era)])
     }
 
-    /// The same, to hold streams open.
+    /// Starts the server for measuring idle streams.
     pub(super) fn start_streaming(contender: &Contender) -> io::Result<Self> {
         let first = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/acknowledged\"}\n\n".to_owned();
         Self::run(Command::new(contender.program()?), contender, &["--stream".to_owned(), first])
@@ -40,7 +40,7 @@ impl Server {
         let (process, stdin, stdout) = Process::start(command)?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        let port = line.trim().parse().map_err(|_| process.explain(io::Error::other("it says no port")))?;
+        let port = line.trim().parse().map_err(|_| process.explain(io::Error::other("the server printed no port")))?;
         Ok(Self { process, stdin, addr: (Ipv4Addr::LOCALHOST, port).into() })
     }
 
@@ -48,14 +48,14 @@ impl Server {
         self.process.cpu()
     }
 
-    /// Closes stdin and waits for the server to end by itself.
+    /// Closes stdin and waits until the server exits by itself.
     pub(super) fn finish(self) -> io::Result<()> {
         drop(self.stdin);
         self.process.finish()
     }
 }
 
-/// What the floor answers: as long as the answer of ours.
+/// The floor's answer, as long as that of our server.
 fn answer(era: Era) -> String {
-    era.answer(FIRST_ID, &text(super::requests::TEXT), false).trim_end().to_owned()
+    era.answer(FIRST_ID, &text(super::requests::TEXT_BYTES), false).trim_end().to_owned()
 }

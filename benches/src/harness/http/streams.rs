@@ -1,4 +1,4 @@
-//! Streams that are open and say nothing: what each costs the server in memory.
+//! The memory that each idle stream takes in the server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,42 +8,43 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::reply::Reply;
-use super::server::Server;
+use super::server::HttpServer;
 use super::{load, requests};
 use crate::harness::contender::{Contender, Role};
 use crate::harness::era::Era;
 
-/// KiB of the server's memory for one stream: of a listen in the modern era, in the legacy one of a session with its GET
-/// stream. `None` if the server has no such stream.
+/// The server's memory for one stream, in KiB: a `subscriptions/listen` in the modern era, a session with its GET
+/// stream in the legacy era. `None` if the server has no such streams.
 pub(super) fn measure(contender: &Contender, era: Era) -> io::Result<Option<f64>> {
     allow_files()?;
-    let server = Server::start_streaming(contender)?;
+    let server = HttpServer::start_streaming(contender)?;
     let measured = fill(&server, contender, era).map_err(|error| server.process.explain(error));
     server.finish()?;
     measured
 }
 
-fn fill(server: &Server, contender: &Contender, era: Era) -> io::Result<Option<f64>> {
+fn fill(server: &HttpServer, contender: &Contender, era: Era) -> io::Result<Option<f64>> {
     let mut streams = Vec::new();
-    // What is there once, whatever comes after.
-    for _ in 0..FIRST {
+    // The first streams allocate memory that is needed only once.
+    for _ in 0..WARM_UP_STREAMS {
         let Some(stream) = open(server, contender, era)? else { return Ok(None) };
         streams.push(stream);
     }
-    thread::sleep(SETTLED);
+    thread::sleep(SETTLE_TIME);
     let before = server.process.resident()?;
-    for _ in 0..COUNT {
+    for _ in 0..STREAM_COUNT {
         let stream = open(server, contender, era)?;
-        streams.push(stream.ok_or_else(|| io::Error::other("it has no room for so many streams"))?);
+        streams
+            .push(stream.ok_or_else(|| io::Error::other("the server refused a stream after it had accepted others"))?);
         server.process.progress();
     }
-    thread::sleep(SETTLED);
+    thread::sleep(SETTLE_TIME);
     let after = server.process.resident()?;
-    Ok(Some(after.saturating_sub(before) as f64 / f64::from(COUNT)))
+    Ok(Some(after.saturating_sub(before) as f64 / f64::from(STREAM_COUNT)))
 }
 
-/// An open stream, whose head has come, and in the modern era its first event.
-fn open(server: &Server, contender: &Contender, era: Era) -> io::Result<Option<TcpStream>> {
+/// Opens a stream, and reads its head and in the modern era its first event.
+fn open(server: &HttpServer, contender: &Contender, era: Era) -> io::Result<Option<TcpStream>> {
     let mut stream = TcpStream::connect(server.addr)?;
     stream.set_nodelay(true)?;
     let request = match era {
@@ -80,9 +81,10 @@ fn open(server: &Server, contender: &Contender, era: Era) -> io::Result<Option<T
     }
 }
 
-/// Both ends of so many connections are files, each in a process of its own; the server has inherited what we may.
+/// Raises the limit on open files: each connection is a file in this process and one in the server, which inherits the
+/// limit.
 fn allow_files() -> io::Result<()> {
-    let wanted = u64::from(COUNT + 200);
+    let wanted = u64::from(STREAM_COUNT + 200);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })?;
@@ -90,11 +92,11 @@ fn allow_files() -> io::Result<()> {
     Ok(())
 }
 
-/// How many streams.
-const COUNT: u32 = 2000;
+/// The number of streams that are measured.
+const STREAM_COUNT: u32 = 2000;
 
-/// How many of them before memory is looked at first.
-const FIRST: usize = 32;
+/// The number of streams before the first look at the memory.
+const WARM_UP_STREAMS: usize = 32;
 
-/// Buffers that are given back after a while have been given back by then.
-const SETTLED: Duration = Duration::from_millis(1500);
+/// The time after which servers have freed buffers that they free with a delay.
+const SETTLE_TIME: Duration = Duration::from_millis(1500);

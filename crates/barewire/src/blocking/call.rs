@@ -1,4 +1,4 @@
-//! What a handler is given: the method, the parameters, and a way to speak while it runs.
+//! The argument of a handler: the method, the parameters, and a way to send notifications.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::Failure;
 pub struct IncomingCall<'a> {
     method: Cow<'a, str>,
     params: Option<Params<'a>>,
-    asks: bool,
+    is_request: bool,
     /// Writes one message and flushes it.
     send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
 }
@@ -23,10 +23,10 @@ impl<'a> IncomingCall<'a> {
     pub(super) fn new(
         method: Text<'a>,
         params: Option<Params<'a>>,
-        asks: bool,
+        is_request: bool,
         send: &'a mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Self {
-        Self { method: method.to_name(), params, asks, send }
+        Self { method: method.to_name(), params, is_request, send }
     }
 
     /// The method's name.
@@ -34,19 +34,19 @@ impl<'a> IncomingCall<'a> {
         &self.method
     }
 
-    /// The parameters as a type. Absent ones are read as an object without members.
+    /// Reads the parameters as a type. Absent parameters are read as an empty object.
     pub fn params<T: Deserialize<'a>>(&self) -> Result<T, Failure> {
         crate::params::read(self.params)
     }
 
-    /// The JSON text of the parameters, as it was written.
+    /// The JSON text of the parameters, as the peer wrote it.
     pub fn raw_params(&self) -> Option<&'a str> {
         self.params.map(|params| params.json().as_str())
     }
 
-    /// Whether the caller waits for an answer. What a handler returns for a notification is not sent.
+    /// Whether this is a request. The result of a notification's handler is dropped.
     pub fn is_request(&self) -> bool {
-        self.asks
+        self.is_request
     }
 
     /// Sends a notification now, before the answer. `params` must be an object or an array.

@@ -1,4 +1,4 @@
-//! Bytes in, handlers run, answers out: the loop.
+//! The loop of a blocking connection: reads bytes, runs handlers, writes answers.
 
 use std::io::{self, Read, Write};
 
@@ -8,7 +8,7 @@ use barewire_proto::rpc::{Batch, DEFAULT_DEPTH, Invalid, Message, Notification, 
 use serde::Serialize;
 
 use super::IncomingCall;
-use super::output::Output;
+use super::output::MessageWriter;
 use crate::log::Log;
 use crate::{Error, Failure};
 
@@ -16,25 +16,25 @@ use crate::{Error, Failure};
 #[derive(Debug)]
 pub struct Conn<R, W> {
     reader: R,
-    output: Output<W>,
+    output: MessageWriter<W>,
     max_frame: usize,
-    limits: Limits,
+    limits: FrameLimits,
     log: Log,
 }
 
-/// What of a frame is let through.
+/// The limits of a frame.
 #[derive(Debug)]
-struct Limits {
+struct FrameLimits {
     depth: usize,
-    /// Elements of a batch; `None` where batches are not allowed at all.
+    /// The most elements of a batch; `None` if batches are not allowed.
     batch: Option<usize>,
 }
 
 impl<R: Read, W: Write> Conn<R, W> {
     /// A connection with the default limits.
     pub fn new(reader: R, writer: W) -> Self {
-        let output = Output::new(writer);
-        let limits = Limits { depth: DEFAULT_DEPTH, batch: Some(DEFAULT_BATCH) };
+        let output = MessageWriter::new(writer);
+        let limits = FrameLimits { depth: DEFAULT_DEPTH, batch: Some(DEFAULT_BATCH) };
         Self { reader, output, max_frame: DEFAULT_LIMIT, limits, log: Log::default() }
     }
 
@@ -47,34 +47,34 @@ impl<R: Read, W: Write> Conn<R, W> {
     /// Refuses messages nested deeper than `levels` instead of the default 128.
     #[must_use]
     pub fn max_depth(self, levels: usize) -> Self {
-        Self { limits: Limits { depth: levels, ..self.limits }, ..self }
+        Self { limits: FrameLimits { depth: levels, ..self.limits }, ..self }
     }
 
     /// Refuses batches of more than `elements` instead of the default 1000.
     #[must_use]
     pub fn max_batch(self, elements: usize) -> Self {
-        Self { limits: Limits { batch: Some(elements), ..self.limits }, ..self }
+        Self { limits: FrameLimits { batch: Some(elements), ..self.limits }, ..self }
     }
 
-    /// Refuses all batches: a refusal for every request in one, and no array.
+    /// Refuses all batches: each request of a batch gets its own error, not in an array.
     #[must_use]
     pub fn refuse_batches(self) -> Self {
-        Self { limits: Limits { batch: None, ..self.limits }, ..self }
+        Self { limits: FrameLimits { batch: None, ..self.limits }, ..self }
     }
 
-    /// Handles every message until the reader ends, in the order they come.
+    /// Handles messages in the order of arrival, until the reader ends.
     ///
-    /// Every request is answered once: with what `handler` returns, with its [`Failure`], or if it panics with -32603.
-    /// Answers are written when all that was read has been handled; notifications of a handler at once. The only errors
-    /// that end the loop are those of the reader and the writer.
+    /// Every request is answered once: with the result of `handler`, with its [`Failure`], or with -32603 if it panics.
+    /// Answers are written when all bytes of one read are handled; notifications of a handler are written at once. Only
+    /// errors of the reader and the writer end the loop.
     pub fn serve<T: Serialize>(
         self,
         mut handler: impl FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
     ) -> Result<(), Error> {
         let Self { mut reader, output, max_frame, limits, log } = self;
         let mut lines = Lines::new(max_frame);
-        let mut turn = Turn { output, log, limits, answer: Vec::new(), handler: &mut handler };
-        let mut buffer = vec![0; READ];
+        let mut frames = FrameHandler { output, log, limits, answer: Vec::new(), handler: &mut handler };
+        let mut buffer = vec![0; READ_SIZE];
         loop {
             let read = match reader.read(&mut buffer) {
                 Ok(read) => read,
@@ -83,35 +83,35 @@ impl<R: Read, W: Write> Conn<R, W> {
             };
             let mut input = &buffer[..read];
             while let Some(frame) = lines.next_frame(&mut input) {
-                turn.frame(frame)?;
+                frames.frame(frame)?;
             }
             if read == 0 {
                 while let Some(frame) = lines.finish() {
-                    turn.frame(frame)?;
+                    frames.frame(frame)?;
                 }
-                return Ok(turn.output.flush()?);
+                return Ok(frames.output.flush()?);
             }
-            turn.output.flush()?;
+            frames.output.flush()?;
         }
     }
 }
 
-/// What handling a frame needs.
-struct Turn<'h, W, H> {
-    output: Output<W>,
+/// The state for handling frames.
+struct FrameHandler<'h, W, H> {
+    output: MessageWriter<W>,
     log: Log,
-    limits: Limits,
-    /// The answer that is being written, empty between two frames; kept for its memory.
+    limits: FrameLimits,
+    /// The buffer for the answer, empty between two frames; kept to reuse its memory.
     answer: Vec<u8>,
     handler: &'h mut H,
 }
 
-impl<W: Write, H, T> Turn<'_, W, H>
+impl<W: Write, H, T> FrameHandler<'_, W, H>
 where
     H: FnMut(&mut IncomingCall<'_>) -> Result<T, Failure>,
     T: Serialize,
 {
-    /// Handles one frame, and puts its answer, if it gets one, where the next flush finds it.
+    /// Handles one frame, and adds its answer, if any, to the output.
     fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) -> io::Result<()> {
         let mut answer = std::mem::take(&mut self.answer);
         match &frame {
@@ -136,7 +136,7 @@ where
         Ok(())
     }
 
-    /// One array when all are done. If nobody in it waits for an answer, nothing at all.
+    /// Handles a batch, and answers with one array. If no element needs an answer, there is none.
     fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, answer: &mut Vec<u8>) -> io::Result<()> {
         let Some(most) = self.limits.batch else {
             for (index, invalid) in batch.refusals().enumerate() {
@@ -161,7 +161,7 @@ where
             match element {
                 Ok(message) => self.message(frame, message, answer)?,
                 Err(invalid) => {
-                    // A bad line is logged once, however much of it is bad.
+                    // A line is logged once, also if several of its elements are invalid.
                     if !std::mem::replace(&mut logged, true) {
                         self.log.refused(frame.offset, frame.bytes, &invalid);
                     }
@@ -178,7 +178,7 @@ where
         Ok(())
     }
 
-    /// Refuses what is no message: a line in the log, and an answer if somebody waits for one.
+    /// Logs an invalid frame, and refuses it if it needs an answer.
     fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
         self.log.refused(offset, bytes, invalid);
         refuse(invalid, answer);
@@ -206,25 +206,26 @@ where
                     self.log.failed(&method.to_name(), &failure);
                 }
             }
-            // Nothing was asked, so nothing can be answered.
+            // This side sends no requests, so no response can match one.
             Message::Response(response) => {
                 let kind = if response.outcome.is_ok() { "result" } else { "error" };
-                self.log.frame(offset, bytes, format_args!("{kind} of no request of ours"));
+                self.log.frame(offset, bytes, format_args!("{kind} response matches no request: none was sent"));
             }
             Message::OrphanError(error) => {
-                self.log.frame(offset, bytes, format_args!("the peer reports an error, code {}", error.code));
+                let what = format_args!("the peer sent an error response without an id, code {}", error.code);
+                self.log.frame(offset, bytes, what);
             }
         }
         Ok(())
     }
 
-    /// Runs the handler and what is done with its result. The outer error is the writer's: a notification of the
-    /// handler's could not be sent, and neither can anything else.
+    /// Runs the handler, and `finish` with its result. The outer error is the writer's: a notification of the handler
+    /// could not be sent.
     fn call(
         &mut self,
         method: Text<'_>,
         params: Option<Params<'_>>,
-        asks: bool,
+        is_request: bool,
         finish: impl FnOnce(T) -> Result<(), Failure>,
     ) -> io::Result<Result<(), Failure>> {
         let (output, handler) = (&mut self.output, &mut self.handler);
@@ -233,7 +234,7 @@ where
             let sent = output.message(|out| out.extend_from_slice(message)).and_then(|()| output.flush());
             sent.inspect_err(|error| broken = Some(io::Error::from(error.kind())))
         };
-        let mut call = IncomingCall::new(method, params, asks, &mut send);
+        let mut call = IncomingCall::new(method, params, is_request, &mut send);
         let outcome = Failure::catch(|| finish(handler(&mut call)?));
         match broken {
             Some(error) => Err(error),
@@ -242,16 +243,16 @@ where
     }
 }
 
-/// Writes the refusal of what is no message, if somebody waits for one.
+/// Writes the refusal of an invalid message, if it needs an answer.
 fn refuse(invalid: &Invalid<'_>, answer: &mut Vec<u8>) {
     if let Some(reply) = invalid.reply() {
         reply.error(answer, &invalid.error());
     }
 }
 
-/// More than any client sends at once. Each element may be answered with many times its length, so their number is what
-/// bounds the answer.
+/// More elements than any client sends at once. The answer to an element may be many times as long as the element, so
+/// their number is what bounds the answer.
 const DEFAULT_BATCH: usize = 1000;
 
-/// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
-const READ: usize = 64 * 1024;
+/// The default capacity of a pipe on Linux: one read empties a full pipe.
+const READ_SIZE: usize = 64 * 1024;

@@ -1,50 +1,50 @@
-//! A pipe in memory: what is written at one end is read at the other. For tests and demonstrations.
+//! A pipe in memory, for tests and examples.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A pipe that holds at most `capacity` bytes; a writer waits for room and a reader for bytes.
+/// A pipe that holds at most `capacity` bytes. A writer blocks until there is room, a reader until there are bytes.
 pub fn pipe(capacity: usize) -> (PipeReader, PipeWriter) {
-    let shared = Arc::new(Shared { capacity: capacity.max(1), ..Shared::default() });
+    let shared = Arc::new(PipeShared { capacity: capacity.max(1), ..PipeShared::default() });
     (PipeReader(Arc::clone(&shared)), PipeWriter(shared))
 }
 
-/// The end to read from. At the end of the stream once the writer is dropped and all is read.
+/// The reading end. The stream ends once the writer is dropped and everything is read.
 #[derive(Debug)]
-pub struct PipeReader(Arc<Shared>);
+pub struct PipeReader(Arc<PipeShared>);
 
-/// The end to write to. Broken once the reader is dropped.
+/// The writing end. Writing fails once the reader is dropped.
 #[derive(Debug)]
-pub struct PipeWriter(Arc<Shared>);
+pub struct PipeWriter(Arc<PipeShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PipeShared {
+    state: Mutex<PipeState>,
     changed: Condvar,
     capacity: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PipeState {
     bytes: Vec<u8>,
     writer_gone: bool,
     reader_gone: bool,
-    /// The reader has taken everything and waits for more.
+    /// The reader has read everything and waits for more.
     reader_waits: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked with the lock held has left whole bytes behind: there is no half of one.
+impl PipeShared {
+    fn lock(&self) -> MutexGuard<'_, PipeState> {
+        // The state is valid also after a panic of a thread that held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the other end that something has changed, and waits until `ready`.
+    /// Wakes the other end, and waits until `ready`.
     fn wait_until<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
-        ready: impl Fn(&State) -> bool,
-    ) -> MutexGuard<'a, State> {
+        mut state: MutexGuard<'a, PipeState>,
+        ready: impl Fn(&PipeState) -> bool,
+    ) -> MutexGuard<'a, PipeState> {
         self.changed.notify_all();
         while !ready(&state) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,8 @@ impl Shared {
 }
 
 impl PipeWriter {
-    /// Waits until the reader has taken all that was written and has come back for more, or is gone: then it is done with it.
+    /// Waits until the reader has read everything and waits for more, or is dropped. The reader is then done with the
+    /// bytes.
     pub fn wait_until_idle(&self) {
         let state = self.0.lock();
         drop(self.0.wait_until(state, |state| state.reader_gone || (state.reader_waits && state.bytes.is_empty())));
@@ -62,7 +63,7 @@ impl PipeWriter {
 }
 
 impl PipeReader {
-    /// How many bytes can be read without waiting.
+    /// The number of bytes that can be read without blocking.
     pub fn available(&self) -> usize {
         self.0.lock().bytes.len()
     }

@@ -1,7 +1,7 @@
-//! A connection without a runtime: bytes are read, each message is handled in turn, answers go out together.
+//! Connections without a runtime: messages are handled one after the other, on one thread.
 //!
-//! For a server in one file, on one thread: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. A bad line, an
-//! unknown method or a failing handler costs one answer and never the connection.
+//! For small servers: [`serve_stdio`], or [`Conn`] over any `Read` and `Write`. An invalid line, an unknown method or a
+//! failing handler gets an error response and never ends the connection.
 //!
 //! ```
 //! use barewire::blocking::{IncomingCall, Conn, Failure};
@@ -36,10 +36,10 @@ pub use memory::{PipeReader, PipeWriter, pipe};
 
 /// Serves JSON-RPC on stdin and stdout until stdin ends.
 ///
-/// stdout belongs to the wire: print to stderr.
+/// Only messages may go to stdout, so print to stderr.
 pub fn serve_stdio<R: Serialize>(
     handler: impl FnMut(&mut IncomingCall<'_>) -> Result<R, Failure>,
 ) -> Result<(), Error> {
-    // stdout is locked for each write only: a thread of the handler's that prints must not wait for ever.
+    // stdout is locked only for each write: another thread that prints must not wait forever.
     Conn::new(io::stdin().lock(), io::stdout()).serve(handler)
 }

@@ -1,4 +1,4 @@
-//! Messages on their way out, gathered until it is time to write.
+//! The output of a blocking connection: messages are gathered and written together.
 
 use std::io::{self, Write};
 
@@ -6,23 +6,23 @@ use barewire_proto::frame::{Codec, KEPT, Lines};
 
 /// The writing half of a connection.
 #[derive(Debug)]
-pub(super) struct Output<W> {
+pub(super) struct MessageWriter<W> {
     writer: W,
     waiting: Vec<u8>,
 }
 
-impl<W: Write> Output<W> {
+impl<W: Write> MessageWriter<W> {
     pub(super) fn new(writer: W) -> Self {
         Self { writer, waiting: Vec::new() }
     }
 
-    /// Adds one message. It is written at the next flush, or now if much is waiting.
+    /// Adds one message. It is written at the next flush, or now if 64 KiB are waiting.
     pub(super) fn message(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         Lines::encode(&mut self.waiting, write);
-        if self.waiting.len() >= MUCH { self.flush() } else { Ok(()) }
+        if self.waiting.len() >= FLUSH_SIZE { self.flush() } else { Ok(()) }
     }
 
-    /// Writes all that waits.
+    /// Writes all waiting messages.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -36,5 +36,6 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// Half of a pipe's default capacity on Linux would do; a whole one saves a system call for a burst of answers.
-const MUCH: usize = 64 * 1024;
+/// The waiting bytes at which they are written: the default capacity of a pipe on Linux, so that a burst of answers
+/// takes few system calls.
+const FLUSH_SIZE: usize = 64 * 1024;

@@ -25,7 +25,7 @@ use super::stopwatch::Stopwatch;
 use super::{ClientError, ClientShared};
 use crate::log::Log;
 #[cfg(feature = "http")]
-use crate::peer::Settings;
+use crate::peer::ConnectionSettings;
 use crate::peer::{Connection, ConnectionLimits, EndReason, Peer};
 use crate::transport::{Child, Transport};
 

@@ -11,7 +11,7 @@ use super::handlers::{Handlers, RequestRejection};
 use super::notifications::NotificationHub;
 use super::stopwatch::Stopwatch;
 use crate::Failure;
-use crate::peer::{BoxedWork, Context, IncomingParams, Service, Typed};
+use crate::peer::{BoxedHandler, Context, HandlerFuture, IncomingParams, Service};
 
 /// The service that a client's connection offers to the server.
 pub(super) struct ClientService {

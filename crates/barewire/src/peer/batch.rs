@@ -1,4 +1,4 @@
-//! Several messages of ours in one array.
+//! Several outgoing messages in one array.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -8,19 +8,19 @@ use std::task::{Context, Poll};
 
 use serde::Serialize;
 
-use super::call::{Waiting, read};
+use super::call::{PendingAnswer, read_result};
 use super::handle::notification;
-use super::queue::{Command, Entry, Queue};
+use super::queue::{BatchEntry, Command, Queue};
 use super::{CallError, FromResult, OutgoingCall};
 
-/// Calls and notifications that go out together, in one array. The answers may come in any order.
+/// Calls and notifications that are sent together, in one array. The answers may come in any order.
 ///
-/// Not every peer takes batches: MCP has them in one revision only.
+/// Not every peer accepts batches: MCP has them in one revision only.
 #[derive(Debug)]
 #[must_use = "nothing is sent until `send` is awaited"]
 pub struct Batch {
     queue: Arc<Queue>,
-    entries: Vec<Entry>,
+    entries: Vec<BatchEntry>,
 }
 
 impl Batch {
@@ -28,7 +28,7 @@ impl Batch {
         Self { queue, entries: Vec::new() }
     }
 
-    /// Adds a call. What it gives is awaited after [`Self::send`].
+    /// Adds a call. Await the returned future after [`Self::send`].
     pub fn call<R: FromResult>(
         &mut self,
         method: impl Into<String>,
@@ -37,50 +37,51 @@ impl Batch {
         self.add(OutgoingCall::new(Arc::clone(&self.queue), method.into(), crate::params::write(&params)))
     }
 
-    /// Adds a call with a timeout or progress of its own: one that [`Peer::call`](super::Peer::call) gave.
+    /// Adds a call that was made with [`Peer::call`](super::Peer::call), with its own timeout and progress callback.
     pub fn add<R: FromResult>(&mut self, call: OutgoingCall<R>) -> Result<BatchedCall<R>, CallError> {
-        let (ask, waiting) = call.prepare()?;
-        self.entries.push(Entry::Call(ask));
+        let (call, waiting) = call.prepare()?;
+        self.entries.push(BatchEntry::Call(call));
         Ok(BatchedCall { waiting, result: PhantomData })
     }
 
     /// Adds a notification.
     pub fn notify(&mut self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = notification(&self.queue, method.as_ref(), params)?;
-        self.entries.push(Entry::Notification(message));
+        self.entries.push(BatchEntry::Notification(message));
         Ok(())
     }
 
-    /// Sends the array. An empty one is not sent; one of more elements than we would take ourselves is an error.
+    /// Sends the array. An empty array is not sent. An array with more elements than this side's own batch limit is an
+    /// error.
     pub async fn send(self) -> Result<(), CallError> {
         let Self { queue, entries } = self;
         if entries.is_empty() {
             return Ok(());
         }
-        if entries.len() > queue.batch {
-            // The other side would refuse it with an id of null, and nobody could say whose answer that is.
-            let (there, most) = (entries.len(), queue.batch);
-            return Err(CallError::Params(format!("a batch of {there} elements, and at most {most} are taken")));
+        if entries.len() > queue.batch_limit {
+            // The peer would refuse the array with an id of null, which cannot be matched to a call.
+            let (count, limit) = (entries.len(), queue.batch_limit);
+            return Err(CallError::Params(format!("the batch has {count} elements, and the limit is {limit}")));
         }
-        let bytes = entries.iter().map(Entry::len).sum();
+        let bytes = entries.iter().map(BatchEntry::len).sum();
         let permits = queue.reserve(bytes).await.map_err(CallError::Closed)?;
-        queue.push(Command::Batch { entries, permits }).map_err(|_| CallError::Closed(queue.why()))
+        queue.push(Command::Batch { entries, permits }).map_err(|_| CallError::Closed(queue.end()))
     }
 }
 
-impl Entry {
+impl BatchEntry {
     fn len(&self) -> usize {
         match self {
-            Self::Call(ask) => ask.len(),
+            Self::Call(call) => call.len(),
             Self::Notification(message) => message.len() + 1,
         }
     }
 }
 
-/// A call that is part of a batch. Dropping it cancels it.
+/// A call that is part of a batch. Dropping it cancels the call.
 #[must_use = "the answer comes when it is awaited"]
 pub struct BatchedCall<R> {
-    waiting: Waiting,
+    waiting: PendingAnswer,
     result: PhantomData<fn() -> R>,
 }
 
@@ -88,7 +89,7 @@ impl<R: FromResult> Future for BatchedCall<R> {
     type Output = Result<R, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.waiting).poll(context).map(|outcome| read(outcome?))
+        Pin::new(&mut self.waiting).poll(context).map(|outcome| read_result(outcome?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A call of ours: asked when it is awaited, cancelled when it is dropped.
+//! An outgoing call: sent when it is awaited, cancelled when it is dropped.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -15,10 +15,10 @@ use barewire_proto::transcript::escape;
 use tokio::sync::oneshot;
 
 use super::outlet::Exchange;
-use super::queue::{Ask, Command, OnProgress, Queue};
+use super::queue::{Command, NewCall, OnProgress, Queue};
 use super::{ConnectionEnd, FromResult, Raw};
 
-/// A call to the other side. It is sent when it is awaited.
+/// A call to the peer. It is sent when it is awaited.
 #[must_use = "nothing is sent until it is awaited"]
 pub struct OutgoingCall<R> {
     queue: Arc<Queue>,
@@ -48,58 +48,59 @@ impl<R> OutgoingCall<R> {
         }
     }
 
-    /// Waits this long for the answer instead of 60 seconds. The other side is told when it is over.
+    /// Waits this long for the answer instead of 60 seconds. When the time is over, the peer is sent a cancellation.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.patience.timeout = Some(timeout);
         self
     }
 
-    /// Waits for ever.
+    /// Waits for the answer without a time limit.
     pub fn no_timeout(mut self) -> Self {
         self.patience.timeout = None;
         self
     }
 
-    /// Lets the timeout begin anew with each progress that is reported, but waits no longer than `at_most`.
+    /// Restarts the timeout with each progress notification, but waits no longer than `at_most` in total.
     pub fn reset_by_progress(mut self, at_most: Duration) -> Self {
         self.patience.reset_by_progress = true;
         self.patience.at_most = Some(at_most);
-        // To be told of progress one has to ask for it.
+        // The peer reports progress only for calls with a progress token, and a callback is what adds one.
         self.progress.get_or_insert_with(|| OnProgress(Box::new(drop)));
         self
     }
 
-    /// Asks to be told of progress, and does this with what comes. It runs where messages are read: it must be quick.
-    pub fn on_progress(mut self, tell: impl FnMut(Raw) + Send + 'static) -> Self {
-        self.progress = Some(OnProgress(Box::new(tell)));
+    /// Asks the peer for progress notifications, and calls `callback` with each. It runs on the task that reads
+    /// messages, so it must return quickly.
+    pub fn on_progress(mut self, callback: impl FnMut(Raw) + Send + 'static) -> Self {
+        self.progress = Some(OnProgress(Box::new(callback)));
         self
     }
 
-    /// Does not tell the other side when it is given up: some calls must not be cancelled.
+    /// Sends the peer no cancellation when the call is given up. The specification forbids to cancel some calls.
     pub(crate) fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
-    /// Asked while this is being served, and told to whoever waits for that.
-    pub(super) fn in_course_of(mut self, exchange: Exchange) -> Self {
+    /// Makes the call part of `exchange`: it is sent over the same carrier as the answer of that exchange.
+    pub(super) fn within_exchange(mut self, exchange: Exchange) -> Self {
         self.exchange = exchange;
         self
     }
 
-    /// Holds the call's id from the moment it is about to be written.
+    /// The id of the call, set as soon as the call is about to be written.
     pub(crate) fn id(&self) -> Arc<OnceLock<CallId>> {
         Arc::clone(&self.id)
     }
 
-    /// What the queue is told, and what waits for the outcome.
-    pub(super) fn prepare(self) -> Result<(Ask, Waiting), CallError> {
+    /// Splits the call into the command for the queue and the future of its answer.
+    pub(super) fn prepare(self) -> Result<(NewCall, PendingAnswer), CallError> {
         let Self { queue, method, params, patience, progress, quiet, exchange, id, .. } = self;
         let params = params.map_err(|error| CallError::Params(error.to_string()))?;
-        let params = queue.traced(&method, params);
+        let params = queue.with_trace_context(&method, params);
         let (answer, outcome) = oneshot::channel();
-        let waiting = Waiting { queue, id: Arc::clone(&id), outcome, over: false };
-        Ok((Ask { method, params, patience, progress, quiet, exchange, id, answer }, waiting))
+        let waiting = PendingAnswer { queue, id: Arc::clone(&id), outcome, is_settled: false };
+        Ok((NewCall { method, params, patience, progress, quiet, exchange, id, answer }, waiting))
     }
 }
 
@@ -109,11 +110,11 @@ impl<R: FromResult> IntoFuture for OutgoingCall<R> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (ask, waiting) = self.prepare()?;
+            let (call, waiting) = self.prepare()?;
             let queue = Arc::clone(&waiting.queue);
-            let permits = queue.reserve(ask.len()).await.map_err(CallError::Closed)?;
-            queue.push(Command::Ask { ask, permits }).map_err(|_| CallError::Closed(queue.why()))?;
-            read(waiting.await?)
+            let permits = queue.reserve(call.len()).await.map_err(CallError::Closed)?;
+            queue.push(Command::Call { call, permits }).map_err(|_| CallError::Closed(queue.end()))?;
+            read_result(waiting.await?)
         })
     }
 }
@@ -124,32 +125,32 @@ impl<R> fmt::Debug for OutgoingCall<R> {
     }
 }
 
-impl Ask {
-    /// About as many bytes as it takes on the wire.
+impl NewCall {
+    /// The approximate number of bytes of the request on the wire.
     pub(super) fn len(&self) -> usize {
         self.method.len() + self.params.as_ref().map_or(0, String::len) + 48
     }
 }
 
-pub(super) fn read<R: FromResult>(raw: Raw) -> Result<R, CallError> {
+pub(super) fn read_result<R: FromResult>(raw: Raw) -> Result<R, CallError> {
     R::from_result(raw).map_err(|error| CallError::Result(error.to_string()))
 }
 
-/// Somebody who waits for an answer. If dropped before it comes, the call is forgotten.
+/// The future of an answer. If it is dropped before the answer comes, the call is cancelled.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingAnswer {
     queue: Arc<Queue>,
     id: Arc<OnceLock<CallId>>,
     outcome: oneshot::Receiver<Result<Raw, CallError>>,
-    over: bool,
+    is_settled: bool,
 }
 
-impl Future for Waiting {
+impl Future for PendingAnswer {
     type Output = Result<Raw, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Poll::Ready(outcome) = Pin::new(&mut self.outcome).poll(context) else { return Poll::Pending };
-        self.over = true;
+        self.is_settled = true;
         Poll::Ready(outcome.unwrap_or_else(|_| match self.queue.closed() {
             Some(closed) => Err(CallError::Closed(closed.clone())),
             None => Err(CallError::Params("the batch was dropped and never sent".to_owned())),
@@ -157,38 +158,39 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
-        if !self.over {
-            // First, so that a batch which is sent at this moment leaves it out.
+        if !self.is_settled {
+            // First, so that a batch that is being sent at this moment leaves the call out.
             self.outcome.close();
-            // If it cannot be told, it is over already. If it was never asked, the driver knows.
+            // If the queue is closed, the call is over already. If the call was never sent, the driver ignores the
+            // command.
             let _ = self.queue.push(Command::Forget(Arc::clone(&self.id)));
         }
     }
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The other side understood, and said no.
+    /// The peer answered with an error.
     Refused(ErrorObject),
-    /// The other side answered with something that is no response: which rule it breaks.
+    /// The peer's answer is not a valid response. The text names the rule that it breaks.
     Fault(String),
-    /// The answer is none of the type that was asked for.
+    /// The result cannot be read as the expected type.
     Result(String),
-    /// It was part of a batch, and the answer to the batch has none for it.
+    /// The call was part of a batch, and the answer to the batch has no response for it.
     Missing,
-    /// It took too long. The other side has been told.
+    /// There was no answer before the timeout. The peer has been sent a cancellation.
     TimedOut,
-    /// The other side has ended it without an answer.
+    /// The peer ended the call without an answer.
     Cancelled,
     /// The parameters cannot be sent.
     Params(String),
-    /// What carries the messages could not carry this one, or its answer. The connection goes on.
+    /// The carrier, such as HTTP, could not deliver this request or its answer. The connection goes on.
     Carrier(Arc<dyn std::error::Error + Send + Sync>),
-    /// The connection is over.
+    /// The connection has ended.
     Closed(ConnectionEnd),
 }
 
@@ -197,17 +199,17 @@ impl fmt::Display for CallError {
         match self {
             Self::Refused(error) => {
                 write!(f, "{} ({})", shown(&error.message), error.code)?;
-                // Why exactly is often in there, and what is long is not for a sentence.
+                // The data often holds the exact reason. Long data does not fit into one message.
                 match error.data.as_ref().map(|data| data.get()) {
-                    Some(data) if data.len() <= SHOWN => write!(f, ": {}", escape(data.as_bytes())),
+                    Some(data) if data.len() <= MAX_DATA_BYTES => write!(f, ": {}", escape(data.as_bytes())),
                     _ => Ok(()),
                 }
             }
-            Self::Fault(what) => write!(f, "the answer is no valid response: {}", shown(what)),
-            Self::Result(what) => write!(f, "the result is not what was expected: {}", shown(what)),
-            Self::Missing => f.write_str("the answer to the batch has none for this call"),
-            Self::TimedOut => f.write_str("no answer in time"),
-            Self::Cancelled => f.write_str("the other side ended the call without an answer"),
+            Self::Fault(what) => write!(f, "the answer is not a valid response: {}", shown(what)),
+            Self::Result(what) => write!(f, "the result does not have the expected type: {}", shown(what)),
+            Self::Missing => f.write_str("the answer to the batch has no response to this call"),
+            Self::TimedOut => f.write_str("no answer before the timeout"),
+            Self::Cancelled => f.write_str("the peer ended the call without an answer"),
             Self::Params(what) => write!(f, "the params cannot be sent: {what}"),
             Self::Carrier(why) => fmt::Display::fmt(why, f),
             Self::Closed(closed) => fmt::Display::fmt(closed, f),
@@ -215,7 +217,7 @@ impl fmt::Display for CallError {
     }
 }
 
-/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+/// The same text as [`fmt::Display`] writes: `main` prints an error with `Debug`.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -224,19 +226,19 @@ impl fmt::Debug for CallError {
 
 impl std::error::Error for CallError {}
 
-/// What the other side wrote, for a sentence of ours: escaped, and only the beginning of what is long.
+/// The first 500 characters of a peer's text, escaped, to be quoted in an error message.
 pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SENTENCE) {
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", escape(&text.as_bytes()[..end])),
         None => escape(text.as_bytes()).into_owned(),
     }
 }
 
-/// So many characters of what the other side wrote are shown: what is meant to be read is shorter.
-const SENTENCE: usize = 500;
+/// The characters of a peer's text that an error message quotes. Messages that are meant to be read are shorter.
+const MAX_EXCERPT_CHARS: usize = 500;
 
-/// So much of an error's data is shown: two lines of a terminal.
-const SHOWN: usize = 200;
+/// The longest error data that is shown: two lines of a terminal.
+const MAX_DATA_BYTES: usize = 200;
 
-/// As long as the official SDKs wait.
+/// The time that the official SDKs wait.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A connection that is about to be driven: over which transport, with which methods, within which limits.
+//! A connection before it runs: its transport, its methods, its limits.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use barewire_proto::session::Conventions;
 
 use super::dispatch::Dispatcher;
 use super::driver::Driver;
-use super::output::Output;
+use super::output::StreamOutput;
 use super::queue::Queue;
 use super::{ConnectionEnd, ConnectionLimits, Methods, Peer, Service};
 use crate::Error;
@@ -21,15 +21,15 @@ use crate::transport::{Framing, Parts, Transport};
 
 /// A connection over a [transport](crate::transport).
 ///
-/// [`Self::run`] serves until the other side has finished, [`Self::spawn`] gives a [`Peer`] to ask things of, and
-/// [`Self::open`] both.
+/// [`Self::run`] serves until the peer has finished. [`Self::spawn`] returns a [`Peer`] to call. [`Self::open`] returns
+/// both the peer and the future that drives the connection.
 pub struct Connection<T> {
     transport: T,
-    settings: Settings,
+    settings: ConnectionSettings,
 }
 
-/// What a connection is driven with.
-pub(crate) struct Settings {
+/// The settings of a connection.
+pub(crate) struct ConnectionSettings {
     pub(crate) service: Box<dyn Service>,
     pub(crate) limits: ConnectionLimits,
     pub(crate) conventions: Conventions,
@@ -39,14 +39,14 @@ pub(crate) struct Settings {
     pub(crate) trace: Option<Arc<dyn Trace>>,
 }
 
-impl Settings {
-    /// The default limits, the conventions of plain JSON-RPC, and this to serve.
+impl ConnectionSettings {
+    /// Settings that serve `service`, with the default limits and the conventions of plain JSON-RPC.
     pub(crate) fn new(service: Box<dyn Service>, log: Log) -> Self {
         Self {
             service,
             limits: ConnectionLimits::default(),
             conventions: Conventions::JSON_RPC,
-            grace: GRACE,
+            grace: DEFAULT_GRACE,
             answer_unreadable: None,
             log,
             trace: None,
@@ -58,84 +58,86 @@ impl<T: Transport> Connection<T> {
     /// A connection without methods, with the default limits.
     pub fn new(transport: T) -> Self {
         let service = Box::new(Methods::new().finish());
-        Self { transport, settings: Settings::new(service, Log::default()) }
+        Self { transport, settings: ConnectionSettings::new(service, Log::default()) }
     }
 
-    /// Answers requests and takes notifications with these.
+    /// Handles requests and notifications with these methods.
     #[must_use]
     pub fn methods(self, methods: Methods) -> Self {
         self.service(methods.finish())
     }
 
-    /// Serves this instead of methods.
+    /// Handles requests and notifications with a service.
     #[must_use]
     pub(crate) fn service(mut self, service: impl Service + 'static) -> Self {
         self.settings.service = Box::new(service);
         self
     }
 
-    /// Holds itself to these limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: ConnectionLimits) -> Self {
         self.settings.limits = limits;
         self
     }
 
-    /// Cancels and reports progress in another way than the Language Server Protocol does.
+    /// Sets how cancellation and progress are written. The default is that of the Language Server Protocol.
     #[must_use]
     pub fn conventions(mut self, conventions: Conventions) -> Self {
         self.settings.conventions = conventions;
         self
     }
 
-    /// Gives what is in flight this long to finish at the end, instead of 2 seconds.
+    /// Sets how long requests in flight may take to finish when the connection shuts down. The default is 2 seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.settings.grace = grace;
         self
     }
 
-    /// Whether frames that name nobody to answer are answered, with an id of null, or only reported. By default they are
-    /// answered to those who opened the connection, and only reported of those we opened it to: errors in a server's stdin
-    /// for the banner it printed would be wrong.
+    /// Sets whether frames without a usable id are answered with an id of null, or only logged. By default they are
+    /// answered if the peer opened the connection, and only logged if this side did: a server that prints a banner on
+    /// its stdout must not get error responses on its stdin.
     #[must_use]
     pub fn answer_unreadable(mut self, answer: bool) -> Self {
         self.settings.answer_unreadable = Some(answer);
         self
     }
 
-    /// Logs with others, who count together.
+    /// Logs to `log`. Connections that share a log share its limit on events a second.
     pub(crate) fn log(mut self, log: Log) -> Self {
         self.settings.log = log;
         self
     }
 
-    /// Passes trace context as others do.
+    /// Passes trace context in and out, if there is a [`Trace`].
     #[cfg(feature = "http")]
     pub(crate) fn traced(mut self, trace: Option<Arc<dyn Trace>>) -> Self {
         self.settings.trace = trace;
         self
     }
 
-    /// Passes trace context in and out.
+    /// Passes trace context in and out through `trace`.
     #[must_use]
     pub fn trace(mut self, trace: impl Trace) -> Self {
         self.settings.trace = Some(Arc::new(trace));
         self
     }
 
-    /// Drives the connection when awaited, until the other side has finished.
-    pub fn run(self) -> Running {
+    /// Returns the future that drives the connection, until the peer has finished.
+    pub fn run(self) -> RunningConnection {
         self.start().1
     }
 
-    /// The other side, and what drives the connection when awaited. It shuts down when the last [`Peer`] is dropped.
-    pub fn open(self) -> (Peer, Running) {
+    /// Returns a handle for the peer, and the future that drives the connection. The connection shuts down when the
+    /// last [`Peer`] is dropped.
+    pub fn open(self) -> (Peer, RunningConnection) {
         let (queue, running) = self.start();
         (Peer::guarded(queue), running)
     }
 
-    /// The other side, with the connection driven by a task of its own. It shuts down when the last [`Peer`] is dropped.
+    /// Drives the connection on a new task, and returns a handle for the peer. The connection shuts down when the last
+    /// [`Peer`] is dropped.
     #[must_use = "the connection shuts down when the peer is dropped"]
     pub fn spawn(self) -> Peer {
         let (peer, running) = self.open();
@@ -143,7 +145,7 @@ impl<T: Transport> Connection<T> {
         peer
     }
 
-    fn start(self) -> (Arc<Queue>, Running) {
+    fn start(self) -> (Arc<Queue>, RunningConnection) {
         let Self { transport, mut settings } = self;
         let parts = transport.into_parts();
         settings.answer_unreadable.get_or_insert(!parts.opened_by_us);
@@ -153,18 +155,18 @@ impl<T: Transport> Connection<T> {
             Framing::Lines => drive::<Lines, _, _>(Lines::new(limit), parts, settings, &queue),
             Framing::ContentLength => drive::<ContentLength, _, _>(ContentLength::new(limit), parts, settings, &queue),
         };
-        (queue, Running(future))
+        (queue, RunningConnection(future))
     }
 }
 
-fn drive<C, R, W>(codec: C, parts: Parts<R, W>, settings: Settings, queue: &Arc<Queue>) -> Driving
+fn drive<C, R, W>(codec: C, parts: Parts<R, W>, settings: ConnectionSettings, queue: &Arc<Queue>) -> Driving
 where
     C: barewire_proto::frame::Codec + Send + 'static,
     R: tokio::io::AsyncRead + Unpin + Send + 'static,
     W: tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let grace = settings.grace;
-    let dispatcher = Dispatcher::new(Output::<C>::default(), settings, Arc::clone(queue));
+    let dispatcher = Dispatcher::new(StreamOutput::<C>::default(), settings, Arc::clone(queue));
     Box::pin(Driver::new(codec, parts, dispatcher, grace).run())
 }
 
@@ -174,14 +176,14 @@ impl<T> fmt::Debug for Connection<T> {
     }
 }
 
-/// A connection that is driven by being awaited. Dropping it ends the connection at once.
+/// The future that drives a connection. Dropping it ends the connection at once.
 #[must_use = "nothing happens until it is awaited"]
-pub struct Running(Driving);
+pub struct RunningConnection(Driving);
 
 type Driving = Pin<Box<dyn Future<Output = ConnectionEnd> + Send>>;
 
-impl Future for Running {
-    /// `Ok` if the connection ended in order.
+impl Future for RunningConnection {
+    /// `Ok` if the connection ended in order. See [`ConnectionEnd::is_orderly`].
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -189,26 +191,27 @@ impl Future for Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Running")
+        f.write_str("RunningConnection")
     }
 }
 
-/// How trace context travels in messages. Both do nothing unless you say what.
+/// Hooks that carry trace context in messages. By default both do nothing.
 pub trait Trace: Send + Sync + 'static {
-    /// A request or notification came, and `span` is what it is handled in. `params` is the JSON text of its parameters.
+    /// Called for each incoming request and notification. `span` is the span that its handler runs in, `params` the
+    /// JSON text of its parameters.
     fn incoming(&self, span: &tracing::Span, method: &str, params: Option<&str>) {
         let _ = (span, method, params);
     }
 
-    /// A call or notification of ours is about to be sent, from the current span: its params, with whatever the other side
-    /// should know.
+    /// Called for each outgoing call and notification, in the span of its sender. Returns the parameters to send, with
+    /// the trace context added.
     fn outgoing(&self, method: &str, params: Option<String>) -> Option<String> {
         let _ = method;
         params
     }
 }
 
-/// Long enough for what was about to finish, short enough for a host that waits to start us again.
-const GRACE: Duration = Duration::from_secs(2);
+/// Long enough for requests that are about to finish, short enough for a host that waits to start the program again.
+const DEFAULT_GRACE: Duration = Duration::from_secs(2);

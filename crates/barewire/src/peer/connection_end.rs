@@ -1,4 +1,4 @@
-//! Why a connection is over.
+//! The end of a connection: its reason, and what is known about the peer.
 
 use std::fmt;
 use std::io;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::Error;
 use crate::transport::Exit;
 
-/// How a connection ended, and all that is known of the other side's part in it. Cheap to clone: everybody who waits for
-/// something is told.
+/// The end of a connection: its reason, and what is known about the peer. Cheap to clone: every caller that waits gets
+/// one.
 #[derive(Clone)]
-pub struct ConnectionEnd(Arc<How>);
+pub struct ConnectionEnd(Arc<EndDetails>);
 
-struct How {
+struct EndDetails {
     reason: EndReason,
     stray_output: Option<StrayOutput>,
     exit: Option<Exit>,
@@ -23,27 +23,28 @@ struct How {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The other side sent its last byte.
+    /// The peer closed its half of the stream.
     Eof,
-    /// We were told to, by [`Peer::shutdown`](super::Peer::shutdown) or because nobody holds the peer any more.
+    /// This side shut the connection down, with [`Peer::shutdown`](super::Peer::shutdown) or by dropping the last
+    /// [`Peer`](super::Peer).
     Shutdown,
     /// Reading failed.
     Read(Arc<io::Error>),
-    /// Writing failed: the other side no longer reads.
+    /// Writing failed: the peer no longer reads.
     Write(Arc<io::Error>),
-    /// The other side took no byte for this long.
+    /// The peer read nothing for this long.
     WriteTimeout(Duration),
-    /// Nothing was in flight and nothing came for this long.
+    /// Nothing was in flight and no message came for this long.
     IdleTimeout(Duration),
     /// The stream began with an HTTP request. It was not answered.
     Http,
-    /// The other side sends `Content-Length` headers, and we expect a message a line.
+    /// The peer sends `Content-Length` headers, and this connection expects one message a line.
     ContentLength,
-    /// Whoever drove the connection stopped doing so.
+    /// The future that drives the connection was dropped.
     Abandoned,
 }
 
-/// Output of the other side that is no message.
+/// Output of the peer that is not a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StrayOutput {
@@ -54,13 +55,13 @@ pub struct StrayOutput {
 }
 
 impl ConnectionEnd {
-    /// It never began: there is nothing to read from.
+    /// The end of a connection that could not be opened.
     pub(crate) fn unopened(error: std::io::Error) -> Self {
         Self::new(EndReason::Read(Arc::new(error)), None, None)
     }
 
     pub(super) fn new(reason: EndReason, stray_output: Option<StrayOutput>, exit: Option<Exit>) -> Self {
-        Self(Arc::new(How { reason, stray_output, exit }))
+        Self(Arc::new(EndDetails { reason, stray_output, exit }))
     }
 
     /// The event that ended it.
@@ -68,18 +69,19 @@ impl ConnectionEnd {
         &self.0.reason
     }
 
-    /// The first thing the other side sent that is no message, if it never sent one.
+    /// The first output of a peer that never sent a message.
     pub fn stray_output(&self) -> Option<&StrayOutput> {
         self.0.stray_output.as_ref()
     }
 
-    /// How the process on the other side ended, if it was ours.
+    /// The exit of the peer's process, if this side started it.
     pub fn exit(&self) -> Option<&Exit> {
         self.0.exit.as_ref()
     }
 
-    /// Whether the connection ended in order: this side shut it down, or the other side sent its last byte and, if it was a
-    /// process of ours, exited with code 0 or was ended by us.
+    /// Whether the connection ended in order: this side shut it down, or the peer closed its half of the stream. If
+    /// this side started the peer's process, that process must also have exited with code 0, or have been ended by this
+    /// side.
     pub fn is_orderly(&self) -> bool {
         let exit_is_clean = self.exit().is_none_or(|exit| exit.by_us || exit.code == Some(0));
         match self.reason() {
@@ -120,17 +122,17 @@ impl fmt::Display for ConnectionEnd {
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Eof => f.write_str("the other side closed the connection"),
+            Self::Eof => f.write_str("the peer closed the connection"),
             Self::Shutdown => f.write_str("the connection was shut down"),
             Self::Read(error) => write!(f, "reading failed: {error}"),
             Self::Write(error) => write!(f, "writing failed: {error}"),
-            Self::WriteTimeout(after) => write!(f, "the other side has read nothing for {after:?}"),
-            Self::IdleTimeout(after) => write!(f, "nothing happened for {after:?}"),
-            Self::Http => f.write_str("the other side speaks HTTP, and this is no HTTP port"),
+            Self::WriteTimeout(after) => write!(f, "the peer has read nothing for {after:?}"),
+            Self::IdleTimeout(after) => write!(f, "the connection was idle for {after:?}"),
+            Self::Http => f.write_str("the peer sent an HTTP request, and this port does not serve HTTP"),
             Self::ContentLength => f.write_str(
-                "the other side speaks Content-Length framing, as language servers do, and not one message a line",
+                "the peer sends Content-Length headers, as language servers do; expected one message a line",
             ),
-            Self::Abandoned => f.write_str("the connection is no longer driven"),
+            Self::Abandoned => f.write_str("the connection was dropped"),
         }
     }
 }

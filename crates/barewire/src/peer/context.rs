@@ -1,4 +1,4 @@
-//! What a handler is given besides its parameters.
+//! The context of a handler: the message that it handles, and the connection that the message came over.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,39 +19,40 @@ use super::{CallError, ConnectionEnd, OutgoingCall, Peer};
 /// The request or notification that is being handled, and the connection it came over.
 #[derive(Clone)]
 pub struct Context {
-    incoming: Arc<Incoming>,
+    incoming: Arc<IncomingMessage>,
     queue: Arc<Queue>,
 }
 
-/// What is known of a message while it is handled. The driver uses it again once nobody else holds it, so its strings
+/// A message that is being handled. The driver reuses it for the next message once no handler holds it, so its strings
 /// keep their memory.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingMessage {
     pub(super) method: String,
-    /// The id as it was written; empty for a notification.
+    /// The id as the peer wrote it; empty for a notification.
     pub(super) id: String,
-    /// Under which token progress is to be reported, if it is.
+    /// The progress token, if the peer wants progress notifications.
     pub(super) token: Option<Id<'static>>,
     pub(super) progress: ProgressConvention,
-    /// What it came with, and who sent it, where the carrier knows that.
+    /// The exchange that the message came in.
     pub(super) exchange: Exchange,
     caller: Option<AnyCaller>,
     cancelled: AtomicBool,
-    /// It has been answered or cancelled: nothing more is said about it.
-    over: AtomicBool,
-    told: Notify,
+    /// The request is answered or cancelled, so further notifications about it are dropped.
+    finished: AtomicBool,
+    /// Notified when `cancelled` or `finished` changes.
+    changed: Notify,
 }
 
-impl Incoming {
+impl IncomingMessage {
     pub(super) fn new(progress: ProgressConvention) -> Self {
         let (method, id) = (String::new(), String::new());
-        let (cancelled, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (cancelled, finished) = (AtomicBool::new(false), AtomicBool::new(false));
         let (exchange, caller) = (Exchange::NONE, None);
-        Self { method, id, token: None, progress, exchange, caller, cancelled, over, told: Notify::new() }
+        Self { method, id, token: None, progress, exchange, caller, cancelled, finished, changed: Notify::new() }
     }
 
-    /// `this` for another message, or a new one if somebody still holds it.
-    pub(super) fn of(
+    /// Reuses `this` for another message, or makes a new one if a handler still holds it.
+    pub(super) fn reuse(
         mut this: Arc<Self>,
         method: &str,
         id: Option<&Id<'_>>,
@@ -62,59 +63,59 @@ impl Incoming {
         if Arc::get_mut(&mut this).is_none() {
             this = Arc::new(Self::new(this.progress));
         }
-        let again = Arc::get_mut(&mut this).expect("nobody else holds it");
-        *again.over.get_mut() = false;
-        again.method.clear();
-        again.method.push_str(method);
-        again.id.clear();
-        again.id.push_str(id.map_or("", Id::as_str));
-        again.token = token.map(Id::into_owned);
-        again.exchange = exchange;
-        if again.caller.is_some() || caller.is_some() {
-            again.caller = caller.cloned();
+        let reused = Arc::get_mut(&mut this).expect("it was just checked or created");
+        *reused.finished.get_mut() = false;
+        reused.method.clear();
+        reused.method.push_str(method);
+        reused.id.clear();
+        reused.id.push_str(id.map_or("", Id::as_str));
+        reused.token = token.map(Id::into_owned);
+        reused.exchange = exchange;
+        if reused.caller.is_some() || caller.is_some() {
+            reused.caller = caller.cloned();
         }
         this
     }
 
-    /// Whether it has been answered or cancelled.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+    /// Whether the request has been answered or cancelled.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
     }
 
     pub(super) fn finish(&self) {
-        self.over.store(true, Ordering::Release);
-        self.told.notify_waiters();
+        self.finished.store(true, Ordering::Release);
+        self.changed.notify_waiters();
     }
 
-    async fn over(&self) {
+    async fn finished(&self) {
         loop {
-            let told = self.told.notified();
-            if self.is_over() {
+            let changed = self.changed.notified();
+            if self.is_finished() {
                 return;
             }
-            told.await;
+            changed.await;
         }
     }
 
     pub(super) fn cancel(&self) {
         self.finish();
         self.cancelled.store(true, Ordering::Release);
-        self.told.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     async fn cancelled(&self) {
         loop {
-            let told = self.told.notified();
+            let changed = self.changed.notified();
             if self.cancelled.load(Ordering::Acquire) {
                 return;
             }
-            told.await;
+            changed.await;
         }
     }
 }
 
 impl Context {
-    pub(super) fn new(incoming: Arc<Incoming>, queue: Arc<Queue>) -> Self {
+    pub(super) fn new(incoming: Arc<IncomingMessage>, queue: Arc<Queue>) -> Self {
         Self { incoming, queue }
     }
 
@@ -128,36 +129,36 @@ impl Context {
         (!self.incoming.id.is_empty()).then_some(&self.incoming.id)
     }
 
-    /// The other side, to be asked from here or from anywhere else. It does not keep the connection open.
+    /// A handle for the peer, to use in this handler or anywhere else. It does not keep the connection open.
     pub fn peer(&self) -> Peer {
         Peer::unguarded(Arc::clone(&self.queue))
     }
 
-    /// Asks the other side something. See [`Peer::call`].
+    /// Calls a method of the peer. See [`Peer::call`].
     pub fn call<R>(&self, method: impl Into<String>, params: impl Serialize) -> OutgoingCall<R> {
-        self.peer().call(method, params).in_course_of(self.incoming.exchange)
+        self.peer().call(method, params).within_exchange(self.incoming.exchange)
     }
 
-    /// Tells the other side something about this request. It goes out before the answer; once that is written, or the
-    /// request is cancelled, nothing goes out any more.
+    /// Sends the peer a notification about this request. It is sent before the answer. Once the request is answered or
+    /// cancelled, notifications about it are dropped.
     pub async fn notify(&self, method: impl AsRef<str>, params: impl Serialize) -> Result<(), CallError> {
         let message = super::handle::notification(&self.queue, method.as_ref(), params)?;
-        self.say(message).await
+        self.send_about(message).await
     }
 
-    async fn say(&self, message: Vec<u8>) -> Result<(), CallError> {
+    async fn send_about(&self, message: Vec<u8>) -> Result<(), CallError> {
         let about = self.id().map(|_| Arc::clone(&self.incoming));
         super::handle::send(&self.queue, message, about).await
     }
 
-    /// Whether the sender of this request asked to hear of its progress.
+    /// Whether the sender of this request wants progress notifications.
     pub fn wants_progress(&self) -> bool {
         self.incoming.token.is_some()
     }
 
-    /// Reports progress, if the sender asked for it; if not, nothing happens.
+    /// Sends a progress notification, if the sender wants them; if not, does nothing.
     pub async fn progress(&self, value: impl Serialize) -> Result<(), CallError> {
-        let Incoming { token: Some(token), progress, .. } = &*self.incoming else { return Ok(()) };
+        let IncomingMessage { token: Some(token), progress, .. } = &*self.incoming else { return Ok(()) };
         let value = serde_json::to_string(&value).map_err(|error| CallError::Params(error.to_string()))?;
         let value = Json::parse(value.as_bytes()).expect("serde_json writes JSON");
         let Some(params) = progress_params(progress, token, value) else {
@@ -165,23 +166,24 @@ impl Context {
         };
         let mut message = Vec::new();
         crate::params::with(Some(&params), |params| write::notification(&mut message, progress.method, params));
-        self.say(message).await
+        self.send_about(message).await
     }
 
-    /// Tells whether the sender still wants the answer. A handler that is cancelled is dropped at its next `await`, so only
-    /// what goes on without it needs to look: threads, tasks, other programs.
+    /// A handle that shows whether the sender has cancelled this request. A cancelled handler is dropped at its next
+    /// `await`, so only work that goes on outside of it needs this: threads, tasks, other programs.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.incoming))
     }
 
-    /// Closes what carries the exchange that this is part of, where it can be taken up again.
+    /// Closes the HTTP stream of this request's exchange, if the client can resume it. The client reconnects after
+    /// `retry`.
     pub(crate) fn hang_up(&self, retry: Duration) {
         let exchange = self.incoming.exchange;
-        // If it cannot be told, there is nothing left to close.
+        // If the queue is closed, there is nothing left to close.
         let _ = self.queue.push(Command::HangUp { exchange, retry });
     }
 
-    /// Who sent it, as the carrier knows it.
+    /// The sender of this message, if the carrier knows it and `T` is its type.
     #[cfg(feature = "http")]
     pub(crate) fn caller<T: std::any::Any>(&self) -> Option<&T> {
         self.incoming.caller.as_deref()?.downcast_ref()
@@ -193,17 +195,17 @@ impl Context {
     }
 
     /// Waits until this request is answered or cancelled.
-    pub(crate) async fn over(&self) {
-        self.incoming.over().await;
+    pub(crate) async fn finished(&self) {
+        self.incoming.finished().await;
     }
 
-    /// Waits until the connection is about to end: the other side has sent its last byte, or we shut down. A handler that
-    /// would go on for ever finishes then.
+    /// Waits until the connection begins to end: the peer has closed its half of the stream, or this side shuts down. A
+    /// handler that runs without end should finish then.
     pub async fn closing(&self) {
         self.queue.closing().await;
     }
 
-    /// How the connection ended; `None` while it stands.
+    /// The end of the connection; `None` while it is open.
     pub fn end(&self) -> Option<&ConnectionEnd> {
         self.queue.closed()
     }
@@ -215,17 +217,17 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Whether a request has been cancelled. Cheap to clone, and can outlive the handler.
+/// A handle that shows whether a request has been cancelled. Cheap to clone, and can outlive the handler.
 #[derive(Debug, Clone)]
-pub struct Cancellation(Arc<Incoming>);
+pub struct Cancellation(Arc<IncomingMessage>);
 
 impl Cancellation {
-    /// Whether it has.
+    /// Whether the request has been cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits until it is.
+    /// Waits until the request is cancelled.
     pub async fn cancelled(&self) {
         self.0.cancelled().await;
     }

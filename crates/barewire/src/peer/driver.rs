@@ -1,4 +1,5 @@
-//! The loop that owns a connection's two halves: bytes in, frames to the [`Dispatcher`], answers out, and the time.
+//! The loop that drives a connection: reads bytes, passes frames to the [`Dispatcher`], writes its output, and handles
+//! timeouts.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -13,30 +14,30 @@ use tokio::time::{Instant, Sleep};
 
 use super::dispatch::{Dispatcher, EndRequest, later};
 use super::outlet::Outlet;
-use super::output::Output;
-use super::sniff::{self, Verdict};
+use super::output::StreamOutput;
+use super::sniff::{self, SniffResult};
 use super::{ConnectionEnd, EndReason};
 use crate::transport::{Exit, ExitFuture, Parts};
 
 /// Drives a connection.
 pub(super) struct Driver<C, R, W> {
-    dispatcher: Dispatcher<Output<C>>,
+    dispatcher: Dispatcher<StreamOutput<C>>,
     codec: C,
-    /// `None` once the other side has sent its last byte.
+    /// `None` once the peer has closed its half of the stream.
     reader: Option<R>,
-    /// Every byte that it has sent is handled.
+    /// Every byte that the peer has sent is handled.
     input_done: bool,
-    /// `None` once the other side no longer reads.
+    /// `None` once the peer no longer reads.
     writer: Option<W>,
     /// The bytes of the last read; those in `taken..filled` are not decoded yet.
     chunk: Vec<u8>,
     taken: usize,
     filled: usize,
-    /// The first bytes of a stream that any program can open, until they are known to be no HTTP request.
+    /// The first bytes of a stream that any program can open, until they are known not to be an HTTP request.
     sniffed: Option<Vec<u8>>,
     /// The writer has flushed every byte that it was given.
     flushed: bool,
-    end: Option<End>,
+    end: Option<EndProgress>,
     grace: Duration,
     /// The moment since which the peer has taken none of the bytes that wait to be written.
     stalled_since: Option<Instant>,
@@ -45,15 +46,15 @@ pub(super) struct Driver<C, R, W> {
     /// The moment since which there has been nothing to do, if there is memory to be given back.
     quiet_since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
-    ending: Option<ExitFuture>,
+    exit: Option<ExitFuture>,
 }
 
 /// The end of the connection, once it has begun.
-struct End {
+struct EndProgress {
     reason: EndReason,
     /// The moment at which unfinished work is given up.
     until: Instant,
-    /// It has been: nothing is left to do but write the answers that are there, as long as the peer takes them.
+    /// Unfinished work has been given up. Only the remaining output is written, as long as the peer reads.
     gave_up: bool,
 }
 
@@ -63,9 +64,14 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    pub(super) fn new(codec: C, parts: Parts<R, W>, mut dispatcher: Dispatcher<Output<C>>, grace: Duration) -> Self {
-        let Parts { reader, writer, open_to_all, ending, .. } = parts;
-        if ending.is_some() {
+    pub(super) fn new(
+        codec: C,
+        parts: Parts<R, W>,
+        mut dispatcher: Dispatcher<StreamOutput<C>>,
+        grace: Duration,
+    ) -> Self {
+        let Parts { reader, writer, open_to_all, exit, .. } = parts;
+        if exit.is_some() {
             dispatcher.await_exit();
         }
         Self {
@@ -85,7 +91,7 @@ where
             idle_since: None,
             quiet_since: None,
             timer: None,
-            ending,
+            exit,
         }
     }
 
@@ -93,21 +99,21 @@ where
     pub(super) async fn run(mut self) -> ConnectionEnd {
         let reason = poll_fn(|context| self.poll(context)).await;
         if let Some(writer) = &mut self.writer {
-            // The bytes are on their way; a writer that does not finish is not waited for.
+            // The bytes are handed over already, so a writer that does not finish within the grace is not waited for.
             let _ = tokio::time::timeout(self.grace, writer.shutdown()).await;
         }
-        // Before the wait for the peer to notice.
+        // The peer sees the end of its input, which makes a process exit.
         drop(self.writer.take());
-        let exit = match self.ending.take() {
-            Some(mut ending) => poll_fn(|context| self.poll_exit(context, &mut ending)).await,
+        let exit = match self.exit.take() {
+            Some(mut exit) => poll_fn(|context| self.poll_exit(context, &mut exit)).await,
             None => None,
         };
         self.dispatcher.finish(reason, exit)
     }
 
-    /// Waits for the end of a process. Its output until then is read and dropped: a program that is told to end may have
-    /// something to write first, and must not die of that.
-    fn poll_exit(&mut self, context: &mut Context<'_>, ending: &mut ExitFuture) -> Poll<Option<Exit>> {
+    /// Waits until the peer's process has exited. Its output until then is read and dropped: a program that is asked to
+    /// end may write something first, and must not fail because the pipe is full or closed.
+    fn poll_exit(&mut self, context: &mut Context<'_>, exit: &mut ExitFuture) -> Poll<Option<Exit>> {
         while let Some(reader) = &mut self.reader {
             let mut buffer = ReadBuf::new(&mut self.chunk);
             match Pin::new(reader).poll_read(context, &mut buffer) {
@@ -116,7 +122,7 @@ where
                 Poll::Ready(_) => self.reader = None,
             }
         }
-        ending.as_mut().poll(context)
+        exit.as_mut().poll(context)
     }
 
     /// Runs the loop until there is nothing left to do but wait.
@@ -135,22 +141,22 @@ where
             }
             self.dispatcher.take_commands();
             self.dispatcher.start_waiting();
-            let more = self.handle();
+            let more = self.handle_frames();
             self.write(context);
             if let Some(reason) = self.end_if_done() {
                 return Poll::Ready(reason);
             }
-            // The other tasks on this thread have waited long enough: handlers, connections, timers.
-            if more && self.dispatcher.slice_elapsed() > SLICE {
-                // Wakes us after they have run.
+            // Other tasks on this thread get a turn: handlers, connections, timers.
+            if more && self.dispatcher.slice_elapsed() > HANDLER_SLICE {
+                // Wakes this task after they have run.
                 let _ = std::pin::pin!(tokio::task::yield_now()).poll(context);
                 return Poll::Pending;
             }
-            // Work that can be done now is done now, whatever made it possible: there will be no wake-up for it.
+            // Work that is possible now must be done now: there will be no wake-up for it.
             if more || self.dispatcher.can_start() || (self.taken < self.filled && !self.dispatcher.is_blocked()) {
                 continue;
             }
-            // The last frame is handled, and may have been a large one.
+            // All frames are handled, and the last may have been large.
             if self.taken == self.filled && self.codec.capacity() > KEPT {
                 self.codec.trim();
             }
@@ -175,11 +181,11 @@ where
         }
     }
 
-    /// Handles the frames that have been read, for one slice of time. Returns `true` if there may be more to handle: answers are
-    /// written in between, so that neither direction starves.
-    fn handle(&mut self) -> bool {
+    /// Handles the frames that have been read, for one time slice. Returns `true` if there may be more frames: output
+    /// is written between slices, so that neither direction starves.
+    fn handle_frames(&mut self) -> bool {
         if self.taken == self.filled {
-            self.finish();
+            self.finish_input();
             return false;
         }
         self.dispatcher.start_slice();
@@ -191,18 +197,18 @@ where
             let frame = self.codec.next_frame(&mut input);
             self.taken = self.filled - input.len();
             let Some(frame) = frame else {
-                self.finish();
+                self.finish_input();
                 return false;
             };
-            self.dispatcher.frame(frame);
-            if self.dispatcher.output.len() >= WRITE_SIZE || self.dispatcher.slice_elapsed() > SLICE {
+            self.dispatcher.handle_frame(frame);
+            if self.dispatcher.output.len() >= WRITE_SIZE || self.dispatcher.slice_elapsed() > HANDLER_SLICE {
                 break;
             }
         }
         true
     }
 
-    /// Writes the bytes that wait, as far as the peer takes them.
+    /// Writes as much output as the peer takes.
     fn write(&mut self, context: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else {
             self.dispatcher.output.clear();
@@ -232,17 +238,18 @@ where
             Ok(())
         });
         if let Err(error) = flushed {
-            self.unwritable(error);
+            self.handle_write_error(error);
         } else if self.flushed && self.dispatcher.output.is_empty() {
             self.stalled_since = None;
         } else {
-            // Also if the peer took something: it may be the last that it takes.
+            // Also if the peer took some bytes just now: it may take no more.
             self.stalled_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// The peer no longer reads. The bytes that it has sent may still answer our calls; answers to it are of no use.
-    fn unwritable(&mut self, error: io::Error) {
+    /// Handles a failed write: the peer no longer reads. Its input is still handled, as it may answer our calls; output
+    /// is dropped.
+    fn handle_write_error(&mut self, error: io::Error) {
         self.writer = None;
         self.flushed = true;
         self.stalled_since = None;
@@ -252,18 +259,18 @@ where
         self.begin_end(EndReason::Write(Arc::new(error)));
     }
 
-    /// Starts the end: from now on only the work in flight is finished.
+    /// Begins the end of the connection: from now on only the work in flight is finished.
     fn begin_end(&mut self, reason: EndReason) {
         self.dispatcher.close(reason.clone());
         match &mut self.end {
-            // A failed write ends more than any other reason.
+            // A failed write replaces any other reason.
             Some(end) if matches!(reason, EndReason::Write(_)) => end.reason = reason,
             Some(_) => {}
-            None => self.end = Some(End { reason, until: later(Instant::now(), self.grace), gave_up: false }),
+            None => self.end = Some(EndProgress { reason, until: later(Instant::now(), self.grace), gave_up: false }),
         }
     }
 
-    /// Whether nothing is in flight either way.
+    /// Whether nothing is in flight in either direction.
     fn is_idle(&self) -> bool {
         self.dispatcher.is_idle()
             && !self.dispatcher.session.is_waiting()
@@ -275,7 +282,7 @@ where
         self.end.as_ref().is_some_and(|end| end.gave_up)
     }
 
-    /// Starts the end if a message or command asks for it, and returns its reason once everything is done that can be.
+    /// Begins the end if a message or command asks for it, and returns the reason once all remaining work is done.
     fn end_if_done(&mut self) -> Option<EndReason> {
         match self.dispatcher.end_request() {
             Some(EndRequest::ContentLength) => return Some(EndReason::ContentLength),
@@ -283,7 +290,7 @@ where
             Some(EndRequest::Shutdown) | None => {}
         }
         let end = self.end.as_ref()?;
-        // Answers to our calls can come only while there is something to read.
+        // Our calls can be answered only while there is input left.
         let read = self.reader.is_some() || self.input_done;
         let answered = self.input_done || !self.dispatcher.session.is_waiting();
         let answers = self.writer.is_none() || self.dispatcher.is_idle();
@@ -291,10 +298,10 @@ where
         (written && (end.gave_up || (read && answered && answers))).then(|| end.reason.clone())
     }
 
-    /// Reads once. Pending also if nothing may be read.
+    /// Reads once. Also pending if nothing may be read now.
     ///
-    /// While no frame may be handled, a little is read ahead, for the sake of the end of the stream: a peer that is gone must not
-    /// be waited for because of the bytes that it sent before.
+    /// While no frame may be handled, up to [`READ_AHEAD`] bytes are read ahead, so that the end of the stream is
+    /// noticed even if the peer sent some bytes before it.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some(reader) = &mut self.reader else { return Poll::Pending };
         if self.taken == self.filled {
@@ -315,7 +322,8 @@ where
                 return Poll::Ready(Ok(()));
             }
             Poll::Ready(Err(error)) => {
-                // A peer that is killed resets what it has not read; to us that is its end.
+                // The system resets the connection of a killed peer that had unread input. That is the peer's end, not
+                // an error.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
                     return Poll::Ready(Err(EndReason::Read(Arc::new(error))));
                 }
@@ -324,22 +332,22 @@ where
         }
         self.idle_since = None;
         if self.filled == before {
-            self.eof();
+            self.handle_eof();
         } else if self.sniffed.is_some() {
             return Poll::Ready(self.sniff());
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps the first bytes of the stream until it is clear whether they are an HTTP request.
+    /// Collects the first bytes of the stream until it is clear whether they are an HTTP request.
     fn sniff(&mut self) -> Result<(), EndReason> {
         let Some(mut first) = self.sniffed.take() else { return Ok(()) };
         first.extend_from_slice(&self.chunk[..self.filled]);
         self.filled = 0;
-        match sniff::judge(&first) {
-            Verdict::Http => return Err(self.http()),
-            Verdict::More => self.sniffed = Some(first),
-            Verdict::Fine => {
+        match sniff::sniff(&first) {
+            SniffResult::Http => return Err(self.reject_http()),
+            SniffResult::NeedMore => self.sniffed = Some(first),
+            SniffResult::NotHttp => {
                 self.filled = first.len();
                 first.resize(first.len().max(READ_SIZE), 0);
                 self.chunk = first;
@@ -348,22 +356,23 @@ where
         Ok(())
     }
 
-    fn http(&mut self) -> EndReason {
-        // Not a byte goes back: to the sender, this port is closed.
+    fn reject_http(&mut self) -> EndReason {
+        // No byte is sent back, so a web page cannot tell this port from a closed one.
         self.writer = None;
-        self.dispatcher
-            .report("closed without an answer: it begins with an HTTP request, and a web page may have sent it");
+        self.dispatcher.report(
+            "closed without a response: its first line is an HTTP request, which a web page in a browser may have sent",
+        );
         EndReason::Http
     }
 
-    /// Handles the end of the stream: the last byte has come.
-    fn eof(&mut self) {
+    /// Handles the end of the input.
+    fn handle_eof(&mut self) {
         self.reader = None;
         if let Some(first) = self.sniffed.take() {
-            // The bytes that were kept are the whole stream, and its end ends the line.
-            if sniff::judge(&[&first[..], b"\n"].concat()) == Verdict::Http {
+            // The collected bytes are the whole stream, and its end ends the line.
+            if sniff::sniff(&[&first[..], b"\n"].concat()) == SniffResult::Http {
                 self.input_done = true;
-                let reason = self.http();
+                let reason = self.reject_http();
                 return self.begin_end(reason);
             }
             self.filled = first.len();
@@ -372,24 +381,24 @@ where
         self.begin_end(EndReason::Eof);
     }
 
-    /// Handles the frame that the end of the stream completes, once everything before it has been handled.
-    fn finish(&mut self) {
+    /// Handles the frame that the end of the input completes, once every frame before it is handled.
+    fn finish_input(&mut self) {
         if self.input_done || self.reader.is_some() || self.dispatcher.is_blocked() {
             return;
         }
         self.input_done = true;
         self.dispatcher.start_slice();
         while let Some(frame) = self.codec.finish() {
-            self.dispatcher.frame(frame);
+            self.dispatcher.handle_frame(frame);
         }
-        // If there is more to learn of the peer's end, the callers that wait want to know it.
-        if self.ending.is_none() {
+        // Waiting callers fail now, unless the exit of the peer's process is still to come: then they fail with that.
+        if self.exit.is_none() {
             let end = self.dispatcher.end(EndReason::Eof, None);
             self.dispatcher.fail_calls(&end);
         }
     }
 
-    /// Waits for the next moment at which something is due, and does it.
+    /// Waits for the next timer, and handles it.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<Result<(), EndReason>> {
         let Some((at, due)) = self.next_due() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -399,14 +408,15 @@ where
         std::task::ready!(timer.as_mut().poll(context));
         self.timer = None;
         Poll::Ready(match due {
-            Due::Call => {
+            TimerEvent::CallTimeout => {
                 self.dispatcher.tick();
                 Ok(())
             }
-            Due::End(reason) => {
+            TimerEvent::GraceOver(reason) => {
                 self.dispatcher.give_up();
                 match &mut self.end {
-                    // A peer that has closed its half and still reads gets its answers, however slowly it reads.
+                    // A peer that has closed its half of the stream and still reads gets its answers, however slowly it
+                    // reads.
                     Some(end) if matches!(reason, EndReason::Eof) => {
                         end.gave_up = true;
                         Ok(())
@@ -417,12 +427,12 @@ where
                     }
                 }
             }
-            Due::Reason(reason) => Err(reason),
-            Due::Stall => {
+            TimerEvent::Close(reason) => Err(reason),
+            TimerEvent::WriteStalled => {
                 self.dispatcher.write_stalled();
                 Ok(())
             }
-            Due::Trim => {
+            TimerEvent::Trim => {
                 self.quiet_since = None;
                 self.dispatcher.output.trim();
                 self.codec.trim();
@@ -431,64 +441,66 @@ where
         })
     }
 
-    /// The next thing that is due, and when.
-    fn next_due(&self) -> Option<(Instant, Due)> {
+    /// The next timer, and its time.
+    fn next_due(&self) -> Option<(Instant, TimerEvent)> {
         let limits = &self.dispatcher.limits;
         if self.gave_up() {
             let grace = limits.write_timeout.map_or(self.grace, |most| most.min(self.grace));
-            return self.stalled_since.map(|since| (later(since, grace), Due::Reason(EndReason::WriteTimeout(grace))));
+            return self
+                .stalled_since
+                .map(|since| (later(since, grace), TimerEvent::Close(EndReason::WriteTimeout(grace))));
         }
-        let call = self.dispatcher.session.next_deadline().map(|at| (self.dispatcher.at(at), Due::Call));
-        let end = self.end.as_ref().map(|end| (end.until, Due::End(end.reason.clone())));
+        let call = self.dispatcher.session.next_deadline().map(|at| (self.dispatcher.at(at), TimerEvent::CallTimeout));
+        let end = self.end.as_ref().map(|end| (end.until, TimerEvent::GraceOver(end.reason.clone())));
         let stall = self
             .stalled_since
             .filter(|_| !self.dispatcher.is_write_stalled())
-            .map(|since| (since + STALL_TIME, Due::Stall));
+            .map(|since| (since + STALL_TIME, TimerEvent::WriteStalled));
         let write = self.stalled_since.zip(limits.write_timeout);
-        let write = write.map(|(since, most)| (later(since, most), Due::Reason(EndReason::WriteTimeout(most))));
+        let write = write.map(|(since, most)| (later(since, most), TimerEvent::Close(EndReason::WriteTimeout(most))));
         let idle = self.idle_since.zip(limits.idle_timeout);
-        let idle = idle.map(|(since, most)| (later(since, most), Due::Reason(EndReason::IdleTimeout(most))));
-        let quiet = self.quiet_since.map(|since| (since + TRIM_DELAY, Due::Trim));
+        let idle = idle.map(|(since, most)| (later(since, most), TimerEvent::Close(EndReason::IdleTimeout(most))));
+        let quiet = self.quiet_since.map(|since| (since + TRIM_DELAY, TimerEvent::Trim));
         [call, end, stall, write, idle, quiet].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
-/// Something that is due at a time.
-enum Due {
-    /// A call of ours has timed out.
-    Call,
-    /// The grace is over.
-    End(EndReason),
-    /// The connection is over.
-    Reason(EndReason),
-    /// The peer has taken nothing for a while.
-    Stall,
-    /// Unused memory is given back.
+/// The event of a timer.
+enum TimerEvent {
+    /// A call of ours times out.
+    CallTimeout,
+    /// The grace period of a connection that ends for this reason is over.
+    GraceOver(EndReason),
+    /// The connection ends at once.
+    Close(EndReason),
+    /// The peer has read nothing for [`STALL_TIME`].
+    WriteStalled,
+    /// The connection has been quiet for [`TRIM_DELAY`]: unused memory is freed.
     Trim,
 }
 
-/// The default capacity of a pipe on Linux: one read takes all that a full pipe holds.
+/// The default capacity of a pipe on Linux: one read empties a full pipe.
 const READ_SIZE: usize = 64 * 1024;
 
-/// The bytes that are read while no frame may be handled.
+/// The most bytes that are read ahead while no frame may be handled.
 const READ_AHEAD: usize = 256 * 1024;
 
-/// The bytes of output at which they are written before more frames are handled.
+/// The bytes of output that are written before more frames are handled.
 const WRITE_SIZE: usize = 64 * 1024;
 
-/// The time for which handlers may run before their answers are written and other tasks get their turn. A count of frames would
-/// be too few of those that take half a microsecond, which then cost a system call more than they need, and too many of those
-/// that take a millisecond.
-const SLICE: Duration = Duration::from_micros(500);
+/// The time that handlers may run before their answers are written and other tasks get a turn. A fixed number of frames
+/// would not do: it would cause needless system calls where a request takes half a microsecond, and delay answers where
+/// it takes a millisecond.
+const HANDLER_SLICE: Duration = Duration::from_micros(500);
 
-/// The frames after which answers are written, if they are of a kind that is not timed.
+/// The most frames of a slice. Responses and invalid frames run no handler, so the slice time does not count them.
 const SLICE_FRAMES: usize = 1024;
 
-/// The time after which a peer that takes nothing may be waiting for us to read.
+/// The time after which a peer that reads nothing may itself be waiting for this side to read.
 const STALL_TIME: Duration = Duration::from_secs(1);
 
-/// The memory that a quiet connection may keep for bytes: little enough for a thousand connections.
+/// The bytes of buffers that a quiet connection may keep: little enough for a thousand connections.
 const QUIET_BUFFERS: usize = 256 * 1024;
 
-/// The quiet time after which memory is given back that was only needed for large messages.
+/// The quiet time after which the memory of large messages is freed.
 const TRIM_DELAY: Duration = Duration::from_secs(1);

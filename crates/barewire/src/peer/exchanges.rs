@@ -1,8 +1,9 @@
-//! A connection without a stream: each message of the peer comes by itself, and each of ours goes to its exchange.
+//! A connection without a byte stream, for HTTP: each incoming message arrives on its own, and each outgoing one is
+//! sent to its exchange.
 //!
-//! There is no loop that reads. The thread that brings a message handles it. The state is only ever `try_lock`ed: on contention the
-//! message is left in the inbox, and the lock's holder drains the inbox before it goes. One task per connection handles timeouts
-//! and the commands of handlers that have become tasks.
+//! There is no read loop. The thread that delivers a message also handles it. The state is only ever `try_lock`ed: on
+//! contention the message stays in the inbox, and the lock's holder drains the inbox before it returns. One task per
+//! connection handles timeouts and the commands of handlers that have become tasks.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -16,52 +17,53 @@ use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::connection::Settings;
+use super::connection::ConnectionSettings;
 use super::dispatch::{AnyCaller, Dispatcher, EndRequest, later};
 use super::outlet::{Exchange, Outlet};
 use super::queue::Queue;
 use super::{CallError, ConnectionEnd, EndReason, Peer};
 
-/// A message that has come.
+/// An incoming message.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    /// The exchange it came in, which its answer belongs to.
+    /// The exchange that the message came in. Its answer is sent there.
     pub(crate) exchange: Exchange,
     pub(crate) caller: Option<AnyCaller>,
-    /// Parsed already: nothing behind this parses it again.
+    /// The message, already parsed. It is not parsed again.
     pub(crate) message: KeptMessage<Bytes>,
 }
 
-/// A connection whose messages come and go in exchanges.
+/// A connection whose messages belong to exchanges: one incoming message, and the messages that are sent in return.
 pub(crate) struct Exchanges<O> {
-    state: Mutex<State<O>>,
-    /// The work for the holder of the state.
-    inbox: Mutex<VecDeque<Input<O>>>,
-    /// The next time at which the driver has to work. Only changed by the holder of the state.
+    state: Mutex<ExchangeState<O>>,
+    /// Messages and tasks for the holder of the state.
+    inbox: Mutex<VecDeque<InboxItem<O>>>,
+    /// The time of the next timeout. Only changed by the holder of the state.
     due: Mutex<Option<Instant>>,
     queue: Arc<Queue>,
     grace: Duration,
 }
 
-struct State<O> {
+struct ExchangeState<O> {
     dispatcher: Dispatcher<O>,
     /// The moment at which unfinished work is given up, once the end has begun.
     give_up_at: Option<Instant>,
 }
 
+/// A message to handle, or a task to run with the dispatcher.
 #[expect(clippy::large_enum_variant, reason = "almost all are messages, and a box would cost each an allocation")]
-enum Input<O> {
+enum InboxItem<O> {
     Message(Delivery),
-    Run(Task<O>),
+    Run(DispatcherTask<O>),
 }
 
-type Task<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
+type DispatcherTask<O> = Box<dyn FnOnce(&mut Dispatcher<O>) + Send>;
 
-/// The room that there is for what we send by ourselves.
+/// The output bytes that this side's own calls and notifications may use.
 #[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Queue>);
 
-/// Some of it, given back when dropped.
+/// Permits for some bytes of a [`Room`], given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Permits {
     room: Room,
@@ -69,7 +71,7 @@ pub(crate) struct Permits {
 }
 
 impl Room {
-    /// Holds so many bytes of it.
+    /// Returns `count` permits that were taken before, to be given back when dropped.
     pub(crate) fn hold(&self, count: usize) -> Permits {
         Permits { room: self.clone(), count }
     }
@@ -82,8 +84,8 @@ impl Drop for Permits {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// A dispatcher without a stream, whose output `outlet` makes.
-    pub(crate) fn without_stream(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
+    /// A dispatcher without a stream. `outlet` creates its outlet.
+    pub(crate) fn without_stream(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let queue = Arc::new(Queue::new(&settings.limits, settings.trace.clone()));
         Self::new(outlet(Room(Arc::clone(&queue))), settings, queue)
     }
@@ -95,35 +97,35 @@ impl<O: Outlet> Dispatcher<O> {
         self.queue.poll(context)
     }
 
-    /// Starts nothing new, and tells handlers that would go on for ever.
+    /// Starts nothing new from now on, and wakes handlers that wait in [`Context::closing`](super::Context::closing).
     pub(crate) fn begin_end(&mut self) {
         self.close(EndReason::Shutdown);
     }
 
-    /// Whether it can serve another request: idle, output empty, no live handle.
+    /// Whether the dispatcher can serve another request: idle, output empty, no live handle.
     pub(crate) fn is_reusable(&self) -> bool {
         let no_handle = Arc::strong_count(&self.queue) == QUEUE_HOLDERS && self.queue.closed().is_none();
         no_handle && !self.is_closing() && self.is_done() && self.output.len() == 0
     }
 
-    /// Whether nothing is in flight either way.
+    /// Whether nothing is in flight in either direction.
     fn is_done(&self) -> bool {
         self.is_idle() && !self.session.is_waiting()
     }
 
-    /// The place that messages go to.
+    /// The outlet of the messages.
     pub(crate) fn outlet(&mut self) -> &mut O {
         &mut self.output
     }
 }
 
 impl<O: Outlet + 'static> Exchanges<O> {
-    /// A connection that serves `settings`, and whose output `outlet` makes.
-    pub(crate) fn new(settings: Settings, outlet: impl FnOnce(Room) -> O) -> Self {
+    /// A connection with these settings. `outlet` creates its outlet.
+    pub(crate) fn new(settings: ConnectionSettings, outlet: impl FnOnce(Room) -> O) -> Self {
         let grace = settings.grace;
         let dispatcher = Dispatcher::without_stream(settings, outlet);
         let queue = Arc::clone(&dispatcher.queue);
-        let state = Mutex::new(State { dispatcher, give_up_at: None });
+        let state = Mutex::new(ExchangeState { dispatcher, give_up_at: None });
         Self { state, inbox: Mutex::default(), due: Mutex::default(), queue, grace }
     }
 
@@ -132,57 +134,58 @@ impl<O: Outlet + 'static> Exchanges<O> {
         Peer::guarded(Arc::clone(&self.queue))
     }
 
-    /// Handles a message, or leaves it to the thread that is handling one.
+    /// Handles a message, or leaves it to the thread that holds the state.
     pub(crate) fn deliver(&self, delivery: Delivery) {
-        self.put(Input::Message(delivery));
+        self.submit(InboxItem::Message(delivery));
     }
 
-    /// Waits until every message so far is handled, so that a stream is read no faster than that.
-    pub(crate) async fn caught_up(&self) {
+    /// Waits until every message so far is handled. The reader of a stream calls this to read no faster than messages
+    /// are handled.
+    pub(crate) async fn inbox_drained(&self) {
         if self.inbox().is_empty() {
             return;
         }
         let (done, handled) = tokio::sync::oneshot::channel();
-        self.put(Input::Run(Box::new(move |_| {
+        self.submit(InboxItem::Run(Box::new(move |_| {
             let _ = done.send(());
         })));
         let _ = handled.await;
     }
 
-    /// Fails a call of ours that will not be answered, for this reason.
-    pub(crate) fn fail(&self, call: CallId, why: CallError) {
-        self.put(Input::Run(Box::new(move |dispatcher| dispatcher.fail(call, why))));
+    /// Fails a call of ours that will get no answer.
+    pub(crate) fn fail(&self, call: CallId, error: CallError) {
+        self.submit(InboxItem::Run(Box::new(move |dispatcher| dispatcher.fail(call, error))));
     }
 
-    /// Ends at once: handlers are stopped, and all callers are told.
+    /// Ends the connection at once: stops handlers and fails all calls.
     pub(crate) fn end(&self, reason: EndReason) {
-        self.put(Input::Run(Box::new(move |dispatcher| {
+        self.submit(InboxItem::Run(Box::new(move |dispatcher| {
             dispatcher.give_up();
             drop(dispatcher.finish(reason, None));
         })));
     }
 
-    /// Starts nothing new, and tells handlers that would go on for ever.
+    /// Starts nothing new from now on, and wakes handlers that wait in [`Context::closing`](super::Context::closing).
     pub(crate) fn begin_end(&self) {
-        self.put(Input::Run(Box::new(Dispatcher::begin_end)));
+        self.submit(InboxItem::Run(Box::new(Dispatcher::begin_end)));
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.queue.closed().is_some()
     }
 
-    /// Wakes the driver, as there may be room for a request that could not be started.
-    pub(crate) fn has_room(&self) {
+    /// Wakes the driver: there may be room for a request that could not be started before.
+    pub(crate) fn wake_for_room(&self) {
         self.queue.wake();
     }
 
-    fn put(&self, input: Input<O>) {
-        self.inbox().push_back(input);
+    fn submit(&self, item: InboxItem<O>) {
+        self.inbox().push_back(item);
         self.work();
     }
 
-    fn inbox(&self) -> MutexGuard<'_, VecDeque<Input<O>>> {
+    fn inbox(&self) -> MutexGuard<'_, VecDeque<InboxItem<O>>> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +193,8 @@ impl<O: Outlet + 'static> Exchanges<O> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the work there is. Returns `false` if another thread holds the state: it looks into the inbox before it goes.
+    /// Handles the inbox and the queue. Returns `false` if another thread holds the state; that thread checks the inbox
+    /// before it returns.
     fn work(&self) -> bool {
         loop {
             let mut state = match self.state.try_lock() {
@@ -202,43 +206,45 @@ impl<O: Outlet + 'static> Exchanges<O> {
             let due = self.end_if_due(&mut state);
             let changed = std::mem::replace(&mut *self.due(), due) != due;
             drop(state);
-            // Not before, so that the driver finds the state free.
+            // After the state is unlocked, so that the driver can lock it.
             if changed || !is_empty {
                 self.queue.wake();
             }
-            // The driver goes on with the rest, so that no thread works for others for ever.
+            // The driver handles the rest, so that no request's thread has to work for all others.
             if !is_empty || (self.inbox().is_empty() && (self.queue.is_empty() || self.is_over())) {
                 return true;
             }
         }
     }
 
-    /// Handles up to 32 inputs; `true` if the inbox is now empty.
-    fn drain_inbox(&self, state: &mut State<O>) -> bool {
+    /// Handles up to 32 items; `true` if the inbox is now empty.
+    fn drain_inbox(&self, state: &mut ExchangeState<O>) -> bool {
         let dispatcher = &mut state.dispatcher;
         if !self.is_over() {
             dispatcher.take_commands();
             dispatcher.start_waiting();
         }
-        for _ in 0..INPUTS_AT_ONCE {
-            let Some(input) = self.inbox().pop_front() else { return true };
-            match input {
-                Input::Message(Delivery { exchange, .. }) if self.is_over() => dispatcher.output.over(exchange),
-                Input::Message(Delivery { exchange, caller, message }) => {
+        for _ in 0..ITEMS_AT_ONCE {
+            let Some(item) = self.inbox().pop_front() else { return true };
+            match item {
+                InboxItem::Message(Delivery { exchange, .. }) if self.is_over() => {
+                    dispatcher.output.end_exchange(exchange)
+                }
+                InboxItem::Message(Delivery { exchange, caller, message }) => {
                     dispatcher.deliver(exchange, caller.as_ref(), &message);
                 }
-                Input::Run(run) => run(dispatcher),
+                InboxItem::Run(run) => run(dispatcher),
             }
         }
         false
     }
 
-    /// Ends the connection if it is to end now, and returns the next time at which the driver has to work.
-    fn end_if_due(&self, state: &mut State<O>) -> Option<Instant> {
+    /// Ends the connection if it is time to, and returns the time of the next timeout.
+    fn end_if_due(&self, state: &mut ExchangeState<O>) -> Option<Instant> {
         if self.is_over() {
             return None;
         }
-        let State { dispatcher, give_up_at } = state;
+        let ExchangeState { dispatcher, give_up_at } = state;
         let call = dispatcher.session.next_deadline().map(|at| dispatcher.at(at));
         if dispatcher.end_request() != Some(EndRequest::Shutdown) {
             return call;
@@ -254,7 +260,7 @@ impl<O: Outlet + 'static> Exchanges<O> {
         Some(call.map_or(end, |call| call.min(end)))
     }
 
-    /// Handles timeouts and the commands of handlers, until the connection is over.
+    /// Handles timeouts and the commands of handlers, until the connection has ended.
     pub(crate) async fn drive(&self) -> ConnectionEnd {
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         poll_fn(|context| self.poll(context, &mut timer)).await;
@@ -263,29 +269,29 @@ impl<O: Outlet + 'static> Exchanges<O> {
 
     fn poll(&self, context: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<()> {
         loop {
-            // First, so that a change from another thread while we look wakes us.
+            // Registered first, so that a change from another thread during the work wakes this task.
             self.queue.register(context);
-            let looked = self.work();
+            let has_lock = self.work();
             if self.is_over() {
                 return Poll::Ready(());
             }
             let due = *self.due();
-            // The holder of the state wakes us if there is something left for us.
-            let Some(at) = due.filter(|_| looked) else { return Poll::Pending };
+            // The holder of the state wakes this task if work is left for it.
+            let Some(at) = due.filter(|_| has_lock) else { return Poll::Pending };
             let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
             }
             std::task::ready!(timer.as_mut().poll(context));
-            // It is not due again before it is handled.
+            // The timeout is cleared so that it does not fire again before it is handled.
             *self.due() = None;
-            self.put(Input::Run(Box::new(Dispatcher::tick)));
+            self.submit(InboxItem::Run(Box::new(Dispatcher::tick)));
         }
     }
 }
 
-/// The holders of the queue of a dispatcher without a stream: the dispatcher itself, and its outlet for the room.
+/// The references to the queue of a dispatcher without a stream: its own, and that of the outlet's [`Room`].
 const QUEUE_HOLDERS: usize = 2;
 
-/// The inputs that are handled before other tasks on this thread have their turn.
-const INPUTS_AT_ONCE: usize = 32;
+/// The items that are handled before other tasks on this thread get a turn.
+const ITEMS_AT_ONCE: usize = 32;

@@ -1,4 +1,4 @@
-//! What a connection may hold, and how long it waits.
+//! The limits of a connection: sizes, counts and timeouts.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_proto::rpc::DEFAULT_DEPTH;
 use barewire_proto::session::SessionLimits;
 
-/// Every bound of a connection. `docs/limits.md` has the reasons for the numbers.
+/// The limits of a connection. `docs/limits.md` has the reasons for the numbers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectionLimits {
-    /// Bytes of a frame.
+    /// The most bytes of a frame.
     pub frame: usize,
-    /// Levels of nesting.
+    /// The most levels of nesting in a message.
     pub depth: usize,
-    /// Elements of a batch; `None` where batches are not allowed at all.
+    /// The most elements of a batch; `None` if batches are not allowed.
     pub batch: Option<usize>,
-    /// Requests of theirs in flight.
+    /// The most requests of the peer in flight.
     pub requests: usize,
-    /// Bytes of requests in flight, together.
+    /// The most bytes of the peer's requests in flight, together.
     pub request_bytes: usize,
-    /// Bytes that may wait to be written before nothing new is begun. Half of it is for what we send by ourselves, so that
-    /// our calls never take what is reserved for answers.
+    /// The bytes waiting to be written at which no new work is started. This side's own calls and notifications may use
+    /// half of it, so they never take the room that is reserved for answers.
     pub output: usize,
-    /// How long the other side may take no byte of what we write.
+    /// The longest time that the peer may read nothing while output waits.
     pub write_timeout: Option<Duration>,
-    /// How long the other side may be silent while nothing is in flight.
+    /// The longest time that the connection may be idle: nothing in flight, and nothing received.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -46,8 +46,8 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// With room for one of each: with less nothing would ever move.
-    pub(super) fn with_room(mut self) -> Self {
+    /// Raises limits of zero to one. With zero nothing would ever be started.
+    pub(super) fn with_minimums(mut self) -> Self {
         (self.requests, self.output) = (self.requests.max(1), self.output.max(1));
         self
     }
@@ -56,16 +56,16 @@ impl ConnectionLimits {
         SessionLimits::default().requests(self.requests).bytes(self.request_bytes).parked(self.output)
     }
 
-    /// What of the output is for what we send by ourselves.
+    /// The bytes of output that this side's own calls and notifications may use.
     pub(super) fn own_share(&self) -> usize {
-        (self.output / 2).clamp(1, MOST_PERMITS)
+        (self.output / 2).clamp(1, MAX_PERMITS)
     }
 
-    /// Beyond this not even refusals are written: nothing is read any more.
-    pub(super) fn hard(&self) -> usize {
+    /// The bytes of output at which reading stops entirely, so that not even refusals are written.
+    pub(super) fn hard_output_limit(&self) -> usize {
         self.output.saturating_mul(4)
     }
 }
 
-/// As many as tokio's semaphore can count in one request.
-const MOST_PERMITS: usize = u32::MAX as usize >> 3;
+/// The most permits that one request of tokio's semaphore can count.
+const MAX_PERMITS: usize = u32::MAX as usize >> 3;

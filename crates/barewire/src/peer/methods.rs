@@ -1,4 +1,4 @@
-//! What the other side may ask of us.
+//! The methods that the peer may call: a handler for each name.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::raw::sealed::ReadParams as _;
-use super::work::{self, BoxedWork, Typed};
+use super::started_handler::{self, BoxedHandler, HandlerFuture};
 use super::{Context, FromParams, IncomingParams, Raw, Service};
 use crate::Failure;
 
-/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; what a handler
-/// returns for a notification is not sent.
+/// The methods of a connection: a handler for each name. Requests and notifications are handled alike; the result of a
+/// notification's handler is dropped.
 ///
 /// ```
 /// use barewire::Failure;
@@ -32,7 +32,7 @@ use crate::Failure;
 ///
 /// let methods = Methods::new()
 ///     .on("divide", divide)
-///     .on("hash", hash.blocking())      // takes its time without awaiting: on a thread of its own
+///     .on("hash", hash.blocking())      // computes for a while without awaiting: runs on its own thread
 ///     .on("echo", |_: Context, params: Raw| async move { Ok(params) })
 ///     .wrap(|context: Context, params: Raw, next: Next| async move {
 ///         let outcome = next.run(context.clone(), params).await;
@@ -42,13 +42,13 @@ use crate::Failure;
 /// ```
 #[derive(Clone, Default)]
 pub struct Methods {
-    table: HashMap<String, Arc<dyn Start>>,
-    fallback: Option<Arc<dyn Start>>,
-    wraps: Vec<Arc<Wrap>>,
+    table: HashMap<String, Arc<dyn ErasedMethod>>,
+    fallback: Option<Arc<dyn ErasedMethod>>,
+    wraps: Vec<Arc<WrapFn>>,
 }
 
 impl Methods {
-    /// None yet.
+    /// No methods.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,18 +56,18 @@ impl Methods {
     /// Adds a method, or replaces it.
     #[must_use]
     pub fn on<M: 'static>(mut self, method: impl Into<String>, handler: impl MethodHandler<M>) -> Self {
-        self.table.insert(method.into(), Arc::new(Erased::new(handler)));
+        self.table.insert(method.into(), Arc::new(TypedMethod::new(handler)));
         self
     }
 
-    /// Handles what no other handler does. [`Context::method`] says what it is.
+    /// Handles all methods that have no handler of their own. [`Context::method`] is the name.
     #[must_use]
     pub fn fallback<M: 'static>(mut self, handler: impl MethodHandler<M>) -> Self {
-        self.fallback = Some(Arc::new(Erased::new(handler)));
+        self.fallback = Some(Arc::new(TypedMethod::new(handler)));
         self
     }
 
-    /// Puts something around every handler, those added later included. The one that is added last is the outermost.
+    /// Wraps every handler, also those added later. The wrapper that is added last is the outermost.
     #[must_use]
     pub fn wrap<W, F>(mut self, wrap: W) -> Self
     where
@@ -78,17 +78,17 @@ impl Methods {
         self
     }
 
-    /// The methods with everything that is around them, ready to be looked up.
-    pub(crate) fn finish(mut self) -> Table {
+    /// The table of all methods, with their wrappers.
+    pub(crate) fn finish(mut self) -> MethodTable {
         for wrap in std::mem::take(&mut self.wraps) {
-            let around = |inner: Arc<dyn Start>| -> Arc<dyn Start> {
-                Arc::new(Wrapped { wrap: Arc::clone(&wrap), next: inner })
+            let around = |inner: Arc<dyn ErasedMethod>| -> Arc<dyn ErasedMethod> {
+                Arc::new(WrappedMethod { wrap: Arc::clone(&wrap), next: inner })
             };
             self.table = self.table.into_iter().map(|(name, inner)| (name, around(inner))).collect();
             self.fallback = self.fallback.map(around);
         }
         let table = self.table.into_iter().map(|(name, handler)| (name.into(), handler)).collect();
-        Table { table, fallback: self.fallback, last: None }
+        MethodTable { table, fallback: self.fallback, last: None }
     }
 }
 
@@ -98,17 +98,18 @@ impl fmt::Debug for Methods {
     }
 }
 
-/// The methods as the engine sees them.
-pub(crate) struct Table {
-    table: HashMap<Arc<str>, Arc<dyn Start>>,
-    fallback: Option<Arc<dyn Start>>,
-    /// What was looked up last: it is often the next as well, and comparing a name is cheaper than hashing it.
-    last: Option<(Arc<str>, Arc<dyn Start>)>,
+/// The table of a connection's methods.
+pub(crate) struct MethodTable {
+    table: HashMap<Arc<str>, Arc<dyn ErasedMethod>>,
+    fallback: Option<Arc<dyn ErasedMethod>>,
+    /// The last method that was looked up. It is often the next as well, and comparing a name is cheaper than hashing
+    /// it.
+    last: Option<(Arc<str>, Arc<dyn ErasedMethod>)>,
 }
 
-impl Service for Table {
+impl Service for MethodTable {
     #[inline]
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure> {
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure> {
         match self.find(context.method()) {
             Some(handler) => handler.start(context, params.written),
             None => Err(Failure::method_not_found()),
@@ -116,9 +117,9 @@ impl Service for Table {
     }
 }
 
-impl Table {
+impl MethodTable {
     #[inline]
-    fn find(&mut self, method: &str) -> Option<&Arc<dyn Start>> {
+    fn find(&mut self, method: &str) -> Option<&Arc<dyn ErasedMethod>> {
         if self.last.as_ref().is_none_or(|(name, _)| **name != *method) {
             let Some((name, found)) = self.table.get_key_value(method) else { return self.fallback.as_ref() };
             self.last = Some((Arc::clone(name), Arc::clone(found)));
@@ -127,9 +128,9 @@ impl Table {
     }
 }
 
-/// An async function or closure of (context, params), or one that is [`Self::blocking`].
+/// An async function or closure of (context, params), or one wrapped with [`Self::blocking`].
 ///
-/// `M` is there for the compiler, to tell one kind of function from another.
+/// `M` is a marker that lets the compiler tell the kinds of handlers apart.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler of a method",
     label = "not a handler",
@@ -138,27 +139,27 @@ impl Table {
     note = "the params are one type that derives `Deserialize`; several of them are its fields, or a tuple"
 )]
 pub trait MethodHandler<M>: Send + Sync + 'static {
-    /// What it takes.
+    /// The type of the parameters.
     type Params: FromParams;
-    /// What it gives.
+    /// The type of the result.
     type Result: Serialize + Send + 'static;
-    /// What it is while it runs.
+    /// The future of the handler.
     type Future: Future<Output = Result<Self::Result, Failure>> + Send + 'static;
 
-    /// Starts it.
+    /// Starts the handler.
     fn start(&self, context: Context, params: Self::Params) -> Self::Future;
 
-    /// The same handler on a thread of its own: for one that computes or blocks, and would keep everything else on its
-    /// connection waiting.
+    /// Runs the handler on its own thread. For handlers that compute or block, and would delay everything else on the
+    /// connection.
     fn blocking(self) -> Blocking<Self>
     where
         Self: Sized,
     {
-        Blocking { handler: Arc::new(self), threads: Arc::new(Semaphore::new(THREADS)) }
+        Blocking { handler: Arc::new(self), threads: Arc::new(Semaphore::new(MAX_BLOCKING_THREADS)) }
     }
 }
 
-/// Tells a plain function from others.
+/// The marker of a plain function.
 #[derive(Debug)]
 pub struct FunctionMarker<P>(std::marker::PhantomData<P>);
 
@@ -179,15 +180,15 @@ where
     }
 }
 
-/// A handler that runs on a thread of its own. See [`MethodHandler::blocking`].
+/// A handler that runs on its own thread. See [`MethodHandler::blocking`].
 #[derive(Debug)]
 pub struct Blocking<H> {
     handler: Arc<H>,
-    /// What has begun on a thread goes on there when it is cancelled, and is no longer in flight. So it is counted here.
+    /// Counts the threads: a cancelled handler is no longer in flight, but its thread goes on.
     threads: Arc<Semaphore>,
 }
 
-/// Tells a blocking handler from others.
+/// The marker of a blocking handler.
 #[derive(Debug)]
 pub struct BlockingMarker<M>(std::marker::PhantomData<M>);
 
@@ -220,54 +221,54 @@ where
     }
 }
 
-/// A handler of any type.
-trait Start: Send + Sync {
-    /// Reads the params and starts the handler. It has done nothing yet: the first poll begins.
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure>;
+/// A handler whose types are erased.
+trait ErasedMethod: Send + Sync {
+    /// Reads the params and creates the handler's future. The handler runs when the future is polled.
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure>;
 }
 
-struct Erased<H, M> {
+struct TypedMethod<H, M> {
     handler: H,
     kind: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<H: MethodHandler<M>, M> Erased<H, M> {
+impl<H: MethodHandler<M>, M> TypedMethod<H, M> {
     fn new(handler: H) -> Self {
         Self { handler, kind: std::marker::PhantomData }
     }
 }
 
-impl<H: MethodHandler<M>, M> Start for Erased<H, M> {
+impl<H: MethodHandler<M>, M> ErasedMethod for TypedMethod<H, M> {
     #[inline]
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let params = H::Params::read_params(params)?;
-        Ok(Typed::boxed(self.handler.start(context, params)))
+        Ok(HandlerFuture::boxed(self.handler.start(context, params)))
     }
 }
 
-type Wrap = dyn Fn(Context, Raw, Next) -> BoxedOutcome + Send + Sync;
-type BoxedOutcome = Pin<Box<dyn Future<Output = Result<Raw, Failure>> + Send>>;
+type WrapFn = dyn Fn(Context, Raw, Next) -> WrapFuture + Send + Sync;
+type WrapFuture = Pin<Box<dyn Future<Output = Result<Raw, Failure>> + Send>>;
 
-struct Wrapped {
-    wrap: Arc<Wrap>,
-    next: Arc<dyn Start>,
+struct WrappedMethod {
+    wrap: Arc<WrapFn>,
+    next: Arc<dyn ErasedMethod>,
 }
 
-impl Start for Wrapped {
-    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedWork, Failure> {
+impl ErasedMethod for WrappedMethod {
+    fn start(&self, context: Context, params: Option<Params<'_>>) -> Result<BoxedHandler, Failure> {
         let next = Next(Arc::clone(&self.next));
-        Ok(Typed::boxed((self.wrap)(context, Raw::from_params(params), next)))
+        Ok(HandlerFuture::boxed((self.wrap)(context, Raw::from_params(params), next)))
     }
 }
 
-/// What a wrap is around: the next one, or the handler itself.
-pub struct Next(Arc<dyn Start>);
+/// The inner handler of a wrapper: the next wrapper, or the handler itself.
+pub struct Next(Arc<dyn ErasedMethod>);
 
 impl Next {
-    /// Runs it.
+    /// Runs the inner handler.
     pub async fn run(self, context: Context, params: Raw) -> Result<Raw, Failure> {
         let work = params.with_params(|params| self.0.start(context, params))?;
-        let mut work = work::run(work).await?;
+        let mut work = started_handler::run(work).await?;
         work.as_mut().outcome()
     }
 }
@@ -278,5 +279,5 @@ impl fmt::Debug for Next {
     }
 }
 
-/// As many threads as tokio has for all that blocks, unless it is told otherwise: more would only wait for one.
-const THREADS: usize = 512;
+/// The default size of tokio's pool of blocking threads: more handlers would only wait for a thread.
+const MAX_BLOCKING_THREADS: usize = 512;

@@ -1,13 +1,14 @@
-//! A connection that answers everything and waits for nothing: many requests in flight in both directions, on tokio.
+//! JSON-RPC connections on tokio, with many requests in flight in both directions.
 //!
 //! ```text
 //! transport ─ driver ─ dispatch ─ your handlers      one loop owns the wire and the session;
 //!                │                                    handlers that wait become tasks
-//!              queue ── Peer, Context                 everybody else puts things into its queue
+//!              queue ── Peer, Context                 all other code sends it commands through the queue
 //! ```
 //!
-//! [`Methods`] says what the other side may ask of us, [`Connection`] carries it over a [transport](crate::transport),
-//! [`Peer`] asks the other side. It is symmetric: there are no clients and servers here, and nothing of MCP.
+//! [`Methods`] are the methods that the peer may call, [`Connection`] serves them over a [transport](crate::transport),
+//! and [`Peer`] calls methods of the peer. Both sides are alike: there are no clients and servers here, and nothing of
+//! MCP.
 //!
 //! ```
 //! use barewire::Failure;
@@ -26,7 +27,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What comes in which order is in `docs/ordering.md`, what is bounded by what in `docs/limits.md`.
+//! The order of messages is described in `docs/ordering.md`, the limits in `docs/limits.md`.
 
 mod batch;
 mod call;
@@ -46,7 +47,7 @@ mod queue;
 mod raw;
 mod service;
 mod sniff;
-mod work;
+mod started_handler;
 
 #[doc(inline)]
 pub use barewire_proto::session::{CancelConvention, Conventions, ProgressConvention};
@@ -54,8 +55,8 @@ pub use batch::{Batch, BatchedCall};
 pub(crate) use call::shown;
 pub use call::{CallError, OutgoingCall};
 #[cfg(feature = "http")]
-pub(crate) use connection::Settings;
-pub use connection::{Connection, Running, Trace};
+pub(crate) use connection::ConnectionSettings;
+pub use connection::{Connection, RunningConnection, Trace};
 pub use connection_end::{ConnectionEnd, EndReason, StrayOutput};
 pub use context::{Cancellation, Context};
 #[cfg(feature = "http")]
@@ -66,7 +67,7 @@ pub use handle::Peer;
 pub use limits::ConnectionLimits;
 pub use methods::{Blocking, BlockingMarker, FunctionMarker, MethodHandler, Methods, Next};
 #[cfg(feature = "http")]
-pub(crate) use outlet::{Exchange, Outlet, Sent};
+pub(crate) use outlet::{Exchange, MessageKind, Outlet};
 pub use raw::{FromParams, FromResult, Raw};
 pub(crate) use service::{IncomingParams, Service};
-pub(crate) use work::{BoxedWork, Typed, Work};
+pub(crate) use started_handler::{BoxedHandler, HandlerFuture, StartedHandler};

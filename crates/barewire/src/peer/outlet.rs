@@ -1,72 +1,71 @@
-//! Where messages go that a connection has to say: onto one stream of bytes, or each to the exchange it belongs to.
+//! The destination of outgoing messages: one stream of bytes, or the exchange that each message belongs to.
 
 use std::time::Duration;
 
 use barewire_proto::rpc::Code;
 use barewire_proto::session::CallId;
 
-/// Takes the messages of a connection, in the order in which they are to go out.
+/// The destination of a connection's outgoing messages, in the order in which they are sent.
 pub(crate) trait Outlet: Send {
-    /// Whether an answer to what had no id that can be used has one of null, as JSON-RPC has it. MCP leaves it out where
-    /// messages are not on a stream of bytes.
-    const NULL_ID: bool;
+    /// Whether an error response to a frame without a usable id has an id of null, as in JSON-RPC. MCP leaves the id
+    /// out over HTTP.
+    const WRITES_NULL_ID: bool;
 
-    /// Takes one message, which `write` appends and then says what it is. `exchange` is what it belongs to, where messages do
-    /// not share one stream.
-    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent);
+    /// Sends one message: `write` appends it and returns its kind. `exchange` is the exchange that the message belongs
+    /// to, where messages do not share one stream.
+    fn send(&mut self, exchange: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind);
 
-    /// The message that was sent last holds so much of the room there is for what we send by ourselves: to be given back
-    /// once it is gone.
-    fn holds(&mut self, permits: usize);
+    /// Attaches permits for output bytes to the last message. They are given back once it is written.
+    fn hold_permits(&mut self, permits: usize);
 
-    /// How many bytes wait.
+    /// The number of bytes that wait to be written.
     fn len(&self) -> usize;
 
-    /// Nobody waits for the answer to this call of ours any more, and the other side is not to be told.
-    fn forget(&mut self, call: CallId) {
+    /// Drops a call of ours that was given up without a cancellation to the peer.
+    fn forget_call(&mut self, call: CallId) {
         let _ = call;
     }
 
-    /// The exchange gets no answer: what it asked for was cancelled.
-    fn over(&mut self, exchange: Exchange) {
+    /// Ends an exchange without an answer: its request was cancelled.
+    fn end_exchange(&mut self, exchange: Exchange) {
         let _ = exchange;
     }
 
-    /// Closes what carries the exchange, if it can be taken up again; the other side is to do that after this time.
+    /// Closes the stream of the exchange, if the peer can resume it. The peer reconnects after `retry`.
     fn hang_up(&mut self, exchange: Exchange, retry: Duration) {
         let _ = (exchange, retry);
     }
 }
 
-/// Which exchange a message belongs to, where messages come and go in exchanges: one of theirs, and what is said in return.
-/// On a stream of bytes all belong to none.
+/// The number of an exchange: one message of the peer over HTTP, and all messages sent in return. On a stream of bytes
+/// all messages have [`Self::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Exchange(pub(crate) u64);
 
 impl Exchange {
-    /// None in particular.
+    /// No exchange.
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// What was sent.
+/// The kind of an outgoing message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// The answer to what the exchange asked, and the error's code if it is one.
+pub(crate) enum MessageKind {
+    /// A response to the request of the exchange, with the code if it is an error.
     Answer(Option<Code>),
-    /// An answer that says no, under no id: what it answers could not be entered under its own.
-    Unnamed,
-    /// Something that nobody answers.
+    /// An error response without an id, to a frame whose own id is missing, unusable or already in flight.
+    AnswerWithoutId,
+    /// A notification.
     Notification,
-    /// A call of ours, or several in an array.
+    /// A call of ours; `None` for several in an array.
     Call(Option<CallId>),
-    /// We no longer wait for this call of ours.
+    /// The cancellation of a call of ours.
     Cancel(CallId),
 }
 
 #[cfg(feature = "http")]
-impl Sent {
-    /// Whether it is what the exchange waits for.
+impl MessageKind {
+    /// Whether the message answers the request of its exchange.
     pub(crate) fn is_answer(self) -> bool {
-        matches!(self, Self::Answer(_) | Self::Unnamed)
+        matches!(self, Self::Answer(_) | Self::AnswerWithoutId)
     }
 }

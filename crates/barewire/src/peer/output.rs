@@ -1,4 +1,4 @@
-//! Messages on their way out: gathered in one buffer while another is being written.
+//! The output of a byte stream: messages are gathered in one buffer while another is being written.
 
 use std::io;
 use std::marker::PhantomData;
@@ -9,75 +9,76 @@ use barewire_proto::frame::{Codec, KEPT};
 use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 
-use super::outlet::{Exchange, Outlet, Sent};
+use super::outlet::{Exchange, MessageKind, Outlet};
 
-/// What waits to be written. Whole messages go in at one end; whatever the writer takes goes out at the other.
-pub(super) struct Output<C> {
-    /// What is gathered.
-    next: Buffer,
-    /// What is being written, and how much of it has been.
-    now: Buffer,
+/// The bytes that wait to be written. Whole messages are added; the writer takes as many bytes as it can.
+pub(super) struct StreamOutput<C> {
+    /// The messages that are gathered for the next write.
+    gathering: OutputBuffer,
+    /// The bytes that are being written.
+    writing: OutputBuffer,
+    /// The bytes of `writing` that are written.
     written: usize,
     codec: PhantomData<fn() -> C>,
 }
 
 #[derive(Debug, Default)]
-struct Buffer {
+struct OutputBuffer {
     bytes: Vec<u8>,
-    /// How much of it we sent by ourselves, to be given back once it is written.
+    /// The permits of the calls and notifications among the bytes, given back once the buffer is written.
     permits: usize,
 }
 
-impl<C> Default for Output<C> {
+impl<C> Default for StreamOutput<C> {
     fn default() -> Self {
-        Self { next: Buffer::default(), now: Buffer::default(), written: 0, codec: PhantomData }
+        Self { gathering: OutputBuffer::default(), writing: OutputBuffer::default(), written: 0, codec: PhantomData }
     }
 }
 
-impl<C: Codec> Outlet for Output<C> {
-    const NULL_ID: bool = true;
+impl<C: Codec> Outlet for StreamOutput<C> {
+    const WRITES_NULL_ID: bool = true;
 
     #[inline]
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
-        C::encode(&mut self.next.bytes, |out| {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
+        C::encode(&mut self.gathering.bytes, |out| {
             write(out);
         });
     }
 
-    fn holds(&mut self, permits: usize) {
-        self.next.permits += permits;
+    fn hold_permits(&mut self, permits: usize) {
+        self.gathering.permits += permits;
     }
 
     fn len(&self) -> usize {
-        self.next.bytes.len() + self.now.bytes.len() - self.written
+        self.gathering.bytes.len() + self.writing.bytes.len() - self.written
     }
 }
 
-impl<C: Codec> Output<C> {
+impl<C: Codec> StreamOutput<C> {
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How much memory it holds.
+    /// The bytes of memory that the buffers hold.
     pub(super) fn capacity(&self) -> usize {
-        self.now.bytes.capacity() + self.next.bytes.capacity()
+        self.writing.bytes.capacity() + self.gathering.bytes.capacity()
     }
 
-    /// Gives back memory that is not needed now.
+    /// Frees the memory of empty buffers.
     pub(super) fn trim(&mut self) {
-        for buffer in [&mut self.now.bytes, &mut self.next.bytes] {
+        for buffer in [&mut self.writing.bytes, &mut self.gathering.bytes] {
             if buffer.is_empty() {
                 *buffer = Vec::new();
             }
         }
     }
 
-    /// Forgets all that waits: nobody will read it.
+    /// Drops everything that waits: the peer no longer reads.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes until everything is written or the writer takes no more. Gives how much it took.
+    /// Writes until everything is written or the writer takes no more. Returns the number of bytes that it took.
     pub(super) fn poll_write(
         &mut self,
         context: &mut Context<'_>,
@@ -86,19 +87,19 @@ impl<C: Codec> Output<C> {
     ) -> Poll<io::Result<usize>> {
         let mut taken = 0;
         loop {
-            if self.written == self.now.bytes.len() {
-                room.add_permits(std::mem::take(&mut self.now.permits));
-                self.now.bytes.clear();
-                if self.now.bytes.capacity() > KEPT {
-                    self.now.bytes = Vec::new();
+            if self.written == self.writing.bytes.len() {
+                room.add_permits(std::mem::take(&mut self.writing.permits));
+                self.writing.bytes.clear();
+                if self.writing.bytes.capacity() > KEPT {
+                    self.writing.bytes = Vec::new();
                 }
                 self.written = 0;
-                if self.next.bytes.is_empty() {
+                if self.gathering.bytes.is_empty() {
                     return Poll::Ready(Ok(taken));
                 }
-                std::mem::swap(&mut self.now, &mut self.next);
+                std::mem::swap(&mut self.writing, &mut self.gathering);
             }
-            match Pin::new(&mut *writer).poll_write(context, &self.now.bytes[self.written..]) {
+            match Pin::new(&mut *writer).poll_write(context, &self.writing.bytes[self.written..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => {
                     self.written += count;

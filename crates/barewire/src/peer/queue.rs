@@ -1,4 +1,4 @@
-//! What everybody but the driver wants done, in the order they said so.
+//! The queue of commands for the driver of a connection, in order.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,80 +11,80 @@ use barewire_proto::rpc::{Code, Params};
 use barewire_proto::session::{CallId, Patience, Ticket};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::context::Incoming;
+use super::context::IncomingMessage;
 use super::outlet::Exchange;
 use super::{CallError, ConnectionEnd, ConnectionLimits, EndReason, Raw, Trace};
 
-/// What is shared between the driver of a connection and all who use it.
+/// The state that the driver of a connection shares with handlers and callers.
 pub(super) struct Queue {
-    inner: Mutex<Inner>,
-    /// A permit for each byte that we may still have waiting, of what we send by ourselves.
+    state: Mutex<QueueState>,
+    /// A permit for each byte that this side's own calls and notifications may still add to the output.
     pub(super) room: Semaphore,
-    /// How many permits there are when nothing waits.
-    pub(super) share: usize,
-    /// How many elements a batch of ours may have.
-    pub(super) batch: usize,
+    /// The number of permits when no message waits.
+    pub(super) own_share: usize,
+    /// The most elements of a batch of ours.
+    pub(super) batch_limit: usize,
     closed: OnceLock<ConnectionEnd>,
-    ended: Notify,
-    /// Nothing new is begun any more.
+    ended_notify: Notify,
+    /// The connection is about to end: nothing new is started.
     closing: AtomicBool,
-    told: Notify,
+    closing_notify: Notify,
     trace: Option<Arc<dyn Trace>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct QueueState {
     commands: Vec<Command>,
-    /// Bytes of answers among them: they will be written, so they count as waiting.
+    /// The bytes of answers among the commands. They will be written, so they count as output.
     bytes: usize,
-    driver: Option<Waker>,
-    over: bool,
+    driver_waker: Option<Waker>,
+    closed: bool,
 }
 
-/// There is no driver any more.
+/// The connection has ended, so no command is accepted.
 #[derive(Debug)]
-pub(super) struct Over;
+pub(super) struct QueueClosed;
 
-/// Something to be done by the driver.
+/// A command for the driver.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Ask, and tell the slot how it went.
-    Ask { ask: Ask, permits: usize },
-    /// Ask several things in one array, with notifications among them.
-    Batch { entries: Vec<Entry>, permits: usize },
-    /// Send a notification, written already: about a request that is being handled, or about none.
-    Notify { message: Vec<u8>, permits: usize, about: Option<Arc<Incoming>> },
-    /// A request's handler has finished, with an error of this code if it failed.
+    /// Send a call.
+    Call { call: NewCall, permits: usize },
+    /// Send several calls and notifications in one array.
+    Batch { entries: Vec<BatchEntry>, permits: usize },
+    /// Send a notification, already written. `about` is the request in progress that it belongs to, if any.
+    Notify { message: Vec<u8>, permits: usize, about: Option<Arc<IncomingMessage>> },
+    /// Send the answer of a request's handler. `code` is the error's, if it failed.
     Answered { ticket: Ticket, message: Vec<u8>, code: Option<Code> },
-    /// A notification's handler has finished.
+    /// The handler of a notification has finished.
     Handled,
-    /// A handler failed, and the log should say why.
+    /// Log the failure of a handler.
     Failed { method: String, failure: crate::Failure },
-    /// Nobody waits for this call any more.
+    /// Give up a call: its caller no longer waits.
     Forget(Arc<OnceLock<CallId>>),
-    /// Close what carries the exchange; the other side takes it up again after this time.
+    /// Close the stream of an exchange. The peer reconnects after `retry`.
     HangUp { exchange: Exchange, retry: Duration },
-    /// Finish what is in flight and end.
+    /// Finish the work in flight and end the connection.
     Shutdown,
 }
 
-/// A call that is to be made.
+/// A call to send.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct NewCall {
     pub(super) method: String,
     pub(super) params: Option<String>,
     pub(super) patience: Patience,
     pub(super) progress: Option<OnProgress>,
-    /// The other side is not told when nobody waits for it any more.
+    /// The peer is sent no cancellation when the call is given up.
     pub(super) quiet: bool,
-    /// What it is asked in the course of.
+    /// The exchange that the call is part of.
     pub(super) exchange: Exchange,
-    /// Is told the id, so that the call can be forgotten.
+    /// Set to the id once there is one, so that the call can be given up.
     pub(super) id: Arc<OnceLock<CallId>>,
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
 }
 
-/// What is done with the progress of a call.
+/// The callback for the progress of a call.
 pub(super) struct OnProgress(pub(super) Box<dyn FnMut(Raw) + Send>);
 
 impl std::fmt::Debug for OnProgress {
@@ -95,178 +95,178 @@ impl std::fmt::Debug for OnProgress {
 
 /// One element of a batch of ours.
 #[derive(Debug)]
-pub(super) enum Entry {
-    Call(Ask),
-    /// Written already.
+pub(super) enum BatchEntry {
+    Call(NewCall),
+    /// A notification, already written.
     Notification(Vec<u8>),
 }
 
 impl Queue {
     pub(super) fn new(limits: &ConnectionLimits, trace: Option<Arc<dyn Trace>>) -> Self {
-        let share = limits.own_share();
-        let batch = limits.batch.or(ConnectionLimits::default().batch).unwrap_or(usize::MAX);
+        let own_share = limits.own_share();
+        let batch_limit = limits.batch.or(ConnectionLimits::default().batch).unwrap_or(usize::MAX);
         Self {
-            inner: Mutex::default(),
-            room: Semaphore::new(share),
-            share,
-            batch,
+            state: Mutex::default(),
+            room: Semaphore::new(own_share),
+            own_share,
+            batch_limit,
             closed: OnceLock::new(),
-            ended: Notify::new(),
+            ended_notify: Notify::new(),
             closing: AtomicBool::new(false),
-            told: Notify::new(),
+            closing_notify: Notify::new(),
             trace,
         }
     }
 
-    /// What the params of something we send become: with trace context, if there is any.
-    pub(super) fn traced(&self, method: &str, params: Option<String>) -> Option<String> {
+    /// Adds trace context to the params of an outgoing message, if there is a [`Trace`].
+    pub(super) fn with_trace_context(&self, method: &str, params: Option<String>) -> Option<String> {
         let Some(trace) = &self.trace else { return params };
         match trace.outgoing(method, params.clone()) {
             Some(traced) if Json::parse(traced.as_bytes()).ok().and_then(Params::from_json).is_some() => Some(traced),
-            // What is no object and no array cannot be sent.
+            // Params must be an object or an array. Anything else that `outgoing` returns is ignored.
             _ => params,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // Nothing that can panic runs with the lock held.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something into the queue and wakes the driver.
-    pub(super) fn push(&self, command: Command) -> Result<(), Over> {
-        let mut inner = self.lock();
-        if inner.over {
-            return Err(Over);
+    /// Adds a command and wakes the driver.
+    pub(super) fn push(&self, command: Command) -> Result<(), QueueClosed> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(QueueClosed);
         }
         if let Command::Answered { message, .. } = &command {
-            inner.bytes += message.len();
+            state.bytes += message.len();
         }
-        inner.commands.push(command);
-        let driver = inner.driver.take();
-        drop(inner);
+        state.commands.push(command);
+        let driver = state.driver_waker.take();
+        drop(state);
         if let Some(driver) = driver {
             driver.wake();
         }
         Ok(())
     }
 
-    /// Wakes the driver, for what is not in the queue.
+    /// Wakes the driver without a command.
     #[cfg(feature = "http")]
     pub(super) fn wake(&self) {
-        let driver = self.lock().driver.take();
+        let driver = self.lock().driver_waker.take();
         if let Some(driver) = driver {
             driver.wake();
         }
     }
 
-    /// Wakes this one for whatever is put in from now on.
+    /// Makes the task of `context` the driver that later commands wake.
     #[cfg(feature = "http")]
     pub(super) fn register(&self, context: &mut Context<'_>) {
-        match &mut self.lock().driver {
+        match &mut self.lock().driver_waker {
             Some(waker) => waker.clone_from(context.waker()),
             none => *none = Some(context.waker().clone()),
         }
     }
 
-    /// Takes all there is, in exchange for an empty list.
+    /// Swaps the commands for an empty list.
     pub(super) fn take(&self, commands: &mut Vec<Command>) {
-        let mut inner = self.lock();
-        inner.bytes = 0;
-        mem::swap(&mut inner.commands, commands);
+        let mut state = self.lock();
+        state.bytes = 0;
+        mem::swap(&mut state.commands, commands);
     }
 
-    /// Whether there is something to take.
+    /// Whether there are no commands.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().commands.is_empty()
     }
 
-    /// How many bytes of answers wait here.
+    /// The bytes of answers that wait in the queue.
     pub(super) fn bytes(&self) -> usize {
         self.lock().bytes
     }
 
-    /// Ready when there is something to take.
+    /// Ready when there are commands.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut inner = self.lock();
-        if !inner.commands.is_empty() {
+        let mut state = self.lock();
+        if !state.commands.is_empty() {
             return Poll::Ready(());
         }
-        match &inner.driver {
+        match &state.driver_waker {
             Some(waker) if waker.will_wake(context.waker()) => {}
-            _ => inner.driver = Some(context.waker().clone()),
+            _ => state.driver_waker = Some(context.waker().clone()),
         }
         Poll::Pending
     }
 
-    /// Waits until `bytes` more may wait to be written; gives how many permits that took.
+    /// Waits until there is room for `bytes` more of output; returns the number of permits that were taken.
     pub(super) async fn reserve(&self, bytes: usize) -> Result<usize, ConnectionEnd> {
-        // What is larger than all there is takes all there is, and goes alone.
-        let permits = bytes.clamp(1, self.share);
+        // A message larger than all permits takes all of them, and is sent alone.
+        let permits = bytes.clamp(1, self.own_share);
         let wanted = u32::try_from(permits).expect("the share fits into 32 bits");
         match self.room.acquire_many(wanted).await {
             Ok(room) => {
                 room.forget();
                 Ok(permits)
             }
-            // Nothing can be written any more, and the connection is about to end: then it is known why.
+            // Nothing can be written any more. The reason is known once the connection has ended.
             Err(_) => Err(self.ended().await),
         }
     }
 
-    /// From now on only what is in flight is finished: those who would go on for ever are told.
+    /// Marks the connection as closing, and wakes all that wait in [`Self::closing`].
     pub(super) fn begin_end(&self) {
         self.closing.store(true, Ordering::Release);
-        self.told.notify_waiters();
+        self.closing_notify.notify_waiters();
     }
 
-    /// Waits until only what is in flight is finished.
+    /// Waits until the connection is closing.
     pub(super) async fn closing(&self) {
         loop {
-            let told = self.told.notified();
+            let notified = self.closing_notify.notified();
             if self.closing.load(Ordering::Acquire) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
-    /// The connection is over: nothing is taken any more, and everybody who waits is told.
+    /// Ends the connection: refuses further commands, and wakes all that wait. Returns the commands that were left.
     pub(super) fn close(&self, closed: ConnectionEnd) -> Vec<Command> {
         let _ = self.closed.set(closed);
-        let mut inner = self.lock();
-        inner.over = true;
-        inner.bytes = 0;
-        let (left, driver) = (mem::take(&mut inner.commands), inner.driver.take());
-        drop(inner);
-        // It may not be the driver who closes it.
+        let mut state = self.lock();
+        state.closed = true;
+        state.bytes = 0;
+        let (left, driver) = (mem::take(&mut state.commands), state.driver_waker.take());
+        drop(state);
+        // The caller need not be the driver.
         if let Some(driver) = driver {
             driver.wake();
         }
         self.room.close();
         self.begin_end();
-        self.ended.notify_waiters();
+        self.ended_notify.notify_waiters();
         left
     }
 
-    /// Why the connection is over, if it is.
+    /// The end of the connection; `None` while it is open.
     pub(super) fn closed(&self) -> Option<&ConnectionEnd> {
         self.closed.get()
     }
 
-    /// Why something could not be done.
-    pub(super) fn why(&self) -> ConnectionEnd {
+    /// The end of the connection. If it is not known yet, it is a shutdown.
+    pub(super) fn end(&self) -> ConnectionEnd {
         self.closed().cloned().unwrap_or_else(|| ConnectionEnd::new(EndReason::Shutdown, None, None))
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the connection.
     pub(super) async fn ended(&self) -> ConnectionEnd {
         loop {
-            let ended = self.ended.notified();
+            let notified = self.ended_notify.notified();
             if let Some(closed) = self.closed() {
                 return closed.clone();
             }
-            ended.await;
+            notified.await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JSON that stays text: parameters and results that nobody has to read.
+//! JSON that stays text: parameters and results that are passed on without being read.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::Failure;
 
-/// JSON as it was written, or nothing. As the parameters of a handler it takes what came without looking into it, as a
-/// result of a call it is the answer's text.
+/// JSON text as it was written, or nothing. A handler can take it as its parameters, and a call can return it as its
+/// result; the text is then not read.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Raw {
     /// Invariant: one JSON value.
@@ -32,12 +32,12 @@ impl Raw {
         Ok(Self { text: Some(serde_json::to_string(value)?.into()) })
     }
 
-    /// The text; `None` for parameters that were not there.
+    /// The JSON text; `None` for absent parameters.
     pub fn as_str(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Reads it as a type. What is not there is read as null.
+    /// Reads the text as a type. Absent parameters are read as null.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text.as_deref().unwrap_or("null"))
     }
@@ -66,8 +66,8 @@ impl fmt::Display for Raw {
     }
 }
 
-/// What a handler can take as its parameters: anything that serde reads, or [`Raw`]. Parameters that cannot be read are
-/// answered with -32602, and the handler does not run.
+/// The types that a handler can take as its parameters: any type that serde reads, or [`Raw`]. If the parameters cannot
+/// be read, the request is answered with -32602, and the handler does not run.
 pub trait FromParams: sealed::ReadParams {}
 
 impl<T: sealed::ReadParams> FromParams for T {}
@@ -75,9 +75,9 @@ impl<T: sealed::ReadParams> FromParams for T {}
 pub(super) mod sealed {
     use super::*;
 
-    /// Sealed, so that how messages are represented in here can change.
+    /// Sealed, so that the internal representation of messages can change.
     pub trait ReadParams: Sized {
-        /// Reads the parameters before the handler runs. A failure is the answer.
+        /// Reads the parameters before the handler runs. A failure becomes the answer.
         fn read_params(params: Option<Params<'_>>) -> Result<Self, Failure>;
     }
 
@@ -94,7 +94,7 @@ pub(super) mod sealed {
     }
 }
 
-/// What a call can give as its result: anything that serde reads, or [`Raw`].
+/// The types that a call can return as its result: any type that serde reads, or [`Raw`].
 pub trait FromResult: Sized + Send + 'static {
     /// Reads the result.
     fn from_result(result: Raw) -> Result<Self, serde_json::Error>;

@@ -1,25 +1,25 @@
-//! Who decides what becomes of what the other side sends: a table of methods, or a protocol that has one.
+//! The service of a connection: a table of methods, or a protocol such as MCP.
 
 use barewire_proto::mcp::RequestParams;
 use barewire_proto::rpc::{Notification, Params};
 use barewire_proto::session::CallId;
 
 use super::Context;
-use super::work::BoxedWork;
+use super::started_handler::BoxedHandler;
 use crate::Failure;
 
-/// The params of a message, as a service is given them.
+/// The params of an incoming message.
 #[derive(Clone, Copy)]
 pub(crate) struct IncomingParams<'a> {
-    /// The params as they were written.
+    /// The params as the peer wrote them.
     pub(crate) written: Option<Params<'a>>,
-    /// The members that MCP knows, if the carrier of the message had to read them to find out where it goes. The engine only
-    /// passes them on, so that they are read once.
+    /// The members that MCP defines, if the carrier had to read them to route the message. The engine only passes them
+    /// on, so that they are read once.
     pub(super) members: Option<&'a RequestParams<'a>>,
 }
 
 impl<'a> IncomingParams<'a> {
-    /// Returns the members that MCP knows, and reads them if that has not been done.
+    /// Returns the members that MCP defines, and reads them if the carrier has not.
     #[inline]
     pub(crate) fn members(self) -> RequestParams<'a> {
         match self.members {
@@ -29,30 +29,31 @@ impl<'a> IncomingParams<'a> {
     }
 }
 
-/// What a connection serves. It belongs to one connection, and is told of everything in the order it came.
+/// The service of one connection. It sees every message in the order of arrival.
 pub(crate) trait Service: Send {
-    /// Starts the handler of a request or notification. It has done nothing yet: the first poll begins.
-    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedWork, Failure>;
+    /// Creates the handler of a request or notification. The handler runs when it is polled.
+    fn start(&mut self, context: Context, params: IncomingParams<'_>) -> Result<BoxedHandler, Failure>;
 
-    /// A notification has come. Its handler may have to wait for those before it; what must not wait is done here.
-    fn arrived(&mut self, notification: &Notification<'_>) {
+    /// Called for each notification on arrival. Its handler may have to wait for those before it; this does not.
+    fn notification_arrived(&mut self, notification: &Notification<'_>) {
         let _ = notification;
     }
 
-    /// How many elements an array may have that comes now, where `most` is the connection's limit; `None` if there may be no
-    /// arrays.
-    fn batch(&self, most: Option<usize>) -> Option<usize> {
+    /// The most elements of a batch that arrives now; `None` if batches are not allowed. `most` is the connection's
+    /// limit.
+    fn batch_limit(&self, most: Option<usize>) -> Option<usize> {
         most
     }
 
-    /// Whether the other side may end this call of ours: then its cancellation means that, and none of its own requests.
-    fn ends(&self, call: CallId) -> bool {
+    /// Whether the peer may end this call of ours with a cancellation. If so, a cancellation with its id ends the call,
+    /// and is not matched to a request of the peer.
+    fn peer_may_end(&self, call: CallId) -> bool {
         let _ = call;
         false
     }
 
-    /// Whether the other side may ask at all. If not, what it asks is reported and not answered.
-    fn is_asked(&self) -> bool {
+    /// Whether the peer may send requests. If not, they are logged and not answered.
+    fn accepts_requests(&self) -> bool {
         true
     }
 }

@@ -1,21 +1,22 @@
-//! The first bytes of a stream that anybody can open -> whether a browser is behind it.
+//! The first bytes of a stream that any local program can open -> whether they are an HTTP request.
 //!
-//! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of the
-//! page's choice. Were the lines of that body taken for messages, a page could drive the program behind the port.
+//! A web page can make a browser open a connection to any port of the machine and send an HTTP request with a body of
+//! the page's choice. If the lines of that body were handled as messages, a page could control the program behind the
+//! port.
 
-/// What the first bytes say.
+/// The result of looking at the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nothing yet.
-    More,
-    /// The first line is no HTTP request.
-    Fine,
-    /// It is one.
+pub(super) enum SniffResult {
+    /// More bytes are needed.
+    NeedMore,
+    /// The first line is not an HTTP request.
+    NotHttp,
+    /// The first line is an HTTP request.
     Http,
 }
 
-/// Judges the beginning of a stream.
-pub(super) fn judge(begins: &[u8]) -> Verdict {
+/// Tells whether a stream that begins with these bytes is an HTTP request.
+pub(super) fn sniff(begins: &[u8]) -> SniffResult {
     // An HTTP server has to skip line breaks before a request, so a careful attacker may send some.
     let start = begins.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(begins.len());
     let begins = &begins[start..];
@@ -24,24 +25,24 @@ pub(super) fn judge(begins: &[u8]) -> Verdict {
     let mut words = line.trim_ascii_end().split(|byte| *byte == b' ');
     let method = words.next().unwrap_or_default();
     if !begins.is_empty() && (method.is_empty() || !method.iter().all(u8::is_ascii_alphanumeric)) {
-        return Verdict::Fine;
+        return SniffResult::NotHttp;
     }
     let is_request = line.contains(&b' ') && words.next_back().is_some_and(|last| last.starts_with(b"HTTP/"));
     match end {
-        Some(_) if is_request => Verdict::Http,
-        Some(_) => Verdict::Fine,
-        None if begins.len() < LONGEST => Verdict::More,
-        // A target longer than any server takes, in the hope that we stop looking.
-        None if METHODS.contains(&method) => Verdict::Http,
-        None => Verdict::Fine,
+        Some(_) if is_request => SniffResult::Http,
+        Some(_) => SniffResult::NotHttp,
+        None if begins.len() < MAX_REQUEST_LINE => SniffResult::NeedMore,
+        // A request line longer than servers accept, perhaps sent to get past this check.
+        None if HTTP_METHODS.contains(&method) => SniffResult::Http,
+        None => SniffResult::NotHttp,
     }
 }
 
-/// As much as HTTP servers commonly allow a request line.
-const LONGEST: usize = 8 * 1024;
+/// The longest request line that HTTP servers commonly accept.
+const MAX_REQUEST_LINE: usize = 8 * 1024;
 
-/// What a browser can be made to send.
-const METHODS: [&[u8]; 8] = [b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"PRI"];
+/// The methods that a browser can be made to send, and the preface of HTTP/2.
+const HTTP_METHODS: [&[u8]; 8] = [b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"PRI"];
 
 #[cfg(test)]
 mod tests {
@@ -49,26 +50,26 @@ mod tests {
 
     #[test]
     fn http_is_told_from_messages_by_the_first_line() {
-        let long = format!("POST /{}", "a".repeat(LONGEST));
+        let long = format!("POST /{}", "a".repeat(MAX_REQUEST_LINE));
         for (begins, verdict) in [
-            ("", Verdict::More),
-            ("\r\n", Verdict::More),
-            ("P", Verdict::More),
-            ("POST / HTTP/1.1", Verdict::More),
-            ("POST / HTTP/1.1\r\n", Verdict::Http),
-            ("\r\n\nGET /x?y HTTP/1.0\n", Verdict::Http),
-            ("PRI * HTTP/2.0\r\n", Verdict::Http),
-            ("foo / HTTP/1.1\r\n", Verdict::Http),
-            (&long, Verdict::Http),
-            ("{", Verdict::Fine),
-            ("{\"method\":\"GET / HTTP/1.1\"}\n", Verdict::Fine),
-            ("[", Verdict::Fine),
-            (" {", Verdict::Fine),
-            ("HELLO there\n", Verdict::Fine),
-            ("Content-Length: 2\r\n", Verdict::Fine),
-            ("HTTP/1.1\n", Verdict::Fine),
+            ("", SniffResult::NeedMore),
+            ("\r\n", SniffResult::NeedMore),
+            ("P", SniffResult::NeedMore),
+            ("POST / HTTP/1.1", SniffResult::NeedMore),
+            ("POST / HTTP/1.1\r\n", SniffResult::Http),
+            ("\r\n\nGET /x?y HTTP/1.0\n", SniffResult::Http),
+            ("PRI * HTTP/2.0\r\n", SniffResult::Http),
+            ("foo / HTTP/1.1\r\n", SniffResult::Http),
+            (&long, SniffResult::Http),
+            ("{", SniffResult::NotHttp),
+            ("{\"method\":\"GET / HTTP/1.1\"}\n", SniffResult::NotHttp),
+            ("[", SniffResult::NotHttp),
+            (" {", SniffResult::NotHttp),
+            ("HELLO there\n", SniffResult::NotHttp),
+            ("Content-Length: 2\r\n", SniffResult::NotHttp),
+            ("HTTP/1.1\n", SniffResult::NotHttp),
         ] {
-            assert_eq!(judge(begins.as_bytes()), verdict, "{begins}");
+            assert_eq!(sniff(begins.as_bytes()), verdict, "{begins}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The parts of the crate that differ between operating systems: file descriptors, processes, signals, socket files.
 //!
-//! Everything else calls the plain functions and types that are listed here and compiles everywhere. Another system is one more
-//! module beside [`unix`] with the same items; until it is written, [`other`] refuses with [`Unsupported`].
+//! The rest of the crate uses only the functions and types that are listed here, and compiles on every system. Support
+//! for another system is one more module beside [`unix`] with the same items. Until it is written, [`other`] returns
+//! [`Unsupported`].
 //!
 //! [`Unsupported`]: std::io::ErrorKind::Unsupported
 
@@ -22,42 +23,43 @@ pub(crate) use system::file_of;
 /// Transports that only this system has.
 pub(crate) use system::transports;
 pub(crate) use system::{
-    PipeReader, PipeWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin, open_stdout,
-    pipe_reader, pipe_writer, redirect_stdio, start_fault, wait_for_bytes, wait_for_exit, wait_readable, wait_writable,
+    ChildReader, ChildWriter, PolledReader, PolledWriter, ProcessGroup, can_enter, exit_signal, open_stdin,
+    open_stdout, pipe_reader, pipe_writer, redirect_stdio, start_fault, wait_for_bytes, wait_for_exit, wait_readable,
+    wait_writable,
 };
 
-/// The stdin of this process, as it can be read without blocking the runtime.
+/// The stdin of this process, in a form that can be read without blocking the runtime.
 #[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
 pub(crate) enum Stdin {
-    /// The runtime is told when there is something to read.
+    /// The runtime can poll it.
     Polled(PolledReader),
-    /// Only a blocking read will do, on a thread.
+    /// It can only be read with blocking reads, on a thread.
     Blocking(File),
 }
 
-/// The stdout of this process, as it can be written without blocking the runtime.
+/// The stdout of this process, in a form that can be written without blocking the runtime.
 #[cfg_attr(not(unix), allow(dead_code, reason = "a system without a platform layer makes none"))]
 pub(crate) enum Stdout {
-    /// The runtime is told when there is room.
+    /// The runtime can poll it.
     Polled(PolledWriter),
-    /// Only a blocking write will do, on a thread.
+    /// It can only be written with blocking writes, on a thread.
     Blocking(File),
 }
 
-/// The reason of the system for not starting a program, as far as it is one that a user can do something about.
+/// The reasons for not starting a program that a user can fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartFault {
-    /// The file, or the interpreter that it names, is not there.
+    /// The file, or the interpreter that it names, does not exist.
     NoSuchFile,
-    /// The file is there and cannot be run.
+    /// The file exists but cannot be run.
     NotExecutable,
 }
 
 /// The state of the stderr of a process after a wait. See [`wait_for_bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StderrState {
-    /// A read will not block: there are bytes, or the end.
+    /// A read will not block: there are bytes, or it is the end.
     pub(crate) is_readable: bool,
-    /// The reader was told to stop.
+    /// The reader should stop.
     pub(crate) is_stopped: bool,
 }

@@ -1,4 +1,4 @@
-//! The platform layer of a system that nobody has written one for: no child processes and no stdio, and everything else.
+//! The platform layer of a system without one: no child processes and no stdio, but everything else.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -11,30 +11,30 @@ use super::{StartFault, StderrState, Stdin, Stdout};
 /// Transports that only this system has: none.
 pub(crate) mod transports {}
 
-/// Our end of the stdout of a process.
-pub(crate) type PipeReader = tokio::io::Empty;
+/// The reading end of a process's stdout.
+pub(crate) type ChildReader = tokio::io::Empty;
 
-/// Our end of the stdin of a process.
-pub(crate) type PipeWriter = tokio::io::Sink;
+/// The writing end of a process's stdin.
+pub(crate) type ChildWriter = tokio::io::Sink;
 
-/// A stdin that the runtime can wait for.
+/// A stdin that the runtime can poll.
 pub(crate) type PolledReader = tokio::io::Empty;
 
-/// A stdout that the runtime can wait for.
+/// A stdout that the runtime can poll.
 pub(crate) type PolledWriter = tokio::io::Sink;
 
-/// The number of a process. There is none.
+/// The id of a process. There is none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessId(Infallible);
 
 impl ProcessId {
-    /// Returns the number itself.
+    /// The id as a number.
     pub(crate) fn number(self) -> u32 {
         match self.0 {}
     }
 }
 
-/// A process and what it starts. There is none.
+/// A process group. There is none.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup(Infallible);
 
@@ -44,7 +44,7 @@ impl ProcessGroup {
         Err(unsupported())
     }
 
-    /// The number of the leader.
+    /// The process id of the leader.
     pub(crate) fn id(&self) -> ProcessId {
         match self.0 {}
     }
@@ -64,7 +64,7 @@ impl ProcessGroup {
         match self.0 {}
     }
 
-    /// Kills what is left, and says how the leader ended.
+    /// Kills the remaining processes, and returns the exit status of the leader.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         match self.0 {}
     }
@@ -76,26 +76,26 @@ pub(crate) fn wait_for_exit(id: ProcessId) {
 }
 
 /// Refuses.
-pub(crate) fn pipe_reader(_: ChildStdout) -> io::Result<PipeReader> {
+pub(crate) fn pipe_reader(_: ChildStdout) -> io::Result<ChildReader> {
     Err(unsupported())
 }
 
 /// Refuses.
-pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<PipeWriter> {
+pub(crate) fn pipe_writer(_: ChildStdin) -> io::Result<ChildWriter> {
     Err(unsupported())
 }
 
-/// The signal that ended a process: none is known here.
+/// The signal that ended a process: always none.
 pub(crate) fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// Whether a process may have this directory as its working directory, as far as can be seen.
+/// Whether a process can have this directory as its working directory, as far as can be checked.
 pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir()
 }
 
-/// The reason why a program was not started, if it is one of those that a user can do something about.
+/// The reason why a program was not started, if it is one that a user can fix.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match error.kind() {
         io::ErrorKind::NotFound => Some(StartFault::NoSuchFile),
@@ -135,5 +135,5 @@ pub(crate) fn wait_for_bytes(_: &ChildStderr, _: &io::PipeReader) -> io::Result<
 }
 
 fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "this system has no platform layer in barewire yet")
+    io::Error::new(io::ErrorKind::Unsupported, "barewire does not support child processes and stdio on this system yet")
 }

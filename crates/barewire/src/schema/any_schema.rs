@@ -1,4 +1,5 @@
-//! Any JSON Schema -> a validator, by a library that knows every keyword and dialect. Nothing is fetched.
+//! Any JSON Schema -> a validator, from a library that supports all keywords and dialects. References to other
+//! documents are not fetched.
 
 use std::fmt;
 
@@ -6,43 +7,43 @@ use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::Value;
 
-/// A validator for a JSON Schema of any dialect, ready to be used.
+/// A validator for a JSON Schema of any dialect.
 ///
-/// Dialects are 2020-12, which is also that of schemas that name none, 2019-09, draft-07, draft-06 and draft-04. A reference out
-/// of the schema is an error, and formats are not checked.
+/// The dialects are 2020-12 (the default), 2019-09, draft-07, draft-06 and draft-04. A reference to another document is
+/// an error, and formats are not checked.
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: jsonschema::Validator,
     draft: Draft,
-    /// It refers to nothing, so the library can say what is wrong: with references its time for that may double with every
-    /// level of the value. Whether something is wrong it always says in time that grows with both.
-    is_flat: bool,
+    /// The schema has no references, so the library can be asked for the reason of a violation. With references, that
+    /// may take twice as long with every level of the value. Checking whether a value is valid is always linear.
+    has_no_references: bool,
 }
 
 /// The reason why a JSON Schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// Its dialect, as it is named, is not known.
+    /// The dialect in `$schema` is not supported.
     Dialect(String),
-    /// It is nested deeper than this.
+    /// The schema is nested deeper than this limit.
     TooDeep(usize),
-    /// It is no schema of its dialect.
+    /// The schema is not valid in its dialect.
     Invalid {
-        /// The place, as a JSON Pointer; empty for all of it.
+        /// The place, as a JSON Pointer; empty for the whole schema.
         path: String,
         /// The reason.
         reason: String,
     },
 }
 
-/// A place of a value that is not what the schema says.
+/// A place where a value violates the schema.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Violation {
     /// The place.
     pub path: Vec<PathSegment>,
-    /// The place as a JSON Pointer; empty for all of it.
+    /// The place as a JSON Pointer; empty for the whole value.
     pub pointer: String,
     /// The reason, which may quote the value.
     pub reason: String,
@@ -50,7 +51,7 @@ pub struct Violation {
     pub masked: String,
 }
 
-/// One step on the way to a place in a JSON value.
+/// One step of the path to a place in a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "JSON has two kinds of containers")]
 pub enum PathSegment {
@@ -61,7 +62,7 @@ pub enum PathSegment {
 }
 
 impl SchemaValidator {
-    /// Prepares a schema that is nested no deeper than `max_depth`: preparing and checking take stack for each level.
+    /// Compiles a schema that is nested no deeper than `max_depth`. Compiling and checking use stack for each level.
     pub fn new(schema: &Value, max_depth: usize) -> Result<Self, SchemaError> {
         let draft = dialect(schema)?;
         if depth(schema) > max_depth {
@@ -71,24 +72,24 @@ impl SchemaValidator {
             .with_draft(draft)
             .offline()
             .should_validate_formats(false)
-            // In time that grows with the text, whatever the pattern.
+            // Matches in linear time, for every pattern.
             .with_pattern_options(PatternOptions::regex())
             .build(schema)
             .map_err(|error| SchemaError::Invalid {
                 path: error.instance_path().as_str().to_owned(),
                 reason: error.to_string(),
             })?;
-        Ok(Self { validator, draft, is_flat: !refers(schema) })
+        Ok(Self { validator, draft, has_no_references: !has_references(schema) })
     }
 
-    /// Whether a value is what the schema says.
+    /// Whether a value matches the schema.
     pub fn is_valid(&self, value: &Value) -> bool {
         self.validator.is_valid(value)
     }
 
-    /// The first place of a value that is not what the schema says, if that can be found in time that grows with the value.
+    /// The first place where a value violates the schema, if it can be found in linear time.
     pub fn violation(&self, value: &Value) -> Option<Violation> {
-        let error = self.is_flat.then(|| self.validator.validate(value).err()).flatten()?;
+        let error = self.has_no_references.then(|| self.validator.validate(value).err()).flatten()?;
         Some(Violation {
             path: path(&error),
             pointer: error.instance_path().as_str().to_owned(),
@@ -97,7 +98,7 @@ impl SchemaValidator {
         })
     }
 
-    /// Whether its keywords mean what they mean today.
+    /// Whether the dialect's keywords have the same meaning as in 2020-12.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self.draft, Draft::Draft202012 | Draft::Draft201909)
     }
@@ -106,8 +107,8 @@ impl SchemaValidator {
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dialect(named) => write!(f, "its dialect {named} is not known"),
-            Self::TooDeep(levels) => write!(f, "it is nested deeper than {levels} levels"),
+            Self::Dialect(named) => write!(f, "the dialect {named} is not supported"),
+            Self::TooDeep(levels) => write!(f, "the schema is nested deeper than {levels} levels"),
             Self::Invalid { path, reason } if path.is_empty() => f.write_str(reason),
             Self::Invalid { path, reason } => write!(f, "{path}: {reason}"),
         }
@@ -137,11 +138,12 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-fn refers(value: &Value) -> bool {
+fn has_references(value: &Value) -> bool {
     match value {
-        Value::Array(elements) => elements.iter().any(refers),
+        Value::Array(elements) => elements.iter().any(has_references),
         Value::Object(members) => {
-            REFERENCES.iter().any(|keyword| members.contains_key(*keyword)) || members.values().any(refers)
+            REFERENCE_KEYWORDS.iter().any(|keyword| members.contains_key(*keyword))
+                || members.values().any(has_references)
         }
         _ => false,
     }
@@ -155,5 +157,5 @@ fn path(error: &ValidationError<'_>) -> Vec<PathSegment> {
     error.instance_path().into_iter().map(segment).collect()
 }
 
-/// The keywords by which a schema refers to another, or to itself.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// The keywords with which a schema refers to another schema or to itself.
+const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];

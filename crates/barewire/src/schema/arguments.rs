@@ -1,4 +1,4 @@
-//! The arguments of a call -> the type that its handler takes, or a sentence that a model can act on.
+//! The arguments of a call -> the type that its handler takes, or an error message that a model can act on.
 
 use std::error::Error;
 use std::fmt;
@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::constraints::Constraints;
-use super::words::{MAX_SAID, brief, push_element, push_member, shown};
+use super::messages::{MAX_REASON_CHARS, describe_value, push_element, push_member, truncate};
 
-/// Reads arguments; absent ones are an object without members.
+/// Reads arguments. Absent arguments are read as an empty object.
 pub(crate) fn read<T: DeserializeOwned>(
     arguments: Option<Json<'_>>,
     constraints: &Constraints,
@@ -18,12 +18,12 @@ pub(crate) fn read<T: DeserializeOwned>(
     let Some(json) = arguments else {
         return read(Some(Json::parse(b"{}").expect("an object is JSON")), constraints);
     };
-    // A struct would be read from an array as well.
+    // serde would also read a struct from an array.
     if json.kind() != Kind::Object {
-        let what = format!("expected an object, got {}", shown(json));
+        let what = format!("expected an object, got {}", describe_value(json));
         return Err(BadArguments { path: String::new(), what });
     }
-    // `()` and unit structs are not read from objects.
+    // serde does not read `()` and unit structs from objects.
     if size_of::<T>() == 0
         && let Ok(nothing) = serde_json::from_str("null")
     {
@@ -31,20 +31,21 @@ pub(crate) fn read<T: DeserializeOwned>(
     }
     match json.to() {
         Ok(read) => constraints.check(json).map(|()| read),
-        Err(_) => read_again(json, constraints),
+        Err(_) => read_leniently(json, constraints),
     }
 }
 
-/// Reads arguments that were not read, as far as JSON Schema thinks otherwise, or says what is wrong with them.
+/// Reads arguments that serde refused but JSON Schema accepts, such as 30.0 for an integer; if that fails, finds the
+/// reason.
 #[cold]
-fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
+fn read_leniently<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) -> Result<T, BadArguments> {
     let text = with_integers(json.as_str());
     if let Some(read) = text.as_deref().and_then(|text| serde_json::from_str(text).ok()) {
         return constraints.check(json).map(|()| read);
     }
-    // What the schema says comes in the words that the model knows.
+    // Errors of the schema come first: the model knows the schema.
     constraints.check_everything(json)?;
-    // The type knows more than its schema.
+    // The type may check more than its schema.
     let mut source = serde_json::Deserializer::from_str(text.as_deref().unwrap_or(json.as_str()));
     match serde_path_to_error::deserialize(&mut source) {
         Ok(read) => constraints.check(json).map(|()| read),
@@ -59,14 +60,15 @@ fn read_again<T: DeserializeOwned>(json: Json<'_>, constraints: &Constraints) ->
                 }
             }
             let text = error.inner().to_string();
-            // Where in the text is of no use to a caller who has sent one line of it.
+            // The line and column are dropped: they do not help a caller that sent one line of JSON.
             let what = text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what);
-            Err(BadArguments { path, what: brief(what, MAX_SAID).into_owned() })
+            Err(BadArguments { path, what: truncate(what, MAX_REASON_CHARS).into_owned() })
         }
     }
 }
 
-/// `text` with 30.0 and 3e1 written 30, which JSON Schema takes for the integer that they are; `None` if there are none.
+/// `text` with integers such as 30.0 and 3e1 written as 30, since JSON Schema accepts them as integers; `None` if it
+/// has none.
 fn with_integers(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -101,12 +103,12 @@ fn with_integers(text: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// What is wrong with arguments.
+/// The reason why arguments are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadArguments {
-    /// Which one, as `a.b[2]`; empty if it is all of them.
+    /// The path of the argument, as `a.b[2]`; empty for the arguments as a whole.
     pub(crate) path: String,
-    /// What was expected, and what came.
+    /// The reason: the expected and the actual value.
     pub(crate) what: String,
 }
 
@@ -138,9 +140,9 @@ mod tests {
         #[schemars(range(min = 1, max = 100))]
         limit: u32,
         #[serde(default)]
-        nested: Option<Nested>,
+        nested: Option<NestedArgs>,
         #[serde(default)]
-        colour: Option<Colour>,
+        colour: Option<ArgColour>,
         #[serde(default)]
         address: Option<Address>,
         #[serde(default)]
@@ -149,7 +151,7 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Nested {
+    struct NestedArgs {
         names: Vec<String>,
         #[schemars(range(min = 0))]
         depth: i64,
@@ -157,12 +159,12 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    enum Colour {
+    enum ArgColour {
         Red,
         Blue,
     }
 
-    /// Knows more than its schema says.
+    /// Checks more than its schema.
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(try_from = "String")]
     struct Address(Ipv4Addr);
@@ -187,12 +189,12 @@ mod tests {
             r#"{"limit":5,"nested":{"names":["a"],"depth":2},"colour":"blue","address":"127.0.0.1","tags":{"x":[1]},"more":1}"#,
         )
         .expect("good");
-        assert_eq!(args.nested, Some(Nested { names: vec!["a".into()], depth: 2 }));
+        assert_eq!(args.nested, Some(NestedArgs { names: vec!["a".into()], depth: 2 }));
         assert_eq!(args.tags["x"], [1]);
     }
 
     #[test]
-    fn bad_arguments_are_named_with_what_was_expected_and_what_came() {
+    fn an_error_names_the_argument_and_the_expected_and_actual_values() {
         for (text, what) in [
             ("{}", r#"arguments: missing "limit""#),
             (r#"{"limit":"5"}"#, r#"argument "limit": expected an integer, got "5""#),
@@ -208,7 +210,7 @@ mod tests {
             ),
             (
                 r#"{"limit":1,"nested":{"names":[],"depth":1,"size":1}}"#,
-                r#"argument "nested.size": is not known here, known are "depth", "names""#,
+                r#"argument "nested.size": is not a known member; the known members are "depth", "names""#,
             ),
             (r#"{"limit":1,"colour":"pink"}"#, r#"argument "colour": expected one of "red", "blue", null, got "pink""#),
             (r#"{"limit":1,"address":"here"}"#, r#"argument "address": here is no address"#),
@@ -221,9 +223,9 @@ mod tests {
         }
     }
 
-    /// A struct is read from an array as well, and its constraints must not be passed by that way.
+    /// serde also reads a struct from an array, which must not bypass its constraints.
     #[test]
-    fn constraints_are_not_passed_by_positional_members() {
+    fn positional_members_do_not_bypass_constraints() {
         let positional = r#"{"limit":1,"nested":[["a"],-1]}"#;
         assert!(serde_json::from_str::<Args>(positional).is_ok());
         assert_eq!(
@@ -239,23 +241,23 @@ mod tests {
         );
         let args = args.expect("integers");
         assert_eq!((args.limit, args.tags["3.0"][1]), (30, -4));
-        assert_eq!(args.nested, Some(Nested { names: vec!["1.0".into(), "\"2.0".into()], depth: 2 }));
+        assert_eq!(args.nested, Some(NestedArgs { names: vec!["1.0".into(), "\"2.0".into()], depth: 2 }));
         assert_eq!(read_as::<Args>(r#"{"limit":3e1}"#).map(|args| args.limit), Ok(30));
         assert_eq!(
             read_as::<Args>(r#"{"limit":1.01e2}"#).expect_err("too large"),
             r#"argument "limit": must be at most 100, got 1.01e2"#
         );
         #[derive(Deserialize, JsonSchema)]
-        struct Wide {
+        struct WideNumbers {
             a: u64,
             b: i64,
             c: f64,
         }
-        let wide =
-            read_as::<Wide>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#).expect("fits");
+        let wide = read_as::<WideNumbers>(r#"{"a":1.8446744073709551615e19,"b":-9.223372036854775808e18,"c":2.0}"#)
+            .expect("fits");
         assert_eq!((wide.a, wide.b, wide.c.to_bits()), (u64::MAX, i64::MIN, 2f64.to_bits()));
         assert_eq!(
-            read_as::<Wide>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
+            read_as::<WideNumbers>(r#"{"a":1e20,"b":0,"c":0}"#).err().as_deref(),
             Some(r#"argument "a": invalid type: floating point `1e+20`, expected u64"#)
         );
     }
@@ -267,22 +269,22 @@ mod tests {
             a: Option<i64>,
         }
         #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
-        struct Unit;
+        struct UnitArgs;
         #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
-        struct Empty {}
+        struct EmptyArgs {}
 
         let optional = Constraints::of::<Optional>().expect("constraints");
         assert_eq!(read::<Optional>(None, &optional), Ok(Optional { a: None }));
         let args = Constraints::of::<Args>().expect("constraints");
         assert_eq!(read::<Args>(None, &args).expect_err("missing").what, r#"missing "limit""#);
-        let unit = Constraints::of::<Unit>().expect("constraints");
-        assert_eq!(read::<Unit>(None, &unit), Ok(Unit));
+        let unit = Constraints::of::<UnitArgs>().expect("constraints");
+        assert_eq!(read::<UnitArgs>(None, &unit), Ok(UnitArgs));
 
         assert_eq!(read_as::<()>("{}"), Ok(()));
         assert_eq!(read_as::<()>(" { } "), Ok(()));
-        assert_eq!(read_as::<Unit>("{}"), Ok(Unit));
-        assert_eq!(read_as::<Empty>(r#"{"x":1}"#), Ok(Empty {}));
-        assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not known here"#.into()));
+        assert_eq!(read_as::<UnitArgs>("{}"), Ok(UnitArgs));
+        assert_eq!(read_as::<EmptyArgs>(r#"{"x":1}"#), Ok(EmptyArgs {}));
+        assert_eq!(read_as::<()>(r#"{"x":1}"#), Err(r#"argument "x": is not a known member"#.into()));
         assert_eq!(read_as::<()>("null"), Err("arguments: expected an object, got null".into()));
     }
 

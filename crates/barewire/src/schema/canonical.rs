@@ -1,5 +1,5 @@
-//! A JSON value -> bytes that are equal exactly if the values are: no matter the order of members, the spelling of numbers,
-//! the escapes in strings, or white space.
+//! A JSON value -> bytes that are equal if and only if the values are, independent of the order of members, the
+//! notation of numbers, escapes in strings, and white space.
 
 use barewire_proto::json::{Decimal, Json, Kind, Text};
 
@@ -8,7 +8,7 @@ pub(crate) fn push(out: &mut Vec<u8>, json: Json<'_>) {
     push_within(out, json, MAX_DEPTH);
 }
 
-/// Appends bytes of any length so that what follows cannot be taken for a part of them.
+/// Appends bytes with their length, so that bytes appended later cannot be taken for a part of them.
 pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes.len().to_string().as_bytes());
     out.push(b':');
@@ -30,7 +30,7 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
             out.push(b'"');
             push_bytes(out, &text.to_bytes());
         }
-        // Deeper than any type can be read: then the spelling counts, which is never wrong, only strict.
+        // Deeper than types can be read. The text itself is compared, which is stricter but never wrong.
         Kind::Array | Kind::Object if levels == 0 => {
             out.push(b'!');
             push_bytes(out, json.as_bytes());
@@ -42,7 +42,8 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
         }
         Kind::Object => {
             let mut members: Vec<_> = json.members().map(|member| (member.name.to_bytes(), member.value)).collect();
-            // Stable: of a name that stands twice the later one counts to most readers, so their order is a part of the value.
+            // The sort is stable: most readers use the last member of a duplicate name, so their order is a part of the
+            // value.
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             out.push(b'{');
             for (name, value) in members {
@@ -54,7 +55,7 @@ fn push_within(out: &mut Vec<u8>, json: Json<'_>, levels: usize) {
     }
 }
 
-/// What `serde_json` reads into a type; it bounds the stack that a value can make us use.
+/// The depth to which `serde_json` reads values into types. It bounds the stack that a value can use.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
             r#"{"a":2,"a":1}"#,
             r#"{"":{}}"#,
             "[{}]",
-            // One number to a double, and halves of surrogate pairs that no Rust string can hold.
+            // Numbers that are equal as doubles, and lone surrogates, which no Rust string can hold.
             "9007199254740992",
             "9007199254740993",
             "1e400",
@@ -153,7 +154,7 @@ mod tests {
         })
     }
 
-    /// The same value, written otherwise.
+    /// The same value, written in another way.
     fn rewritten(value: &Value) -> String {
         match value {
             Value::Number(number) => format!("{number}.0e0"),

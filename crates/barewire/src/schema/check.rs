@@ -1,5 +1,5 @@
-//! Rules and a value -> whether it keeps them, and if not, where and why. The value stays text, so numbers are compared exactly
-//! and nothing is built that is larger than it.
+//! Rules and a value -> whether the value is valid, and if not, where and why. The value stays text, so numbers are
+//! compared exactly and no tree is built.
 
 use std::collections::HashMap;
 
@@ -7,60 +7,60 @@ use barewire_proto::json::{Decimal, Json, Kind, Text};
 
 use super::arguments::BadArguments;
 use super::canonical;
-use super::rules::{Allowed, Rule, Rules, Schema, Types};
-use super::words::{Path, Step, listed, names, plain, quoted, shown};
+use super::messages::{Path, PathStep, describe_value, format_bound, one_of, quoted_list, type_names};
+use super::rules::{AllowedValue, Rule, Rules, SchemaRules, TypeSet};
 
-/// One value being checked.
+/// The check of one value.
 pub(super) struct Checker<'r> {
     rules: &'r Rules,
-    /// Only whether it keeps the rules is wanted, not why.
+    /// Only whether the value is valid is wanted, not the reason.
     quiet: bool,
-    /// What is known of objects and arrays under the schemas that are referred to. Without it, two alternatives that both refer
-    /// back would make the work double with every level.
-    known: HashMap<(usize, usize), bool>,
+    /// The results for objects and arrays under referenced schemas. Without this cache, two alternatives that both
+    /// refer back to the same schema would double the work with every level.
+    reference_cache: HashMap<(usize, usize), bool>,
 }
 
-/// `Err(None)` if it is quiet.
-type Verdict = Result<(), Option<BadArguments>>;
+/// The result of a check; `Err(None)` if the checker is quiet.
+type CheckResult = Result<(), Option<BadArguments>>;
 
 impl<'r> Checker<'r> {
     pub(super) fn new(rules: &'r Rules) -> Self {
-        Self { rules, quiet: false, known: HashMap::new() }
+        Self { rules, quiet: false, reference_cache: HashMap::new() }
     }
 
     pub(super) fn check_all(&mut self, json: Json<'_>) -> Result<(), BadArguments> {
         let rules = self.rules;
-        let refused = |bad: Option<BadArguments>| bad.expect("who is not quiet says why");
+        let refused = |bad: Option<BadArguments>| bad.expect("a checker that is not quiet gives a reason");
         self.check(&rules.root, json, &Path::root()).map_err(refused)
     }
 
-    fn check(&mut self, schema: &'r Schema, json: Json<'_>, path: &Path<'_>) -> Verdict {
-        schema.rules.iter().try_for_each(|rule| self.keep(rule, json, path))
+    fn check(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> CheckResult {
+        schema.rules.iter().try_for_each(|rule| self.check_rule(rule, json, path))
     }
 
-    fn is_valid(&mut self, schema: &'r Schema, json: Json<'_>, path: &Path<'_>) -> bool {
+    fn is_valid(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let loud = !std::mem::replace(&mut self.quiet, true);
         let valid = self.check(schema, json, path).is_ok();
         self.quiet = !loud;
         valid
     }
 
-    fn refuse(&self, path: &Path<'_>, what: impl FnOnce() -> String) -> Verdict {
+    fn refuse(&self, path: &Path<'_>, what: impl FnOnce() -> String) -> CheckResult {
         Err((!self.quiet).then(|| BadArguments { path: path.text(), what: what() }))
     }
 
-    fn expect(&self, kept: bool, path: &Path<'_>, what: impl FnOnce() -> String) -> Verdict {
+    fn expect(&self, kept: bool, path: &Path<'_>, what: impl FnOnce() -> String) -> CheckResult {
         if kept { Ok(()) } else { self.refuse(path, what) }
     }
 
-    fn keep(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_rule(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         match (rule, json.kind()) {
-            (Rule::Never, _) => self.refuse(path, || "must not be there".into()),
-            (Rule::Type(types), _) => {
-                self.expect(is_of(json, *types), path, || format!("expected {}, got {}", names(*types), shown(json)))
-            }
+            (Rule::Never, _) => self.refuse(path, || "must be absent".into()),
+            (Rule::Type(types), _) => self.expect(is_of(json, *types), path, || {
+                format!("expected {}, got {}", type_names(*types), describe_value(json))
+            }),
             (Rule::Values(allowed), _) => self.expect(is_one_of(json, allowed), path, || {
-                format!("expected {}, got {}", listed(allowed.iter().map(|one| &*one.text)), shown(json))
+                format!("expected {}, got {}", one_of(allowed.iter().map(|one| &*one.text)), describe_value(json))
             }),
             (Rule::AllOf(all), _) => all.iter().try_for_each(|schema| self.check(schema, json, path)),
             (Rule::AnyOf(any), _) => {
@@ -73,24 +73,26 @@ impl<'r> Checker<'r> {
                 match one.iter().filter(|schema| self.is_valid(schema, json, path)).take(2).count() {
                     0 => self.none_of(one, json, path),
                     1 => Ok(()),
-                    // What is not understood of one of them may be what tells them apart.
-                    _ => self.expect(!self.rules.exact, path, || "fits more than one of the forms it may have".into()),
+                    // An unsupported keyword in one of them may be what tells them apart.
+                    _ => self.expect(!self.rules.is_complete, path, || {
+                        "matches more than one of the allowed alternatives".into()
+                    }),
                 }
             }
             (Rule::Not(schema), _) => {
-                let kept = !self.rules.exact || !self.is_valid(schema, json, path);
-                self.expect(kept, path, || format!("{} is excluded", shown(json)))
+                let kept = !self.rules.is_complete || !self.is_valid(schema, json, path);
+                self.expect(kept, path, || format!("{} is excluded", describe_value(json)))
             }
-            (Rule::Ref(target), _) => self.referred(*target, json, path),
-            (_, Kind::Number) => self.keep_number(rule, json, path),
-            (_, Kind::String) => self.keep_string(rule, json, path),
-            (_, Kind::Array) => self.keep_array(rule, json, path),
-            (_, Kind::Object) => self.keep_object(rule, json, path),
+            (Rule::Ref(target), _) => self.check_reference(*target, json, path),
+            (_, Kind::Number) => self.check_number(rule, json, path),
+            (_, Kind::String) => self.check_string(rule, json, path),
+            (_, Kind::Array) => self.check_array(rule, json, path),
+            (_, Kind::Object) => self.check_object(rule, json, path),
             (_, Kind::Null | Kind::True | Kind::False) => Ok(()),
         }
     }
 
-    fn keep_number(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_number(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         let (kept, must, bound) = match rule {
             Rule::Minimum(bound) => (bound.compare(json).is_ge(), "at least", &bound.exact),
             Rule::Maximum(bound) => (bound.compare(json).is_le(), "at most", &bound.exact),
@@ -102,41 +104,41 @@ impl<'r> Checker<'r> {
             }
             _ => return Ok(()),
         };
-        self.expect(kept, path, || format!("must be {must} {}, got {}", plain(bound), shown(json)))
+        self.expect(kept, path, || format!("must be {must} {}, got {}", format_bound(bound), describe_value(json)))
     }
 
-    fn keep_string(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_string(&self, rule: &Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         let text = || Text::from_json(json).expect("a string is a string").to_name();
         match rule {
-            Rule::MinLength(least) => self.keep_count("character", text().chars().count(), *least.., path),
-            Rule::MaxLength(most) => self.keep_count("character", text().chars().count(), ..=*most, path),
+            Rule::MinLength(least) => self.check_count("character", text().chars().count(), *least.., path),
+            Rule::MaxLength(most) => self.check_count("character", text().chars().count(), ..=*most, path),
             Rule::Pattern(regex) => self.expect(regex.is_match(&text()), path, || {
-                format!("must match the pattern {}, got {}", regex.as_str(), shown(json))
+                format!("must match the pattern {}, got {}", regex.as_str(), describe_value(json))
             }),
             _ => Ok(()),
         }
     }
 
-    fn keep_array(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_array(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         match rule {
-            Rule::MinItems(least) => self.keep_count("element", json.elements().count(), *least.., path),
-            Rule::MaxItems(most) => self.keep_count("element", json.elements().count(), ..=*most, path),
+            Rule::MinItems(least) => self.check_count("element", json.elements().count(), *least.., path),
+            Rule::MaxItems(most) => self.check_count("element", json.elements().count(), ..=*most, path),
             Rule::UniqueItems => match equal_elements(json) {
                 None => Ok(()),
                 Some((i, j)) => self.refuse(path, || format!("elements {i} and {j} are equal, all must differ")),
             },
             Rule::Items { first, others } => json.elements().enumerate().try_for_each(|(i, element)| {
-                let path = self.deeper(path, Step::Element(i))?;
+                let path = self.step_into(path, PathStep::Element(i))?;
                 self.check(first.get(i).unwrap_or(others), element, &path)
             }),
             _ => Ok(()),
         }
     }
 
-    fn keep_object(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_object(&mut self, rule: &'r Rule, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         match rule {
-            Rule::MinProperties(least) => self.keep_count("member", distinct_members(json), *least.., path),
-            Rule::MaxProperties(most) => self.keep_count("member", distinct_members(json), ..=*most, path),
+            Rule::MinProperties(least) => self.check_count("member", distinct_members(json), *least.., path),
+            Rule::MaxProperties(most) => self.check_count("member", distinct_members(json), ..=*most, path),
             Rule::Required(names) => {
                 let is_missing = |name: &&String| json.members().all(|member| member.name != ***name);
                 let missing: Vec<_> = names.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
@@ -144,7 +146,7 @@ impl<'r> Checker<'r> {
             }
             Rule::Members { named, patterns, others } => json.members().try_for_each(|member| {
                 let name = member.name.to_name();
-                let path = self.deeper(path, Step::Member(&name))?;
+                let path = self.step_into(path, PathStep::Member(&name))?;
                 let mut known = false;
                 if let Some(schema) = named.get(&*name) {
                     known = true;
@@ -158,9 +160,12 @@ impl<'r> Checker<'r> {
                 }
                 match &others.rules[..] {
                     _ if known => Ok(()),
-                    [Rule::Never] if named.is_empty() => self.refuse(&path, || "is not known here".into()),
+                    [Rule::Never] if named.is_empty() => self.refuse(&path, || "is not a known member".into()),
                     [Rule::Never] => self.refuse(&path, || {
-                        format!("is not known here, known are {}", quoted(named.keys().map(|name| &**name)))
+                        format!(
+                            "is not a known member; the known members are {}",
+                            quoted_list(named.keys().map(|name| &**name))
+                        )
                     }),
                     _ => self.check(others, member.value, &path),
                 }
@@ -169,13 +174,13 @@ impl<'r> Checker<'r> {
         }
     }
 
-    fn keep_count(
+    fn check_count(
         &self,
         of: &str,
         count: usize,
         allowed: impl std::ops::RangeBounds<usize>,
         path: &Path<'_>,
-    ) -> Verdict {
+    ) -> CheckResult {
         self.expect(allowed.contains(&count), path, || {
             let (most, bound) = match (allowed.start_bound(), allowed.end_bound()) {
                 (_, std::ops::Bound::Included(most)) => ("most", *most),
@@ -186,68 +191,69 @@ impl<'r> Checker<'r> {
         })
     }
 
-    fn referred(&mut self, target: usize, json: Json<'_>, path: &Path<'_>) -> Verdict {
+    fn check_reference(&mut self, target: usize, json: Json<'_>, path: &Path<'_>) -> CheckResult {
         let rules = self.rules;
-        let schema = &rules.referred[target];
+        let schema = &rules.referenced[target];
         if !self.quiet || !matches!(json.kind(), Kind::Object | Kind::Array) {
             return self.check(schema, json, path);
         }
-        // No two objects or arrays begin at the same place.
+        // No two objects or arrays start at the same byte.
         let key = (target, json.as_bytes().as_ptr().addr());
-        if let Some(valid) = self.known.get(&key) {
+        if let Some(valid) = self.reference_cache.get(&key) {
             return if *valid { Ok(()) } else { Err(None) };
         }
         let verdict = self.check(schema, json, path);
-        self.known.insert(key, verdict.is_ok());
+        self.reference_cache.insert(key, verdict.is_ok());
         verdict
     }
 
-    /// Says what is wrong with a value that fits none of `schemas`, as closely as can be.
-    fn none_of(&mut self, schemas: &'r [Schema], json: Json<'_>, path: &Path<'_>) -> Verdict {
+    /// Refuses a value that fits none of `schemas`, with a reason that is as precise as possible.
+    fn none_of(&mut self, schemas: &'r [SchemaRules], json: Json<'_>, path: &Path<'_>) -> CheckResult {
         if self.quiet {
             return Err(None);
         }
-        let likely: Vec<_> = schemas.iter().filter(|schema| self.could_be_meant(schema, json, path)).collect();
-        // The one that was meant has its own complaint.
+        let likely: Vec<_> = schemas.iter().filter(|schema| self.may_be_intended(schema, json, path)).collect();
+        // If one schema was clearly intended, its own reason is given.
         if let [one] = likely[..] {
             self.check(one, json, path)?;
         }
-        let values = |schema: &'r Schema| {
+        let values = |schema: &'r SchemaRules| {
             schema.rules.iter().find_map(|rule| match rule {
                 Rule::Values(allowed) => Some(allowed),
                 _ => None,
             })
         };
-        let types = |schema: &'r Schema| {
+        let types = |schema: &'r SchemaRules| {
             schema.rules.iter().find_map(|rule| match rule {
                 Rule::Type(types) => Some(*types),
                 _ => None,
             })
         };
-        let got = shown(json);
+        let got = describe_value(json);
         self.refuse(path, || match (schemas.iter().map(values).collect::<Option<Vec<_>>>(), &likely[..]) {
             (Some(allowed), _) => {
                 let texts = allowed.into_iter().flatten().map(|one| &*one.text);
-                format!("expected {}, got {got}", listed(texts))
+                format!("expected {}, got {got}", one_of(texts))
             }
             (None, []) => match schemas.iter().map(types).collect::<Option<Vec<_>>>() {
                 Some(types) if types.iter().all(|types| !is_of(json, *types)) => {
-                    let any = types.into_iter().fold(Types::default(), Types::or);
-                    format!("expected {}, got {got}", names(any))
+                    let any = types.into_iter().fold(TypeSet::default(), TypeSet::or);
+                    format!("expected {}, got {got}", type_names(any))
                 }
-                _ => "fits none of the forms it may have".into(),
+                _ => "matches none of the allowed alternatives".into(),
             },
-            _ => "fits none of the forms it may have".into(),
+            _ => "matches none of the allowed alternatives".into(),
         })
     }
 
-    /// Whether its kind is that of the schema, and so are the members that have only certain values, as the tag of an enum.
-    fn could_be_meant(&mut self, schema: &'r Schema, json: Json<'_>, path: &Path<'_>) -> bool {
+    /// Whether the value has the schema's type, and its members with fixed values, such as the tag of an enum, are
+    /// valid.
+    fn may_be_intended(&mut self, schema: &'r SchemaRules, json: Json<'_>, path: &Path<'_>) -> bool {
         let rules = self.rules;
         schema.rules.iter().all(|rule| match rule {
             Rule::Type(types) => is_of(json, *types),
             Rule::Values(allowed) => is_one_of(json, allowed),
-            Rule::Ref(target) => self.could_be_meant(&rules.referred[*target], json, path),
+            Rule::Ref(target) => self.may_be_intended(&rules.referenced[*target], json, path),
             Rule::Members { named, .. } => named.iter().all(|(name, schema)| {
                 let is_tag = schema.rules.iter().any(|rule| matches!(rule, Rule::Values(_)));
                 !is_tag
@@ -261,7 +267,7 @@ impl<'r> Checker<'r> {
         })
     }
 
-    fn deeper<'p>(&self, path: &'p Path<'p>, step: Step<'p>) -> Result<Path<'p>, Option<BadArguments>> {
+    fn step_into<'p>(&self, path: &'p Path<'p>, step: PathStep<'p>) -> Result<Path<'p>, Option<BadArguments>> {
         let depth = path.depth + 1;
         let deeper = Path { up: Some(path), step, depth };
         self.expect(depth <= MAX_DEPTH, &deeper, || "is nested too deep".into())?;
@@ -269,14 +275,14 @@ impl<'r> Checker<'r> {
     }
 }
 
-fn is_of(json: Json<'_>, types: Types) -> bool {
+fn is_of(json: Json<'_>, types: TypeSet) -> bool {
     match json.kind() {
-        Kind::Null => types.has(Types::NULL),
-        Kind::True | Kind::False => types.has(Types::BOOLEAN),
-        Kind::String => types.has(Types::STRING),
-        Kind::Array => types.has(Types::ARRAY),
-        Kind::Object => types.has(Types::OBJECT),
-        Kind::Number => types.has(Types::NUMBER) || types.has(Types::INTEGER) && is_integer(json),
+        Kind::Null => types.has(TypeSet::NULL),
+        Kind::True | Kind::False => types.has(TypeSet::BOOLEAN),
+        Kind::String => types.has(TypeSet::STRING),
+        Kind::Array => types.has(TypeSet::ARRAY),
+        Kind::Object => types.has(TypeSet::OBJECT),
+        Kind::Number => types.has(TypeSet::NUMBER) || types.has(TypeSet::INTEGER) && is_integer(json),
     }
 }
 
@@ -285,11 +291,12 @@ fn is_integer(json: Json<'_>) -> bool {
     plain || Decimal::from_json(json).is_some_and(|number| number.is_integer())
 }
 
-fn is_one_of(json: Json<'_>, allowed: &[Allowed]) -> bool {
+fn is_one_of(json: Json<'_>, allowed: &[AllowedValue]) -> bool {
     if allowed.iter().any(|one| one.text == json.as_str()) {
         return true;
     }
-    // A string without escapes has no other spelling that we could have written.
+    // Allowed values are written without needless escapes, so a string without escapes that equals none of them is not
+    // allowed.
     if json.kind() == Kind::String && !json.as_bytes().contains(&b'\\') {
         return false;
     }
@@ -317,7 +324,7 @@ fn distinct_members(json: Json<'_>) -> usize {
     names.len()
 }
 
-/// What `serde_json` reads into a type.
+/// The depth to which `serde_json` reads values into types.
 const MAX_DEPTH: usize = 128;
 
 #[cfg(test)]

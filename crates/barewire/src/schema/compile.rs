@@ -1,4 +1,4 @@
-//! A JSON Schema -> rules, without those that the type which reads the value checks by itself.
+//! A JSON Schema -> rules, without those that the value's type checks itself.
 
 use std::collections::BTreeMap;
 
@@ -6,49 +6,52 @@ use barewire_proto::json::{Decimal, Json};
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-use super::reads::{Asked, Place};
-use super::rules::{Allowed, Bound, Rule, Rules, Schema, Types};
+use super::rules::{AllowedValue, Bound, Rule, Rules, SchemaRules, TypeSet};
+use super::type_shape::{SchemaPlace, TypeShape};
 use super::{canonical, pattern};
 
 impl Rules {
-    /// The rules of `schema` that what reads `place` does not check; `Err` says where the schema is wrong.
-    pub(super) fn new(schema: &Value, place: &Place<'_>) -> Result<Self, String> {
-        let mut compiler = Compiler { root: schema, exact: true, found: BTreeMap::new(), referred: Vec::new() };
+    /// The rules of `schema` that the type at `place` does not check itself. `Err` names the mistake in the schema, and
+    /// its place.
+    pub(super) fn new(schema: &Value, place: &SchemaPlace<'_>) -> Result<Self, String> {
+        let mut compiler = Compiler { root: schema, is_complete: true, found: BTreeMap::new(), referenced: Vec::new() };
         let root = compiler.schema(schema, place, "#")?;
-        let referred: Vec<Schema> = compiler.referred.into_iter().map(Option::unwrap_or_default).collect();
-        let rules = Self { root, referred, exact: compiler.exact };
-        match rules.goes_in_a_circle() {
+        let referenced: Vec<SchemaRules> = compiler.referenced.into_iter().map(Option::unwrap_or_default).collect();
+        let rules = Self { root, referenced, is_complete: compiler.is_complete };
+        match rules.has_reference_cycle() {
             false => Ok(rules),
-            true => Err("a $ref leads back to itself without going deeper into the value".into()),
+            true => Err("a $ref refers back to itself without going deeper into the value".into()),
         }
     }
 }
 
 struct Compiler<'a> {
     root: &'a Value,
-    exact: bool,
-    /// Where what a pointer means stands in `referred`.
+    is_complete: bool,
+    /// The index in `referenced` of each JSON Pointer.
     found: BTreeMap<String, usize>,
-    /// `None` while it is being made, for what refers to itself.
-    referred: Vec<Option<Schema>>,
+    /// The referenced schemas; `None` while one is being compiled, so that it can refer to itself.
+    referenced: Vec<Option<SchemaRules>>,
 }
 
 impl<'a> Compiler<'a> {
-    /// `at` is where the schema stands, for the message.
-    fn schema(&mut self, schema: &'a Value, place: &Place<'a>, at: &str) -> Result<Schema, String> {
+    /// Compiles a schema. `at` is its place, for error messages.
+    fn schema(&mut self, schema: &'a Value, place: &SchemaPlace<'a>, at: &str) -> Result<SchemaRules, String> {
         let keywords = match schema {
-            Value::Bool(true) => return Ok(Schema::default()),
-            Value::Bool(false) => return Ok(Schema { rules: vec![Rule::Never] }),
+            Value::Bool(true) => return Ok(SchemaRules::default()),
+            Value::Bool(false) => return Ok(SchemaRules { rules: vec![Rule::Never] }),
             Value::Object(keywords) => keywords,
             _ => return Err(format!("{at}: a schema is an object, true or false")),
         };
-        let asked = match place.read().map(|read| read.asked) {
-            // What takes anything checks nothing.
-            None | Some(Asked::Any | Asked::Ignored) => None,
-            // What is inside its forms cannot be asked for: all of it is checked, or nothing.
-            Some(Asked::Choice) if states_more(schema) => return self.schema(schema, &Place::unknown(), at),
-            Some(Asked::Choice) => return Ok(Schema::default()),
-            asked => asked,
+        let shape = match place.shape().map(|place| place.shape) {
+            // A type that accepts any value checks nothing.
+            None | Some(TypeShape::Any | TypeShape::Ignored) => None,
+            // The shapes inside an enum's variants are not known, so either all of its rules are checked or none.
+            Some(TypeShape::Choice) if has_unchecked_keywords(schema) => {
+                return self.schema(schema, &SchemaPlace::unknown(), at);
+            }
+            Some(TypeShape::Choice) => return Ok(SchemaRules::default()),
+            shape => shape,
         };
         let mut rules = Vec::new();
         for (keyword, value) in keywords {
@@ -69,37 +72,37 @@ impl<'a> Compiler<'a> {
                 "uniqueItems" if *value == Value::Bool(true) => Rule::UniqueItems,
                 "minProperties" => Rule::MinProperties(count(value, at)?),
                 "maxProperties" => Rule::MaxProperties(count(value, at)?),
-                "required" => Rule::Required(required(value, asked, place, at)?),
+                "required" => Rule::Required(required(value, shape, place, at)?),
                 "allOf" => Rule::AllOf(self.branches(value, place, at)?),
-                "anyOf" => Rule::AnyOf(self.alternatives(value, asked, place, at)?),
-                "oneOf" => Rule::OneOf(self.alternatives(value, asked, place, at)?),
-                "not" => Rule::Not(self.schema(value, &Place::unknown(), at)?),
+                "anyOf" => Rule::AnyOf(self.alternatives(value, shape, place, at)?),
+                "oneOf" => Rule::OneOf(self.alternatives(value, shape, place, at)?),
+                "not" => Rule::Not(self.schema(value, &SchemaPlace::unknown(), at)?),
                 "$ref" => Rule::Ref(self.reference(value, at)?),
                 _ => {
-                    self.exact &= !NOT_UNDERSTOOD.contains(&&**keyword);
+                    self.is_complete &= !UNSUPPORTED_KEYWORDS.contains(&&**keyword);
                     continue;
                 }
             };
-            if !rule.is_idle() && !rule.is_checked_by(asked) {
+            if !rule.is_trivial() && !rule.is_checked_by(shape) {
                 rules.push(rule);
             }
         }
-        rules.extend(self.members(keywords, asked, place, at)?);
-        rules.extend(self.items(keywords, asked, place, at)?);
-        // Structs are read from arrays as well, so the type counts wherever something is stated about what is inside.
+        rules.extend(self.members(keywords, shape, place, at)?);
+        rules.extend(self.items(keywords, shape, place, at)?);
+        // serde also reads structs from arrays, so the type is checked wherever there are rules about members.
         if let Some(types) = keywords.get("type")
-            && (asked.is_none() || !rules.is_empty())
+            && (shape.is_none() || !rules.is_empty())
         {
             rules.insert(0, Rule::Type(types_of(types, at)?));
         }
-        Ok(Schema { rules })
+        Ok(SchemaRules { rules })
     }
 
     fn members(
         &mut self,
         keywords: &'a Map<String, Value>,
-        asked: Option<Asked>,
-        place: &Place<'a>,
+        shape: Option<TypeShape>,
+        place: &SchemaPlace<'a>,
         at: &str,
     ) -> Result<Option<Rule>, String> {
         let mut named = BTreeMap::new();
@@ -110,117 +113,120 @@ impl<'a> Compiler<'a> {
         let mut patterns = Vec::new();
         for (name, schema) in object(keywords.get("patternProperties"), at)? {
             let at = format!("{at}/patternProperties/{name}");
-            patterns.push((regex(name, &at)?, self.schema(schema, &Place::unknown(), &at)?));
+            patterns.push((regex(name, &at)?, self.schema(schema, &SchemaPlace::unknown(), &at)?));
         }
         let others = match keywords.get("additionalProperties") {
-            // A struct that refuses a name that nobody has given a member refuses them all.
-            Some(Value::Bool(false)) if matches!(asked, Some(Asked::Struct(_))) => match place.member(NOBODYS).read() {
-                None => Schema::default(),
-                Some(_) => Schema { rules: vec![Rule::Never] },
-            },
-            Some(schema) => self.schema(schema, &place.member(NOBODYS), &format!("{at}/additionalProperties"))?,
-            None => Schema::default(),
+            // A struct that refuses a member with a name that is never used refuses all unknown members.
+            Some(Value::Bool(false)) if matches!(shape, Some(TypeShape::Struct(_))) => {
+                match place.member(UNUSED_NAME).shape() {
+                    None => SchemaRules::default(),
+                    Some(_) => SchemaRules { rules: vec![Rule::Never] },
+                }
+            }
+            Some(schema) => self.schema(schema, &place.member(UNUSED_NAME), &format!("{at}/additionalProperties"))?,
+            None => SchemaRules::default(),
         };
         if others.is_empty() {
             named.retain(|_, schema| !schema.is_empty());
             patterns.retain(|(_, schema)| !schema.is_empty());
         }
-        let idle = named.is_empty() && patterns.is_empty() && others.is_empty();
-        Ok((!idle).then_some(Rule::Members { named, patterns, others }))
+        let is_trivial = named.is_empty() && patterns.is_empty() && others.is_empty();
+        Ok((!is_trivial).then_some(Rule::Members { named, patterns, others }))
     }
 
     fn items(
         &mut self,
         keywords: &'a Map<String, Value>,
-        asked: Option<Asked>,
-        place: &Place<'a>,
+        shape: Option<TypeShape>,
+        place: &SchemaPlace<'a>,
         at: &str,
     ) -> Result<Option<Rule>, String> {
         let mut first = Vec::new();
         if let Some(items) = keywords.get("prefixItems") {
             for (i, schema) in array(items, at)?.iter().enumerate() {
-                // Only the first can be asked for; the others go by what is stated.
-                let place = if i == 0 { place.element() } else { Place::unknown() };
-                first.push(match asked {
-                    Some(Asked::Tuple(_)) if i > 0 && !states_more(schema) => Schema::default(),
+                // Only the shape of the first element is known; the others are judged by their schemas.
+                let place = if i == 0 { place.element() } else { SchemaPlace::unknown() };
+                first.push(match shape {
+                    Some(TypeShape::Tuple(_)) if i > 0 && !has_unchecked_keywords(schema) => SchemaRules::default(),
                     _ => self.schema(schema, &place, &format!("{at}/prefixItems/{i}"))?,
                 });
             }
         }
         let others = match keywords.get("items") {
-            // Of a tuple there are no others.
-            Some(_) if matches!(asked, Some(Asked::Tuple(len)) if len == first.len()) => Schema::default(),
+            // A tuple has no further elements.
+            Some(_) if matches!(shape, Some(TypeShape::Tuple(len)) if len == first.len()) => SchemaRules::default(),
             Some(schema) => self.schema(schema, &place.element(), &format!("{at}/items"))?,
-            None => Schema::default(),
+            None => SchemaRules::default(),
         };
-        let idle = others.is_empty() && first.iter().all(Schema::is_empty);
-        Ok((!idle).then_some(Rule::Items { first, others }))
+        let is_trivial = others.is_empty() && first.iter().all(SchemaRules::is_empty);
+        Ok((!is_trivial).then_some(Rule::Items { first, others }))
     }
 
-    /// Schemas that are all about one value.
-    fn branches(&mut self, value: &'a Value, place: &Place<'a>, at: &str) -> Result<Vec<Schema>, String> {
+    /// Compiles schemas that all apply to the same value.
+    fn branches(&mut self, value: &'a Value, place: &SchemaPlace<'a>, at: &str) -> Result<Vec<SchemaRules>, String> {
         let each = array(value, at)?.iter().enumerate();
         each.map(|(i, schema)| self.schema(schema, place, &format!("{at}/{i}"))).collect()
     }
 
-    /// Schemas of which one applies: none, if the type that decides which one checks all of them, else all of each, because
-    /// each has to tell whether it is the one.
+    /// Compiles alternative schemas. If the type checks all of them itself, none are returned. If not, all rules of
+    /// each are returned, because they decide which alternative applies.
     fn alternatives(
         &mut self,
         value: &'a Value,
-        asked: Option<Asked>,
-        place: &Place<'a>,
+        shape: Option<TypeShape>,
+        place: &SchemaPlace<'a>,
         at: &str,
-    ) -> Result<Vec<Schema>, String> {
-        let checked = match asked {
+    ) -> Result<Vec<SchemaRules>, String> {
+        let checked = match shape {
             None => false,
-            Some(_) => self.branches(value, place, at)?.iter().all(Schema::is_empty),
+            Some(_) => self.branches(value, place, at)?.iter().all(SchemaRules::is_empty),
         };
-        if checked { Ok(Vec::new()) } else { self.branches(value, &Place::unknown(), at) }
+        if checked { Ok(Vec::new()) } else { self.branches(value, &SchemaPlace::unknown(), at) }
     }
 
     fn reference(&mut self, value: &'a Value, at: &str) -> Result<usize, String> {
         let text = string(value, at)?;
-        let unknown = || format!("{at}: {text} is nothing in this schema");
+        let unknown = || format!("{at}: {text} does not exist in this schema");
         let pointer = percent_decoded(text.strip_prefix('#').ok_or_else(unknown)?).ok_or_else(unknown)?;
         let target = self.root.pointer(&pointer).ok_or_else(unknown)?;
         if let Some(place) = self.found.get(&pointer) {
             return Ok(*place);
         }
-        let place = self.referred.len();
-        self.referred.push(None);
+        let place = self.referenced.len();
+        self.referenced.push(None);
         self.found.insert(pointer, place);
-        self.referred[place] = Some(self.schema(target, &Place::unknown(), text)?);
+        self.referenced[place] = Some(self.schema(target, &SchemaPlace::unknown(), text)?);
         Ok(place)
     }
 }
 
 impl Rule {
-    /// States nothing.
-    fn is_idle(&self) -> bool {
+    /// Whether the rule accepts every value.
+    fn is_trivial(&self) -> bool {
         match self {
             Self::Required(names) => names.is_empty(),
-            Self::AllOf(several) => several.iter().all(Schema::is_empty),
+            Self::AllOf(several) => several.iter().all(SchemaRules::is_empty),
             Self::AnyOf(several) | Self::OneOf(several) => several.is_empty(),
             _ => false,
         }
     }
 
-    /// Whether a type that asks for this refuses by itself what the rule refuses.
-    fn is_checked_by(&self, asked: Option<Asked>) -> bool {
-        match (self, asked) {
-            (Self::Minimum(bound), Some(Asked::Integer(least, _))) => bound.exact <= decimal(&least.to_string()),
-            (Self::Maximum(bound), Some(Asked::Integer(_, most))) => bound.exact >= decimal(&most.to_string()),
-            (Self::MinLength(1) | Self::MaxLength(1), Some(Asked::Char)) => true,
-            (Self::MinItems(len) | Self::MaxItems(len), Some(Asked::Tuple(of))) => *len == of,
+    /// Whether a type of this shape refuses itself all values that the rule refuses.
+    fn is_checked_by(&self, shape: Option<TypeShape>) -> bool {
+        match (self, shape) {
+            (Self::Minimum(bound), Some(TypeShape::Integer(least, _))) => bound.exact <= decimal(&least.to_string()),
+            (Self::Maximum(bound), Some(TypeShape::Integer(_, most))) => bound.exact >= decimal(&most.to_string()),
+            (Self::MinLength(1) | Self::MaxLength(1), Some(TypeShape::Char)) => true,
+            (Self::MinItems(len) | Self::MaxItems(len), Some(TypeShape::Tuple(of))) => *len == of,
             _ => false,
         }
     }
 }
 
-/// Whether a schema states more than kinds, names and which members there are, which is what types check. For where they cannot
-/// be asked: in the variants of an enum, and behind the first element of a tuple.
-fn states_more(schema: &Value) -> bool {
+/// Whether a schema has keywords that types do not check themselves. Types check the kinds of values, the names in an
+/// enum, and which members exist. For places whose shape is not known: the variants of an enum, and the elements of a
+/// tuple after the first.
+fn has_unchecked_keywords(schema: &Value) -> bool {
     let Value::Object(keywords) = schema else { return false };
     let (least, most) = match keywords.get("format").and_then(Value::as_str) {
         Some("int8") => (Some(i64::from(i8::MIN)), Some(i64::from(i8::MAX))),
@@ -233,23 +239,25 @@ fn states_more(schema: &Value) -> bool {
     keywords.iter().any(|(keyword, value)| match (&**keyword, value) {
         ("minimum", _) => value.as_i64().is_none_or(|bound| Some(bound) != least),
         ("maximum", _) => value.as_i64().is_none_or(|bound| Some(bound) != most),
-        ("properties", Value::Object(schemas)) => schemas.values().any(states_more),
-        ("items" | "additionalProperties", _) => states_more(value),
-        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => schemas.iter().any(states_more),
-        // Tuples, which say how long they are.
+        ("properties", Value::Object(schemas)) => schemas.values().any(has_unchecked_keywords),
+        ("items" | "additionalProperties", _) => has_unchecked_keywords(value),
+        ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+            schemas.iter().any(has_unchecked_keywords)
+        }
+        // A tuple checks its own length.
         ("minItems" | "maxItems", _) => !keywords.contains_key("prefixItems"),
-        (keyword, _) => STATES_MORE.contains(&keyword),
+        (keyword, _) => UNCHECKED_KEYWORDS.contains(&keyword),
     })
 }
 
-fn required(value: &Value, asked: Option<Asked>, place: &Place<'_>, at: &str) -> Result<Vec<String>, String> {
+fn required(value: &Value, shape: Option<TypeShape>, place: &SchemaPlace<'_>, at: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for name in array(value, at)? {
         let name = string(name, at)?;
-        // A struct misses its members, except those that may be absent.
-        let missed = match asked {
-            Some(Asked::Struct(fields)) => {
-                fields.contains(&name) && !place.member(name).read().is_some_and(|read| read.optional)
+        // A struct reports its missing members itself, except optional ones.
+        let missed = match shape {
+            Some(TypeShape::Struct(fields)) => {
+                fields.contains(&name) && !place.member(name).shape().is_some_and(|place| place.optional)
             }
             _ => false,
         };
@@ -260,21 +268,24 @@ fn required(value: &Value, asked: Option<Asked>, place: &Place<'_>, at: &str) ->
     Ok(names)
 }
 
-fn types_of(value: &Value, at: &str) -> Result<Types, String> {
+fn types_of(value: &Value, at: &str) -> Result<TypeSet, String> {
     let names = match value {
         Value::Array(names) => &names[..],
         one => std::slice::from_ref(one),
     };
-    let with = |types: Types, name: &Value| name.as_str().and_then(Types::named).map(|one| types.or(one));
-    names.iter().try_fold(Types::default(), with).ok_or_else(|| format!("{at}/type: {value} is no type"))
+    let with = |types: TypeSet, name: &Value| name.as_str().and_then(TypeSet::named).map(|one| types.or(one));
+    names
+        .iter()
+        .try_fold(TypeSet::default(), with)
+        .ok_or_else(|| format!("{at}/type: {value} is not a type of JSON Schema"))
 }
 
-fn allowed(values: &[Value]) -> Vec<Allowed> {
+fn allowed(values: &[Value]) -> Vec<AllowedValue> {
     let one = |value: &Value| {
         let text = value.to_string();
         let mut bytes = Vec::new();
         canonical::push(&mut bytes, Json::parse(text.as_bytes()).expect("a Value is written as JSON"));
-        Allowed { text, canonical: bytes }
+        AllowedValue { text, canonical: bytes }
     };
     values.iter().map(one).collect()
 }
@@ -315,11 +326,11 @@ fn object<'a>(value: Option<&'a Value>, at: &str) -> Result<impl Iterator<Item =
     match value {
         Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
         None => Ok(None.into_iter().flatten()),
-        Some(_) => Err(format!("{at}: what has names is an object")),
+        Some(_) => Err(format!("{at}: expected an object")),
     }
 }
 
-/// The fragment of a URI as the text that it means.
+/// Decodes the fragment of a URI.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -331,11 +342,11 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A name that no member has.
-const NOBODYS: &str = "\u{0}";
+/// A name that no member of a struct has.
+const UNUSED_NAME: &str = "\u{0}";
 
-/// Keywords that refuse values and that are not checked here.
-const NOT_UNDERSTOOD: [&str; 15] = [
+/// Keywords that can refuse values and are not supported here.
+const UNSUPPORTED_KEYWORDS: [&str; 15] = [
     "$dynamicRef",
     "$recursiveRef",
     "additionalItems",
@@ -353,8 +364,8 @@ const NOT_UNDERSTOOD: [&str; 15] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords that no `Deserialize` checks on its own account.
-const STATES_MORE: [&str; 15] = [
+/// Keywords that no `Deserialize` checks.
+const UNCHECKED_KEYWORDS: [&str; 15] = [
     "$ref",
     "exclusiveMaximum",
     "exclusiveMinimum",

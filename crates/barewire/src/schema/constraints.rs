@@ -1,7 +1,7 @@
-//! A type and its schema -> the rules that are left to check when the type has read a value.
+//! A type and its schema -> the rules that are left to check after the type has read a value.
 //!
-//! Most types check all that their schema states, and then there is nothing to do. What they do not check are the bounds,
-//! patterns and lengths that were added to the schema, and what is stated for a `Value`.
+//! Most types check everything in their schema, and no rules are left. Types do not check bounds, patterns and lengths
+//! that were added to the schema, and a `Value` checks nothing.
 
 use barewire_proto::json::Json;
 use schemars::JsonSchema;
@@ -12,46 +12,53 @@ use serde_json::value::RawValue;
 use super::arguments::BadArguments;
 use super::check::Checker;
 use super::describe;
-use super::reads::Place;
 use super::rules::Rules;
+use super::type_shape::SchemaPlace;
 
-/// What a tool's arguments have to keep, made once for each tool.
+/// The rules for a tool's arguments, compiled once for each tool.
 #[derive(Debug)]
 pub(crate) struct Constraints {
-    /// What the type does not check.
-    beyond: Rules,
-    /// All of it, to say what is wrong with what the type has refused.
+    /// The rules that the type does not check itself.
+    unchecked: Rules,
+    /// All rules, to find the reason why the type has refused a value.
     all: Rules,
 }
 
 impl Constraints {
-    /// The constraints of the schema that [`describe::input_of`] makes of `T`. `Err` is a mistake in it, as a pattern that is none.
+    /// The constraints of the schema that [`describe::input_of`] generates for `T`. `Err` is a mistake in the schema,
+    /// such as an invalid pattern.
     pub(crate) fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, String> {
-        let schema = describe::read_by::<T>()?;
-        Ok(Self { beyond: Rules::new(&schema, &Place::of::<T>())?, all: Rules::new(&schema, &Place::unknown())? })
+        let schema = describe::input_value::<T>()?;
+        Ok(Self {
+            unchecked: Rules::new(&schema, &SchemaPlace::of::<T>())?,
+            all: Rules::new(&schema, &SchemaPlace::unknown())?,
+        })
     }
 
-    /// The constraints of a schema that was written by hand, for a type that checks none of them.
+    /// The constraints of a hand-written schema, for a type that checks none of them.
     #[cfg(test)]
     pub(crate) fn of_schema(schema: &RawValue) -> Result<Self, String> {
         let schema = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        Ok(Self { beyond: Rules::new(&schema, &Place::unknown())?, all: Rules::new(&schema, &Place::unknown())? })
+        Ok(Self {
+            unchecked: Rules::new(&schema, &SchemaPlace::unknown())?,
+            all: Rules::new(&schema, &SchemaPlace::unknown())?,
+        })
     }
 
-    /// Nothing is left to check for what the type has read.
+    /// Whether the type checks all rules itself.
     pub(crate) fn is_empty(&self) -> bool {
-        self.beyond.root.is_empty()
+        self.unchecked.root.is_empty()
     }
 
-    /// Checks what the type has not.
+    /// Checks the rules that the type does not check itself.
     pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
         if self.is_empty() {
             return Ok(());
         }
-        Checker::new(&self.beyond).check_all(json)
+        Checker::new(&self.unchecked).check_all(json)
     }
 
-    /// Checks everything, also what the type checks.
+    /// Checks all rules.
     pub(crate) fn check_everything(&self, json: Json<'_>) -> Result<(), BadArguments> {
         Checker::new(&self.all).check_all(json)
     }
@@ -72,7 +79,7 @@ mod tests {
         Constraints::of::<T>().expect("constraints").is_empty()
     }
 
-    /// Without attributes a type checks all that its schema states.
+    /// A type without schemars attributes checks everything in its schema.
     #[derive(Deserialize, JsonSchema)]
     struct Plain {
         signed: (i8, u64),
@@ -81,14 +88,14 @@ mod tests {
         text: String,
         letter: char,
         flag: bool,
-        list: Vec<Inner>,
-        map: HashMap<String, Inner>,
-        unit: Option<Unit>,
-        documented: Documented,
-        shape: Shape,
-        tagged: Tagged,
-        untagged: Untagged,
-        boxed: Box<Inner>,
+        list: Vec<PlainInner>,
+        map: HashMap<String, PlainInner>,
+        unit: Option<PlainUnit>,
+        documented: PlainDocumented,
+        shape: PlainShape,
+        tagged: PlainTagged,
+        untagged: PlainUntagged,
+        boxed: Box<PlainInner>,
         anything: Value,
         #[serde(default)]
         defaulted: i16,
@@ -98,19 +105,19 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Inner {
+    struct PlainInner {
         a: i64,
         b: Option<i64>,
     }
 
     #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
-    enum Unit {
+    enum PlainUnit {
         A,
         B,
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Documented {
+    enum PlainDocumented {
         /// One.
         A,
         /// Another.
@@ -118,32 +125,32 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Shape {
+    enum PlainShape {
         Dot,
         Circle { radius: u8, around: (i32, i32) },
-        Line(Vec<Inner>),
+        Line(Vec<PlainInner>),
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(tag = "kind")]
-    enum Tagged {
+    enum PlainTagged {
         Unit,
         A { x: i64 },
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(untagged)]
-    enum Untagged {
+    enum PlainUntagged {
         Number(u8),
         Text(String),
     }
 
     #[test]
-    fn what_a_type_checks_by_itself_is_not_checked_again() {
-        assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.beyond));
-        assert!(is_empty::<Inner>());
-        assert!(is_empty::<Option<Inner>>());
-        assert!(is_empty::<Tagged>());
+    fn rules_that_a_type_checks_itself_are_not_checked_again() {
+        assert!(is_empty::<Plain>(), "{:#?}", Constraints::of::<Plain>().map(|of| of.unchecked));
+        assert!(is_empty::<PlainInner>());
+        assert!(is_empty::<Option<PlainInner>>());
+        assert!(is_empty::<PlainTagged>());
         assert!(is_empty::<BTreeMap<String, i64>>());
     }
 
@@ -165,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_check_is() {
+    fn rules_that_a_type_does_not_check_are_checked() {
         states! {
             AtLeast { #[schemars(range(min = 1))] u32 }
             AtMost { #[schemars(range(max = 254))] u8 }
@@ -183,13 +190,13 @@ mod tests {
             Exclusive { #[schemars(extend("exclusiveMinimum" = 0))] f64 }
             Described { #[schemars(schema_with = "odd")] Value }
             Numbered { HashMap<u32, bool> }
-            Whole { #[schemars(extend("additionalProperties" = false))] Open }
+            Whole { #[schemars(extend("additionalProperties" = false))] OpenStruct }
         }
         #[derive(Deserialize, JsonSchema)]
-        struct Open {
+        struct OpenStruct {
             y: i64,
         }
-        // An enum whose variants state more than it checks.
+        // An enum whose variants have rules that it does not check.
         #[derive(Deserialize, JsonSchema)]
         enum Bounded {
             A {
@@ -206,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_a_schema_is_told_when_it_is_made() {
+    fn a_mistake_in_a_schema_is_an_error_when_it_is_compiled() {
         #[derive(Deserialize, JsonSchema)]
         struct Bad {
             #[schemars(regex(pattern = "("))]
@@ -215,23 +222,23 @@ mod tests {
         let why = Constraints::of::<Bad>().expect_err("no pattern");
         assert!(why.starts_with("#/properties/name/pattern: the pattern ( cannot be used: "), "{why}");
         let why = Constraints::of::<Vec<i64>>().expect_err("no object");
-        assert!(why.starts_with("arguments are a JSON object, "), "{why}");
+        assert!(why.starts_with("arguments must be a JSON object, "), "{why}");
 
         for (schema, expected) in [
-            (r#"{"type":"text"}"#, r##"#/type: "text" is no type"##),
+            (r#"{"type":"text"}"#, r##"#/type: "text" is not a type of JSON Schema"##),
             (r#"{"minimum":"1"}"#, "#/minimum: expected a number"),
             (r#"{"minLength":-1}"#, "#/minLength: expected an integer of at least 0"),
-            (r#"{"properties":[]}"#, "#: what has names is an object"),
+            (r#"{"properties":[]}"#, "#: expected an object"),
             (r#"{"items":[{}]}"#, "#/items: a schema is an object, true or false"),
             (r#"{"required":"a"}"#, "#/required: expected an array"),
             (r#"{"required":[1]}"#, "#/required: expected a string"),
-            (r##"{"$ref":"#/$defs/a"}"##, "#/$ref: #/$defs/a is nothing in this schema"),
-            (r#"{"$ref":"https://example.com/a"}"#, "#/$ref: https://example.com/a is nothing in this schema"),
+            (r##"{"$ref":"#/$defs/a"}"##, "#/$ref: #/$defs/a does not exist in this schema"),
+            (r#"{"$ref":"https://example.com/a"}"#, "#/$ref: https://example.com/a does not exist in this schema"),
             (
                 r##"{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}"##,
-                "a $ref leads back to itself without going deeper into the value",
+                "a $ref refers back to itself without going deeper into the value",
             ),
-            (r##"{"anyOf":[{"$ref":"#"}]}"##, "a $ref leads back to itself without going deeper into the value"),
+            (r##"{"anyOf":[{"$ref":"#"}]}"##, "a $ref refers back to itself without going deeper into the value"),
             ("7", "#: a schema is an object, true or false"),
         ] {
             let raw = RawValue::from_string(schema.into()).expect("JSON");
@@ -240,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn a_map_of_anything_states_nothing() {
-        assert!(!is_empty::<Value>(), "a Value is read from anything, and arguments are an object");
+    fn a_map_of_any_values_has_no_rules() {
+        assert!(!is_empty::<Value>(), "a Value is read from any JSON, but arguments must be an object");
         assert!(is_empty::<Map<String, Value>>());
     }
 }

@@ -1,7 +1,7 @@
-//! A Rust type -> the JSON Schema (2020-12) that describes it: a tool's arguments, or its structured result.
+//! A Rust type -> its JSON Schema (2020-12), for a tool's arguments or its structured result.
 //!
-//! Small and whole, as a model reads it and as hosts take it: no `$schema`, no references but those of recursive types, no
-//! formats that JSON Schema does not know, members in the order in which the type declares them.
+//! The schema is short and self-contained, for models and for all hosts: no `$schema`, no references except in
+//! recursive types, no formats that JSON Schema does not define, and members in the order of declaration.
 
 use std::any::type_name;
 
@@ -12,21 +12,21 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::reads::{Asked, Place};
+use super::type_shape::{SchemaPlace, TypeShape};
 
-/// The schema of a tool's arguments, always that of an object. `Err` says why `T` cannot be one.
+/// The schema of a tool's arguments, which is always an object. `Err` is the reason why `T` cannot be used.
 pub(crate) fn input_of<T: JsonSchema + DeserializeOwned>() -> Result<Box<RawValue>, String> {
-    Ok(written(&without_odd_formats(read_by::<T>()?), &Place::of::<T>()))
+    Ok(to_json(&without_unknown_formats(input_value::<T>()?), &SchemaPlace::of::<T>()))
 }
 
 /// The schema of a structured result.
 pub(crate) fn output_of<T: JsonSchema>() -> Box<RawValue> {
     let schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
-    written(&without_odd_formats(schema), &Place::unknown())
+    to_json(&without_unknown_formats(schema), &SchemaPlace::unknown())
 }
 
-/// [`input_of`] before it is cleaned and written.
-pub(super) fn read_by<T: JsonSchema>() -> Result<Value, String> {
+/// The schema of [`input_of`] before unknown formats are removed and it is written.
+pub(super) fn input_value<T: JsonSchema>() -> Result<Value, String> {
     let mut root = generated::<T>(SchemaSettings::draft2020_12().for_deserialize());
     if root.get("type").is_some_and(|only| only == "null") {
         // `()` and unit structs: a tool without arguments.
@@ -36,15 +36,15 @@ pub(super) fn read_by<T: JsonSchema>() -> Result<Value, String> {
     if !can_be_object(&root, &root, MAX_REFS) {
         let what = root.get("type").and_then(Value::as_str).unwrap_or("something else");
         return Err(format!(
-            "arguments are a JSON object, and {} is read from {what}: make it a member of a struct",
+            "arguments must be a JSON object, but {} is read from {what}: make it a member of a struct",
             type_name::<T>()
         ));
     }
-    only_objects(&mut root);
+    keep_only_objects(&mut root);
     Ok(Value::Object(root))
 }
 
-/// What schemars makes of `T`, inlined, without what is no use to a reader.
+/// The schema that schemars generates for `T`, without references, meta-schema and default title.
 fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
@@ -58,7 +58,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     std::mem::take(root)
 }
 
-/// Whether an object can be valid.
+/// Whether the schema accepts any objects.
 fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: usize) -> bool {
     let within = |schema: &Value, refs| match schema {
         Value::Bool(any) => *any,
@@ -75,25 +75,25 @@ fn can_be_object(schema: &Map<String, Value>, root: &Map<String, Value>, refs: u
         "enum" => value.as_array().is_none_or(|values| values.iter().any(Value::is_object)),
         "anyOf" | "oneOf" => branches(keyword).is_none_or(|any| any.iter().any(|one| within(one, refs))),
         "allOf" => branches(keyword).is_none_or(|all| all.iter().all(|one| within(one, refs))),
-        // References of a type to itself end; those of hand-written schemas may not.
-        "$ref" if refs > 0 => referred(root, value).is_none_or(|target| within(&target, refs - 1)),
+        // A limit, because references of hand-written schemas may form a cycle.
+        "$ref" if refs > 0 => resolve_ref(root, value).is_none_or(|target| within(&target, refs - 1)),
         _ => true,
     })
 }
 
-/// What a reference within `root` means.
-fn referred(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
+/// The schema that a reference within `root` refers to.
+fn resolve_ref(root: &Map<String, Value>, reference: &Value) -> Option<Value> {
     let pointer = reference.as_str()?.strip_prefix('#')?;
     Value::Object(root.clone()).pointer(pointer).cloned()
 }
 
-/// States that only objects are valid, and forgets the branches that no object takes.
-fn only_objects(root: &mut Map<String, Value>) {
+/// Restricts the schema to objects, and removes the branches that accept no object.
+fn keep_only_objects(root: &mut Map<String, Value>) {
     let whole = root.clone();
     for keyword in ["anyOf", "oneOf"] {
         let Some(Value::Array(branches)) = root.get_mut(keyword) else { continue };
         branches.retain(|branch| branch.as_object().is_none_or(|one| can_be_object(one, &whole, MAX_REFS)));
-        // The one that is left, as of `Option<T>`, need not be a branch.
+        // A single remaining branch, as of `Option<T>`, is merged into the schema.
         if let [Value::Object(only)] = &mut branches[..]
             && only.keys().all(|stated| !whole.contains_key(stated))
         {
@@ -105,11 +105,12 @@ fn only_objects(root: &mut Map<String, Value>) {
     root.insert("type".into(), "object".into());
 }
 
-/// Removes the formats that JSON Schema does not define, as `int32` and `double`: validators of several hosts refuse them.
-fn without_odd_formats(schema: impl Into<Value>) -> Value {
+/// Removes formats that JSON Schema does not define, such as `int32` and `double`: the validators of several hosts
+/// refuse them.
+fn without_unknown_formats(schema: impl Into<Value>) -> Value {
     let mut schema = Schema::try_from(schema.into()).expect("a schema is an object");
     RecursiveTransform(|schema: &mut Schema| {
-        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !STANDARD_FORMATS.contains(&format)) {
             schema.remove("format");
         }
     })
@@ -117,33 +118,34 @@ fn without_odd_formats(schema: impl Into<Value>) -> Value {
     schema.to_value()
 }
 
-/// Writes a schema: what it is about comes first, and members come in the order in which they are declared where that is known.
-pub(super) fn written(schema: &Value, place: &Place<'_>) -> Box<RawValue> {
+/// Writes a schema as JSON: the type and the description first, and members in the order of declaration where it is
+/// known.
+pub(super) fn to_json(schema: &Value, place: &SchemaPlace<'_>) -> Box<RawValue> {
     let mut text = String::new();
-    write(&mut text, schema, place);
+    write_schema(&mut text, schema, place);
     RawValue::from_string(text).expect("what is written here is JSON")
 }
 
-fn write(out: &mut String, schema: &Value, place: &Place<'_>) {
+fn write_schema(out: &mut String, schema: &Value, place: &SchemaPlace<'_>) {
     let Value::Object(keywords) = schema else { return out.push_str(&schema.to_string()) };
-    let first = FIRST.iter().filter_map(|name| keywords.get_key_value(*name));
-    let others = keywords.iter().filter(|(name, _)| !FIRST.contains(&&***name));
+    let first = FIRST_KEYWORDS.iter().filter_map(|name| keywords.get_key_value(*name));
+    let others = keywords.iter().filter(|(name, _)| !FIRST_KEYWORDS.contains(&&***name));
     write_object(out, first.chain(others), |out, keyword, value| match (keyword, value) {
         ("properties", Value::Object(members)) => {
             let members = in_order(members, keywords.get("required"), place);
-            write_object(out, members.into_iter(), |out, name, member| write(out, member, &place.member(name)));
+            write_object(out, members.into_iter(), |out, name, member| write_schema(out, member, &place.member(name)));
         }
         ("$defs" | "definitions" | "patternProperties", Value::Object(schemas)) => {
-            write_object(out, schemas.iter(), |out, _, schema| write(out, schema, &Place::unknown()));
+            write_object(out, schemas.iter(), |out, _, schema| write_schema(out, schema, &SchemaPlace::unknown()));
         }
-        ("items", _) => write(out, value, &place.element()),
-        ("additionalProperties", _) => write(out, value, &place.member("")),
-        // Each of them is about the same value.
+        ("items", _) => write_schema(out, value, &place.element()),
+        ("additionalProperties", _) => write_schema(out, value, &place.member("")),
+        // All branches apply to the same value.
         ("anyOf" | "oneOf" | "allOf", Value::Array(branches)) => {
-            write_array(out, branches, |out, branch| write(out, branch, place));
+            write_array(out, branches, |out, branch| write_schema(out, branch, place));
         }
         ("prefixItems", Value::Array(items)) => {
-            write_array(out, items, |out, item| write(out, item, &Place::unknown()));
+            write_array(out, items, |out, item| write_schema(out, item, &SchemaPlace::unknown()));
         }
         _ => out.push_str(&value.to_string()),
     });
@@ -173,27 +175,28 @@ fn write_array(out: &mut String, elements: &[Value], mut element: impl FnMut(&mu
     out.push(']');
 }
 
-/// As the type declares them if it says so; else the required ones as they are listed, which is the same order, and then the rest.
+/// Sorts members in the order of declaration, if the type gives it. If not, the required members come first, in the
+/// order of their list, which is that of the declaration.
 fn in_order<'a>(
     members: &'a Map<String, Value>,
     required: Option<&Value>,
-    place: &Place<'_>,
+    place: &SchemaPlace<'_>,
 ) -> Vec<(&'a String, &'a Value)> {
-    let declared: Vec<&str> = match place.read().map(|read| read.asked) {
-        Some(Asked::Struct(fields)) => fields.to_vec(),
+    let declared: Vec<&str> = match place.shape().map(|place| place.shape) {
+        Some(TypeShape::Struct(fields)) => fields.to_vec(),
         _ => required.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect(),
     };
     let mut sorted: Vec<_> = members.iter().collect();
-    // Stable: the others stay in the order of the map.
+    // The sort is stable: the other members keep the order of the map.
     sorted.sort_by_key(|(name, _)| declared.iter().position(|one| one == name).unwrap_or(usize::MAX));
     sorted
 }
 
-/// What a reader wants to know first.
-const FIRST: [&str; 5] = ["type", "title", "description", "properties", "required"];
+/// The keywords that are written first, because they tell a reader the most.
+const FIRST_KEYWORDS: [&str; 5] = ["type", "title", "description", "properties", "required"];
 
-/// JSON Schema 2020-12, validation, section 7.3.
-pub(super) const FORMATS: [&str; 19] = [
+/// The formats of JSON Schema 2020-12, validation, section 7.3.
+pub(super) const STANDARD_FORMATS: [&str; 19] = [
     "date-time",
     "date",
     "time",
@@ -215,7 +218,7 @@ pub(super) const FORMATS: [&str; 19] = [
     "regex",
 ];
 
-/// How many references are followed one after the other to see whether a schema can be that of an object.
+/// The most references that are followed in a row to find out whether a schema accepts objects.
 const MAX_REFS: usize = 16;
 
 #[cfg(test)]
@@ -255,50 +258,51 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Nothing;
+    struct UnitStruct;
 
     #[derive(Deserialize, JsonSchema)]
-    struct Empty {}
+    struct EmptyStruct {}
 
     #[test]
     fn no_arguments_are_an_object_without_members() {
         let none = r#"{"type":"object","additionalProperties":false}"#;
         assert_eq!(input_of::<()>().expect("an object").get(), none);
-        assert_eq!(input_of::<Nothing>().expect("an object").get(), none);
-        assert_eq!(input::<Empty>(), json!({"type": "object"}));
+        assert_eq!(input_of::<UnitStruct>().expect("an object").get(), none);
+        assert_eq!(input::<EmptyStruct>(), json!({"type": "object"}));
         assert_eq!(input::<Value>(), json!({"type": "object"}));
         assert_eq!(input::<Map<String, Value>>(), json!({"type": "object", "additionalProperties": true}));
     }
 
     #[test]
-    fn what_is_never_an_object_is_refused_with_a_reason() {
+    fn a_type_that_is_never_an_object_is_refused_with_a_reason() {
         let why = input_of::<Vec<String>>().expect_err("an array");
         assert_eq!(
             why,
-            "arguments are a JSON object, and alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
+            "arguments must be a JSON object, but alloc::vec::Vec<alloc::string::String> is read from array: make it a member \
              of a struct"
         );
-        for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Unit>().is_err()] {
+        for refused in [input_of::<String>().is_err(), input_of::<(i32, i32)>().is_err(), input_of::<Signal>().is_err()]
+        {
             assert!(refused);
         }
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    enum Unit {
+    enum Signal {
         RedLight,
         Green,
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Command {
+    enum ExternalCommand {
         Stop,
         Go { to: String },
     }
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(tag = "do")]
-    enum Tagged {
+    enum TaggedCommand {
         Stop,
         Go { to: String },
     }
@@ -306,11 +310,11 @@ mod tests {
     #[test]
     fn an_enum_keeps_the_branches_that_are_objects() {
         assert_eq!(
-            input::<Command>(),
+            input::<ExternalCommand>(),
             json!({"type": "object", "properties": {"Go": {"type": "object", "properties": {"to": {"type": "string"}},
                 "required": ["to"]}}, "required": ["Go"], "additionalProperties": false})
         );
-        let tagged = input::<Tagged>();
+        let tagged = input::<TaggedCommand>();
         assert_eq!(tagged["type"], "object");
         assert_eq!(tagged["oneOf"].as_array().map(Vec::len), Some(2));
         let optional = input::<Option<Add>>();
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Wide {
+    struct ManyFormats {
         small: i8,
         size: usize,
         ratio: f32,
@@ -327,7 +331,7 @@ mod tests {
         #[schemars(email)]
         mail: String,
         /// A member, not a keyword.
-        format: Unit,
+        format: Signal,
         #[serde(default = "int32")]
         text: String,
     }
@@ -338,7 +342,7 @@ mod tests {
 
     #[test]
     fn odd_formats_go_and_their_bounds_stay() {
-        let wide = input::<Wide>();
+        let wide = input::<ManyFormats>();
         let property = |name: &str| wide["properties"][name].clone();
         assert_eq!(property("small"), json!({"type": "integer", "minimum": -128, "maximum": 127}));
         assert_eq!(property("size"), json!({"type": "integer", "minimum": 0}));
@@ -375,18 +379,18 @@ mod tests {
         let leaf = json!({"type": "array", "items": {"$ref": "#/$defs/Tree"}});
         assert_eq!(forest["$defs"]["Tree"]["properties"]["children"], leaf);
         assert_eq!(forest["properties"]["oak"]["properties"]["children"], leaf);
-        assert!(!input_of::<Wide>().expect("an object").get().contains("$"));
+        assert!(!input_of::<ManyFormats>().expect("an object").get().contains("$"));
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Nested {
+    struct OrderedOuter {
         zebra: i64,
-        inner: Vec<Inner>,
+        inner: Vec<OrderedInner>,
         apple: i64,
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
-    struct Inner {
+    struct OrderedInner {
         y: Option<i64>,
         x: i64,
         b: Option<i64>,
@@ -401,10 +405,10 @@ mod tests {
             names.sort_unstable();
             names.iter().filter(|(at, _)| at.is_some()).map(|(_, name)| *name).collect::<Vec<_>>()
         };
-        let nested = input_of::<Nested>().expect("an object");
+        let nested = input_of::<OrderedOuter>().expect("an object");
         assert_eq!(order(nested.get()), ["zebra", "inner", "y", "x", "b", "a", "apple"]);
-        // A type that is only written says no more than its schema: all are required here, as declared.
-        assert_eq!(order(output_of::<Inner>().get()), ["y", "x", "b", "a"]);
+        // Only the schema is known of a type that is serialized: here all members are required, and listed as declared.
+        assert_eq!(order(output_of::<OrderedInner>().get()), ["y", "x", "b", "a"]);
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -426,10 +430,10 @@ mod tests {
             json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}})
         );
         assert_eq!(output::<String>(), json!({"type": "string"}));
-        assert_eq!(output::<Unit>(), json!({"type": "string", "enum": ["red_light", "green"]}));
+        assert_eq!(output::<Signal>(), json!({"type": "string", "enum": ["red_light", "green"]}));
         assert_eq!(output::<()>(), json!({"type": "null"}));
         assert_eq!(output::<Value>(), json!({}));
-        // What is read need not be what is written: a default makes a member optional only for readers.
+        // The schemas for reading and writing may differ: a default makes a member optional only when it is read.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         #[derive(Default)]

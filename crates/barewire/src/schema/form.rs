@@ -1,7 +1,9 @@
-//! A Rust type -> the form that asks a user for it (`requestedSchema`): a flat object of strings, numbers, booleans and choices.
+//! A Rust type -> the form for asking a user for it (`requestedSchema`): a flat object of strings, numbers, booleans
+//! and choices.
 //!
-//! MCP allows forms a small part of JSON Schema. What a form cannot say, as an exclusive bound or a pattern, is left out and
-//! judged when the answer comes; what it cannot hold is refused here, with the name of the property.
+//! MCP allows only a small part of JSON Schema in forms. Keywords that a form cannot have, such as exclusive bounds and
+//! patterns, are left out and checked when the answer comes. Properties that a form cannot have are refused here, by
+//! name.
 
 use std::any::type_name;
 
@@ -11,52 +13,52 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::describe;
-use super::reads::Place;
+use super::type_shape::SchemaPlace;
 
-/// A form, and which clients know all of it.
+/// A form, and whether it needs a newer client.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) schema: Box<RawValue>,
-    /// Holds a choice of several, which clients know since 2025-11-25.
-    pub(crate) several: bool,
+    /// A property is a choice of several values, which MCP has since revision 2025-11-25.
+    pub(crate) has_multi_select: bool,
 }
 
-/// The form for `T`. `Err` names the property that a form cannot hold.
+/// The form for `T`. `Err` names the property that a form cannot have.
 pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<Form, String> {
-    let schema =
-        describe::read_by::<T>().map_err(|_| format!("a form asks for an object, and {} is none", type_name::<T>()))?;
-    // The union of several structs, or a map with any names, is no list of properties.
+    let schema = describe::input_value::<T>()
+        .map_err(|_| format!("a form must be an object, but {} is not", type_name::<T>()))?;
+    // A union of structs, or a map with arbitrary names, is not a fixed list of properties.
     let branches = ["anyOf", "oneOf", "allOf", "patternProperties"].iter().any(|keyword| schema.get(keyword).is_some());
     let open = schema.get("additionalProperties").is_some_and(|others| *others != json!(false));
     if branches || open {
-        return Err(format!("a form is a list of properties, and {} is none", type_name::<T>()));
+        return Err(format!("a form must have a fixed list of properties, but {} does not", type_name::<T>()));
     }
 
     let mut properties = Map::new();
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let field = property.as_object().and_then(field).ok_or_else(|| {
-            format!("property {name:?}: a form holds strings, numbers, booleans, and choices of one or several strings")
+            format!("property {name:?}: a form can only have strings, numbers, booleans, and choices of strings")
         })?;
         properties.insert(name.clone(), Value::Object(field));
     }
-    let several = properties.values().any(|field| field["type"] == "array");
+    let has_multi_select = properties.values().any(|field| field["type"] == "array");
     let mut form = json!({ "type": "object", "properties": properties });
     if let Some(required) = schema.get("required") {
         form["required"] = required.clone();
     }
-    Ok(Form { schema: describe::written(&form, &Place::of::<T>()), several })
+    Ok(Form { schema: describe::to_json(&form, &SchemaPlace::of::<T>()), has_multi_select })
 }
 
-/// A property as a form has it, or `None` if it has none like it.
+/// The form field for a property; `None` if a form cannot have it.
 fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let property = &without_null(property);
     let mut field = match property.get("type").and_then(Value::as_str) {
-        Some("boolean") => kept(property, &["type"]),
-        Some("integer" | "number") => kept(property, &["type", "minimum", "maximum"]),
+        Some("boolean") => pick(property, &["type"]),
+        Some("integer" | "number") => pick(property, &["type", "minimum", "maximum"]),
         Some("array") => {
-            let mut list = kept(property, &["type", "minItems", "maxItems"]);
+            let mut list = pick(property, &["type", "minItems", "maxItems"]);
             let items = choice(property.get("items")?.as_object()?)?;
-            // Names of choices are known only to choices of one.
+            // Only a choice of one value can have titles (`enumNames`).
             list.insert("items".into(), json!({ "type": "string", "enum": items["enum"] }));
             list
         }
@@ -66,7 +68,7 @@ fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
             None => return None,
         },
     };
-    field.append(&mut kept(property, &["title", "description", "default"]));
+    field.append(&mut pick(property, &["title", "description", "default"]));
     if field.get("default").is_some_and(Value::is_null) {
         field.remove("default");
     }
@@ -74,23 +76,23 @@ fn field(property: &Map<String, Value>) -> Option<Map<String, Value>> {
 }
 
 fn text(property: &Map<String, Value>) -> Option<Map<String, Value>> {
-    // A string that must be one of some, but could not be understood as such, is no text to type.
+    // A string that is restricted in a way that is not a choice cannot be a free text.
     if ["anyOf", "oneOf", "allOf", "enum", "const", "$ref"].iter().any(|keyword| property.contains_key(*keyword)) {
         return None;
     }
-    let mut text = kept(property, &["type", "minLength", "maxLength"]);
-    let format = property.get("format").filter(|format| FORMATS.iter().any(|known| *format == known));
+    let mut text = pick(property, &["type", "minLength", "maxLength"]);
+    let format = property.get("format").filter(|format| FORM_FORMATS.iter().any(|known| *format == known));
     text.extend(format.map(|format| ("format".to_owned(), format.clone())));
     Some(text)
 }
 
-/// One of some strings, as a form has it.
+/// The form field for a choice of one string; `None` if the property is not a choice.
 fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     let branches = ["oneOf", "anyOf"].iter().find_map(|keyword| property.get(*keyword)?.as_array());
     let options: Vec<(Value, Option<&Value>)> = match (property.get("enum"), property.get("const"), branches) {
         (Some(Value::Array(values)), None, None) => values.iter().map(|value| (value.clone(), None)).collect(),
         (None, Some(value), None) => vec![(value.clone(), None)],
-        // How schemars writes variants that have documentation or a title of their own.
+        // The form that schemars writes for variants with their own documentation or title.
         (None, None, Some(branches)) => {
             let mut options = Vec::new();
             for branch in branches {
@@ -111,14 +113,14 @@ fn choice(property: &Map<String, Value>) -> Option<Map<String, Value>> {
     }
     let mut choice = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), json!(values))]);
     if options.iter().any(|(_, title)| title.is_some()) {
-        // The one way to name choices that clients of every revision with forms know.
+        // `enumNames` is the one way to give titles that every revision with forms has.
         let names: Vec<&Value> = options.iter().map(|(value, title)| title.unwrap_or(value)).collect();
         choice.insert("enumNames".into(), json!(names));
     }
     Some(choice)
 }
 
-/// A property without the null that makes it optional: a form leaves it out instead.
+/// The property without `null` as a value: in a form, an optional property is left out instead.
 fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     let mut property = property.clone();
     if let Some(Value::Array(branches)) = property.get_mut("anyOf") {
@@ -144,13 +146,13 @@ fn without_null(property: &Map<String, Value>) -> Map<String, Value> {
     property
 }
 
-fn kept(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
-    let kept = |keyword: &&str| property.get(*keyword).map(|value| ((*keyword).to_owned(), value.clone()));
-    keywords.iter().filter_map(kept).collect()
+fn pick(property: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
+    let pick = |keyword: &&str| property.get(*keyword).map(|value| ((*keyword).to_owned(), value.clone()));
+    keywords.iter().filter_map(pick).collect()
 }
 
-/// MCP, elicitation: "Supported formats".
-const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+/// The formats that a form may have. MCP, elicitation: "Supported formats".
+const FORM_FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +166,7 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema, PartialEq, Eq, Hash)]
     #[serde(rename_all = "lowercase")]
-    enum Colour {
+    enum FormColour {
         Red,
         Blue,
     }
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    enum Documented {
+    enum DocumentedChoice {
         /// One.
         A,
         /// Another.
@@ -200,11 +202,11 @@ mod tests {
         height: Option<f64>,
         #[serde(default)]
         member: bool,
-        colour: Option<Colour>,
+        colour: Option<FormColour>,
         #[schemars(length(min = 1))]
-        colours: HashSet<Colour>,
+        colours: HashSet<FormColour>,
         plan: Plan,
-        documented: Option<Documented>,
+        documented: Option<DocumentedChoice>,
         #[serde(default)]
         nick: Option<String>,
     }
@@ -233,7 +235,7 @@ mod tests {
             })
         );
         assert_eq!(person.as_object().map(Map::len), Some(3), "nothing else is allowed at the top: {person}");
-        assert!(form_of::<Person>().expect("a form").several);
+        assert!(form_of::<Person>().expect("a form").has_multi_select);
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -250,19 +252,19 @@ mod tests {
             form.schema.get(),
             r#"{"type":"object","properties":{"zip":{"type":"string"},"street":{"type":"string"},"city":{"type":"string"}},"required":["zip","city"]}"#
         );
-        assert!(!form.several);
+        assert!(!form.has_multi_select);
         assert_eq!(form_of::<()>().expect("a form").schema.get(), r#"{"type":"object","properties":{}}"#);
     }
 
     #[test]
-    fn what_no_form_can_hold_is_named() {
+    fn properties_that_no_form_can_have_are_named() {
         #[derive(Deserialize, JsonSchema)]
-        struct Nested {
+        struct NestedForm {
             fine: String,
             address: Order,
         }
         #[derive(Deserialize, JsonSchema)]
-        struct List {
+        struct ListForm {
             names: Vec<String>,
         }
         #[derive(Deserialize, JsonSchema)]
@@ -283,18 +285,20 @@ mod tests {
         struct Recursive {
             next: Option<Box<Recursive>>,
         }
-        let why = form_of::<Nested>().expect_err("nested");
+        let why = form_of::<NestedForm>().expect_err("nested");
         assert_eq!(
             why,
-            "property \"address\": a form holds strings, numbers, booleans, and choices of one or several strings"
+            "property \"address\": a form can only have strings, numbers, booleans, and choices of strings"
         );
-        assert!(form_of::<List>().expect_err("a list").starts_with("property \"names\": "));
+        assert!(form_of::<ListForm>().expect_err("a list").starts_with("property \"names\": "));
         assert!(form_of::<Free>().expect_err("anything").starts_with("property \"anything\": "));
         assert!(form_of::<Union>().expect_err("a union").starts_with("property \"either\": "));
         assert!(form_of::<Recursive>().expect_err("recursive").starts_with("property \"next\": "));
-        assert!(form_of::<String>().expect_err("a string").starts_with("a form asks for an object"));
+        assert!(form_of::<String>().expect_err("a string").starts_with("a form must be an object"));
         assert!(
-            form_of::<BTreeMap<String, String>>().expect_err("a map").starts_with("a form is a list of properties")
+            form_of::<BTreeMap<String, String>>()
+                .expect_err("a map")
+                .starts_with("a form must have a fixed list of properties")
         );
     }
 }

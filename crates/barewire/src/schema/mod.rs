@@ -1,9 +1,9 @@
-//! Rust types <-> JSON Schema: what a tool's arguments are described by, and what they are checked by.
+//! Rust types <-> JSON Schema: the schemas of a tool's arguments and results, and the check of arguments.
 //!
 //! ```text
-//! type ─ describe ─ schema that clients see          form: the part of it that a user can be asked with
-//!   └─── reads ───┐
-//!        schema ─ compile ─ rules ─ check            only what the type does not check by itself
+//! type ─ describe ─ schema that clients see          form: the subset for asking a user
+//!   └── type_shape ─┐
+//!          schema ─ compile ─ rules ─ check          only the rules that the type does not check itself
 //! JSON ─ arguments ─ your handler
 //! ```
 
@@ -16,12 +16,12 @@ mod compile;
 mod constraints;
 mod describe;
 mod form;
+mod messages;
 mod pattern;
-mod reads;
 mod rules;
+mod type_shape;
 #[cfg(feature = "jsonschema")]
 mod validator;
-mod words;
 
 pub(crate) use arguments::{BadArguments, read};
 pub(crate) use constraints::Constraints;

@@ -1,15 +1,15 @@
-//! A pattern as JSON Schema has it (ECMA-262) -> one that is matched in time that grows with the text, whoever wrote it.
+//! A pattern of JSON Schema (ECMA-262) -> a regex that matches in linear time.
 //!
-//! Look-around, back references and Unicode classes (`\p`) are refused: no engine of that size and that promise has them.
+//! Look-around, back references and Unicode classes (`\p`) are refused: no small engine with linear time supports them.
 
 use regex_lite::Regex;
 
-/// Compiles a pattern; `Err` says why it cannot be used.
+/// Compiles a pattern. `Err` is the reason why it cannot be used.
 pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
     Regex::new(&with_all_white_space(pattern)).map_err(|error| format!("the pattern {pattern} cannot be used: {error}"))
 }
 
-/// `\s` and `\S` mean ASCII to our engine and Unicode to the specification; so they are spelled out.
+/// Replaces `\s` and `\S`, which are ASCII in the engine and Unicode in the specification, with explicit classes.
 fn with_all_white_space(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_looked_for_anywhere() {
+    fn a_pattern_matches_anywhere_in_the_text() {
         assert!(matches("b+", "abbc") && matches("^a", "abc") && !matches("^b", "abc"));
         assert!(matches("^[a-z]+$", "abc") && !matches("^[a-z]+$", "abc\n"));
         assert!(matches("^.$", "é") && matches("^.{2}$", "é😀"));
@@ -66,12 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_matched_in_linear_time_is_refused() {
+    fn patterns_without_linear_time_are_refused() {
         for pattern in ["(?=a)b", r"(a)\1", "(", r"\p{L}"] {
             let why = compiled(pattern).expect_err("refused");
             assert!(why.starts_with(&format!("the pattern {pattern} cannot be used: ")), "{why}");
         }
-        // Exponential to an engine that goes back.
+        // This would take exponential time with backtracking.
         assert!(!matches("^(a+)+$", &format!("{}!", "a".repeat(5000))));
     }
 }

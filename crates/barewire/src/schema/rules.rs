@@ -1,4 +1,4 @@
-//! What a value has to keep, as data: one rule for each keyword of a schema.
+//! The rules of a schema as data: one rule for each keyword.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -6,35 +6,36 @@ use std::collections::BTreeMap;
 use barewire_proto::json::{Decimal, Json};
 use regex_lite::Regex;
 
-/// A schema and those that it refers to.
+/// The rules of a schema, and of the schemas that it refers to.
 #[derive(Debug)]
 pub(super) struct Rules {
-    pub(super) root: Schema,
-    pub(super) referred: Vec<Schema>,
-    /// Every keyword is understood. If not, what passes is not surely valid, and nothing follows from it.
-    pub(super) exact: bool,
+    pub(super) root: SchemaRules,
+    pub(super) referenced: Vec<SchemaRules>,
+    /// Every keyword is supported. If not, a value that passes may still be invalid, so `not` and `oneOf` cannot refuse
+    /// it.
+    pub(super) is_complete: bool,
 }
 
-/// All of these have to hold; none is the schema that takes everything.
+/// The rules of one schema, all of which have to hold. A schema without rules accepts every value.
 #[derive(Debug, Default)]
-pub(super) struct Schema {
+pub(super) struct SchemaRules {
     pub(super) rules: Vec<Rule>,
 }
 
-impl Schema {
+impl SchemaRules {
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 }
 
-/// One keyword, or several that belong together. Each is about values of one kind and lets all others pass.
+/// The rule of one keyword, or of several that belong together. Most apply to one kind of value and accept all others.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// The schema `false`.
     Never,
-    Type(Types),
+    Type(TypeSet),
     /// `enum` and `const`.
-    Values(Vec<Allowed>),
+    Values(Vec<AllowedValue>),
     Minimum(Bound),
     Maximum(Bound),
     ExclusiveMinimum(Bound),
@@ -48,36 +49,36 @@ pub(super) enum Rule {
     UniqueItems,
     /// `prefixItems` and `items`.
     Items {
-        first: Vec<Schema>,
-        others: Schema,
+        first: Vec<SchemaRules>,
+        others: SchemaRules,
     },
     MinProperties(usize),
     MaxProperties(usize),
     Required(Vec<String>),
     /// `properties`, `patternProperties` and `additionalProperties`.
     Members {
-        named: BTreeMap<String, Schema>,
-        patterns: Vec<(Regex, Schema)>,
-        others: Schema,
+        named: BTreeMap<String, SchemaRules>,
+        patterns: Vec<(Regex, SchemaRules)>,
+        others: SchemaRules,
     },
-    AllOf(Vec<Schema>),
-    AnyOf(Vec<Schema>),
-    OneOf(Vec<Schema>),
-    Not(Schema),
-    /// An index into [`Rules::referred`].
+    AllOf(Vec<SchemaRules>),
+    AnyOf(Vec<SchemaRules>),
+    OneOf(Vec<SchemaRules>),
+    Not(SchemaRules),
+    /// An index into [`Rules::referenced`].
     Ref(usize),
 }
 
-/// A number that others are compared with.
+/// A number that values are compared with.
 #[derive(Debug)]
 pub(super) struct Bound {
     pub(super) exact: Decimal,
-    /// The same, if it is one: most bounds and most numbers are, and then nothing has to be allocated.
+    /// The same bound, if it is an integer. Most bounds and most numbers are, and comparing integers allocates nothing.
     pub(super) integer: Option<i64>,
 }
 
 impl Bound {
-    /// How `json`, a number, compares with the bound.
+    /// Compares `json`, a number, with the bound.
     pub(super) fn compare(&self, json: Json<'_>) -> Ordering {
         match (json.as_str().parse::<i64>(), self.integer) {
             (Ok(number), Some(bound)) => number.cmp(&bound),
@@ -86,11 +87,11 @@ impl Bound {
     }
 }
 
-/// A set of types.
+/// A set of JSON Schema types.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Types(u8);
+pub(super) struct TypeSet(u8);
 
-impl Types {
+impl TypeSet {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const INTEGER: Self = Self(4);
@@ -99,7 +100,7 @@ impl Types {
     pub(super) const ARRAY: Self = Self(32);
     pub(super) const OBJECT: Self = Self(64);
 
-    /// Each with its name in a schema, and in a sentence.
+    /// Each type, with its name in a schema and in a message.
     pub(super) const NAMES: [(Self, &str, &str); 7] = [
         (Self::NULL, "null", "null"),
         (Self::BOOLEAN, "boolean", "true or false"),
@@ -125,21 +126,22 @@ impl Types {
 
 /// One value of an `enum`.
 #[derive(Debug)]
-pub(super) struct Allowed {
+pub(super) struct AllowedValue {
     pub(super) text: String,
     pub(super) canonical: Vec<u8>,
 }
 
 impl Rules {
-    /// Whether following references at one and the same value would never end.
-    pub(super) fn goes_in_a_circle(&self) -> bool {
+    /// Whether references lead back to themselves at the same value, so that following them would never end.
+    pub(super) fn has_reference_cycle(&self) -> bool {
         let mut next: Vec<Vec<usize>> = Vec::new();
-        for schema in &self.referred {
+        for schema in &self.referenced {
             let mut refs = Vec::new();
-            refs_in_place(schema, &mut refs);
+            refs_at_same_value(schema, &mut refs);
             next.push(refs);
         }
-        // What leads only to what ends, ends. What is left after that leads to itself.
+        // A schema ends if all schemas that it refers to end. The schemas that remain are part of a cycle, or lead to
+        // one.
         let mut ends = vec![false; next.len()];
         while let Some(one) = (0..next.len()).find(|one| !ends[*one] && next[*one].iter().all(|to| ends[*to])) {
             ends[one] = true;
@@ -148,14 +150,14 @@ impl Rules {
     }
 }
 
-fn refs_in_place(schema: &Schema, refs: &mut Vec<usize>) {
+fn refs_at_same_value(schema: &SchemaRules, refs: &mut Vec<usize>) {
     for rule in &schema.rules {
         match rule {
             Rule::Ref(target) => refs.push(*target),
             Rule::AllOf(several) | Rule::AnyOf(several) | Rule::OneOf(several) => {
-                several.iter().for_each(|one| refs_in_place(one, refs));
+                several.iter().for_each(|one| refs_at_same_value(one, refs));
             }
-            Rule::Not(schema) => refs_in_place(schema, refs),
+            Rule::Not(schema) => refs_at_same_value(schema, refs),
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! A tool's arguments and a schema that does not come from a type -> whether they fit, and the place where not.
+//! A tool's arguments and a schema that is not generated from a type -> whether the arguments are valid, and if not,
+//! where and why.
 
 use barewire_proto::json::Json;
 use serde_json::Value;
@@ -7,53 +8,55 @@ use serde_json::value::RawValue;
 use super::any_schema::{PathSegment, SchemaError, SchemaValidator, Violation};
 use super::arguments::BadArguments;
 use super::check::Checker;
-use super::reads::Place;
+use super::messages::{MAX_REASON_CHARS, push_element, push_member, truncate};
 use super::rules::Rules;
-use super::words::{MAX_SAID, brief, push_element, push_member};
+use super::type_shape::SchemaPlace;
 
-/// A schema, ready to be used.
+/// The validator of one schema.
 #[derive(Debug)]
 pub(crate) struct Validator {
     schema: SchemaValidator,
-    /// The rules that we know ourselves, to say what is wrong.
-    ours: Option<Rules>,
+    /// The rules of the keywords that this crate supports, for better messages than the library's.
+    own_rules: Option<Rules>,
 }
 
 impl Validator {
-    /// Prepares a schema; `Err` says why it cannot be used.
+    /// Compiles a schema. `Err` is the reason why it cannot be used.
     pub(crate) fn new(schema: &RawValue) -> Result<Self, String> {
-        if schema.get().len() > MAX_TEXT {
-            return Err(format!("schema longer than {MAX_TEXT} bytes"));
+        if schema.get().len() > MAX_SCHEMA_BYTES {
+            return Err(format!("the schema is longer than {MAX_SCHEMA_BYTES} bytes"));
         }
         let value: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
-        let schema = SchemaValidator::new(&value, MAX_DEPTH).map_err(|error| match error {
-            SchemaError::TooDeep(levels) => format!("schema nested deeper than {levels} levels"),
+        let schema = SchemaValidator::new(&value, MAX_SCHEMA_DEPTH).map_err(|error| match error {
+            SchemaError::TooDeep(levels) => format!("the schema is nested deeper than {levels} levels"),
             SchemaError::Dialect(named) => {
                 format!("the schema dialect {named} is not supported: use https://json-schema.org/draft/2020-12/schema")
             }
-            SchemaError::Invalid { reason, .. } => format!("no schema: {}", brief(&reason, MAX_SAID)),
+            SchemaError::Invalid { reason, .. } => {
+                format!("not a valid schema: {}", truncate(&reason, MAX_REASON_CHARS))
+            }
         })?;
-        // Older dialects give other meanings to some of the keywords that we know.
-        let ours = schema.is_current().then(|| Rules::new(&value, &Place::unknown()).ok()).flatten();
-        Ok(Self { schema, ours })
+        // In older dialects some of the supported keywords have other meanings.
+        let own_rules = schema.is_current().then(|| Rules::new(&value, &SchemaPlace::unknown()).ok()).flatten();
+        Ok(Self { schema, own_rules })
     }
 
-    /// Checks a value, and names the place of what is wrong with it.
+    /// Checks a value. `Err` has the place of the first violation, and the reason.
     pub(crate) fn check(&self, json: Json<'_>) -> Result<(), BadArguments> {
         let whole = |what: String| BadArguments { path: String::new(), what };
         let value: Value = json.to().map_err(|error| whole(error.to_string()))?;
         if self.schema.is_valid(&value) {
             return Ok(());
         }
-        if let Some(ours) = &self.ours {
-            Checker::new(ours).check_all(json)?;
+        if let Some(own_rules) = &self.own_rules {
+            Checker::new(own_rules).check_all(json)?;
         }
         Err(match self.schema.violation(&value) {
-            // The library quotes whole values.
+            // The library quotes whole values, so its reason is shortened.
             Some(Violation { path, reason, .. }) => {
-                BadArguments { path: argument(&path), what: brief(&reason, MAX_SAID).into_owned() }
+                BadArguments { path: argument(&path), what: truncate(&reason, MAX_REASON_CHARS).into_owned() }
             }
-            None => whole("not what the schema says".into()),
+            None => whole("do not match the schema".into()),
         })
     }
 }
@@ -69,11 +72,12 @@ fn argument(segments: &[PathSegment]) -> String {
     path
 }
 
-/// A schema goes into the context of a model: this is tens of thousands of tokens, and more than any tool in use has.
-const MAX_TEXT: usize = 256 * 1024;
+/// A schema becomes part of a model's context. This limit is tens of thousands of tokens, and no tool in use has such a
+/// schema.
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// Preparing and checking take stack for each level; schemas that people write or generate stay below half of it.
-const MAX_DEPTH: usize = 64;
+/// Compiling and checking use stack for each level. Schemas in use have less than half as many levels.
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -93,18 +97,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_names_the_place_and_the_reason() {
         let schema = r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}"#;
         assert_eq!(check(schema, r#"{"a":[1,2.0]}"#), Ok(()));
         assert_eq!(check(schema, r#"{"a":[1,"x"]}"#), Err(r#"argument "a[1]": expected an integer, got "x""#.into()));
-        // Keywords that only the library knows.
+        // Keywords that only the library supports.
         let contains = r#"{"properties":{"a b":{"contains":{"const":1}}}}"#;
         let why = check(contains, r#"{"a b":[2]}"#).expect_err("contains no 1");
         assert!(why.starts_with(r#"argument "["a b"]": "#), "{why}");
         let unevaluated = r#"{"allOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}"#;
         assert_eq!(check(unevaluated, r#"{"a":1}"#), Ok(()));
         let long = format!("{{\"b\":\"{}\"}}", "x".repeat(1000));
-        assert!(check(unevaluated, &long).expect_err("unknown").chars().count() < MAX_SAID + 20);
+        assert!(check(unevaluated, &long).expect_err("unknown").chars().count() < MAX_REASON_CHARS + 20);
         assert!(check("true", "1e400").expect_err("no double").contains("out of range"));
     }
 
@@ -116,8 +120,9 @@ mod tests {
             assert!(why.starts_with("argument \"[0]\": "), "{why}");
         }
         assert!(tuple(r#""$schema":"https://json-schema.org/draft/2019-09/schema","#).is_err());
-        // In 2020-12 a list of items is no schema.
-        assert!(validator(r#"{"items":[{"type":"integer"}]}"#).expect_err("no schema").starts_with("no schema: "));
+        // In 2020-12, `items` must not be an array.
+        let why = validator(r#"{"items":[{"type":"integer"}]}"#).expect_err("not a schema");
+        assert!(why.starts_with("not a valid schema: "));
         for other in ["https://example.com/dialect", "http://json-schema.org/draft-03/schema#"] {
             let why = validator(&format!(r#"{{"$schema":"{other}"}}"#)).expect_err(other);
             assert!(why.starts_with(&format!("the schema dialect \"{other}\" is not supported: ")), "{why}");
@@ -136,11 +141,14 @@ mod tests {
     #[test]
     fn schemas_beyond_the_limits_are_refused() {
         let deep = |levels| format!("{}true{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
-        assert!(validator(&deep(MAX_DEPTH)).is_ok());
-        assert_eq!(validator(&deep(MAX_DEPTH + 1)).expect_err("deep"), "schema nested deeper than 64 levels");
-        let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_TEXT));
-        assert_eq!(validator(&long).expect_err("long"), "schema longer than 262144 bytes");
-        assert!(validator(r#"{"pattern":"(?=a)"}"#).is_err(), "a pattern that would be searched by going back");
+        assert!(validator(&deep(MAX_SCHEMA_DEPTH)).is_ok());
+        assert_eq!(
+            validator(&deep(MAX_SCHEMA_DEPTH + 1)).expect_err("deep"),
+            "the schema is nested deeper than 64 levels"
+        );
+        let long = format!(r#"{{"description":"{}"}}"#, "x".repeat(MAX_SCHEMA_BYTES));
+        assert_eq!(validator(&long).expect_err("long"), "the schema is longer than 262144 bytes");
+        assert!(validator(r#"{"pattern":"(?=a)"}"#).is_err(), "a pattern that needs backtracking");
     }
 
     #[test]
@@ -157,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Schemas of the keywords that [`Constraints`] knows.
+    /// Schemas with the keywords that [`Constraints`] supports.
     fn schema() -> impl Strategy<Value = Value> {
         let small = || 0..4i64;
         let kind = prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
@@ -213,7 +221,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// What is checked without the library is judged as the library judges it.
+        /// Our own rules and the library accept the same values.
         #[test]
         fn our_rules_and_the_library_agree(schema in schema(), of in schema(), value in value()) {
             let mut whole = json!({ "$defs": { "d": of } });
@@ -223,11 +231,11 @@ mod tests {
             }
             let raw = RawValue::from_string(whole.to_string()).expect("JSON");
             // A definition that refers to itself is refused.
-            let Ok(ours) = Constraints::of_schema(&raw) else { return Ok(()) };
+            let Ok(own_rules) = Constraints::of_schema(&raw) else { return Ok(()) };
             let text = value.to_string();
             let json = Json::parse(text.as_bytes()).expect("JSON");
             let library = Validator::new(&raw).expect("a schema").schema.is_valid(&value);
-            prop_assert_eq!(ours.check(json).is_ok(), library, "{} {}", whole, value);
+            prop_assert_eq!(own_rules.check(json).is_ok(), library, "{} {}", whole, value);
         }
     }
 }

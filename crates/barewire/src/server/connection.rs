@@ -22,7 +22,7 @@ use super::registry::RegistryEntries;
 use super::{CachePolicy, ServerShared, Tool, listen, methods};
 use crate::Failure;
 use crate::log::quoted;
-use crate::peer::{BoxedWork, Context, IncomingParams, Service};
+use crate::peer::{BoxedHandler, Context, IncomingParams, Service};
 
 /// The service of one connection.
 pub(super) struct ConnectionService {
@@ -232,7 +232,7 @@ impl IncomingRequest<'_> {
     }
 
     #[inline]
-    fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedWork, Failure> {
+    fn call_tool(&self, last: &mut Option<(Box<str>, Arc<Tool>)>) -> Result<BoxedHandler, Failure> {
         if !self.offers(ServerCapability::Tools) {
             return Err(Failure::method_not_found());
         }
@@ -251,7 +251,7 @@ impl IncomingRequest<'_> {
     }
 
     #[inline]
-    fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedWork, Failure> {
+    fn start_tool(&self, tool: &Arc<Tool>) -> Result<BoxedHandler, Failure> {
         if self.shared.settings.layers.is_empty() {
             return tool.start(self);
         }

@@ -13,7 +13,7 @@ use barewire_proto::rpc::{Code, ErrorObject};
 use super::handler_work::{McpResult, ResultFormat, serve};
 use super::{Call, IncomingRequest, Prompt, ProtocolError, Resource, Template, Tool};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// An async function or closure around every tool call, prompt and resource read. It takes an [`Invocation`] and the
 /// [`NextLayer`], and returns the result of the next layer or its own. See [`Server::layer`](super::Server::layer).

@@ -12,7 +12,7 @@ use super::connection::IncomingRequest;
 use super::handler_work::{EmptyResult, serve};
 use super::watch::{self, ChangeWatch, MAX_SUBSCRIPTIONS};
 use crate::Failure;
-use crate::peer::{BoxedWork, CallError, Context};
+use crate::peer::{BoxedHandler, CallError, Context};
 use crate::until::until;
 
 /// Starts a listen: sends the acknowledgement, then changes, until the client cancels or the connection ends.

@@ -17,7 +17,7 @@ use super::registry::EntryList;
 use super::{listen, page};
 use crate::Failure;
 use crate::log::quoted;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// Serves a request. A method that the revision does not have, or whose capability the server does not offer, is
 /// answered with "method not found".

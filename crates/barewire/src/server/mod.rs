@@ -84,7 +84,7 @@ use registry::{ListKind, Registry};
 use settings::{ServerSettings, ServerShared};
 
 use crate::Error;
-use crate::peer::{Connection, ConnectionEnd, Running};
+use crate::peer::{Connection, ConnectionEnd, RunningConnection};
 use crate::transport::Transport;
 
 /// An MCP server: the tools, resources and prompts that it offers. One value serves any number of connections.

@@ -17,7 +17,7 @@ use super::layer::ResultFuture;
 use super::text_arguments::{self, TextArguments};
 use super::{BadEntry, Call, Handler, IncomingRequest};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 use crate::schema;
 
 /// A prompt: the definition that clients see, and a handler.

@@ -18,7 +18,7 @@ use super::layer::{InvocationTarget, ResultFuture, serve_layered};
 use super::text_arguments::{self, TextArguments};
 use super::{BadEntry, CachePolicy, Call, Handler, IncomingRequest};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 
 /// A resource at a URI: the definition that clients see, and its contents or a handler that returns them.
 ///

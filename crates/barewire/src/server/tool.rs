@@ -19,7 +19,7 @@ use super::handler_work::{ResultFormat, ready, serve};
 use super::layer::ResultFuture;
 use super::{BadEntry, Call, Handler, IncomingRequest, IntoToolResult, thread};
 use crate::Failure;
-use crate::peer::BoxedWork;
+use crate::peer::BoxedHandler;
 use crate::schema::{self, BadArguments, Constraints};
 
 /// A tool: the definition that clients see, and a handler.

@@ -1,55 +1,56 @@
-//! How a process ended -> a sentence about it.
+//! The exit of a process -> a message about it.
 
 use std::fmt;
 
 use barewire_proto::transcript::escape;
 
-/// How a process on the other side ended.
+/// The exit of a peer's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
     /// The program, as it was named.
     pub program: String,
-    /// Its exit code, if it exited by itself.
+    /// The exit code, if the process exited by itself.
     pub code: Option<i32>,
-    /// The signal that ended it, if one did.
+    /// The signal that ended the process, if one did.
     pub signal: Option<i32>,
-    /// Whether we ended it.
+    /// Whether this side ended the process.
     pub by_us: bool,
-    /// The last of what it wrote to stderr.
+    /// The last output of the process on stderr.
     pub stderr: String,
 }
 
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let program = show(self.program.as_bytes());
+        let program = escape_line(self.program.as_bytes());
         match (self.code, self.signal, self.by_us) {
             (Some(code), _, false) => write!(f, "{program} exited with code {code}")?,
-            (Some(code), _, true) => write!(f, "{program} had to be told to end and exited with code {code}")?,
+            (Some(code), _, true) => write!(f, "{program} had to be asked to end, and exited with code {code}")?,
             (None, Some(signal), false) => write!(f, "{program} was ended by signal {signal}")?,
             (None, Some(signal), true) => write!(f, "{program} had to be ended with signal {signal}")?,
-            (None, None, false) => write!(f, "{program} ended, nobody knows how")?,
-            (None, None, true) => write!(f, "{program} has been killed and is not gone yet")?,
+            (None, None, false) => write!(f, "{program} ended, and its exit status is unknown")?,
+            (None, None, true) => write!(f, "{program} was killed, but has not exited yet")?,
         }
         let lines: Vec<_> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
         match lines[lines.len().saturating_sub(SHOWN_LINES)..] {
             [] => Ok(()),
-            [line] => write!(f, "; its stderr ends with: {}", show(line.as_bytes())),
+            [line] => write!(f, "; its stderr ends with: {}", escape_line(line.as_bytes())),
             ref lines => {
                 write!(f, "; its stderr ends with:")?;
-                lines.iter().try_for_each(|line| write!(f, "\n  {}", show(line.as_bytes())))
+                lines.iter().try_for_each(|line| write!(f, "\n  {}", escape_line(line.as_bytes())))
             }
         }
     }
 }
 
-/// A line of a program, safe to look at. Tabs are wide: stack traces are indented with them.
-pub(super) fn show(line: &[u8]) -> String {
+/// A line of a program's output, escaped for a terminal. A tab becomes four spaces, because stack traces are indented
+/// with tabs.
+pub(super) fn escape_line(line: &[u8]) -> String {
     let words: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
     words.join("    ")
 }
 
-/// A stack trace fits; a screen is not filled.
+/// The lines of stderr in a message: enough for a stack trace, less than a screen.
 const SHOWN_LINES: usize = 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Two ends in memory: what is written at one is read at the other. For tests, with plain text at either end.
+//! A transport in memory, for tests: two connected ends, with methods to send and receive plain text.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexS
 
 use super::{Framing, Parts, Transport};
 
-/// Two connected ends, each of which holds up to `capacity` bytes that the other has not read yet.
+/// Two connected ends. Each direction holds up to `capacity` bytes that are not read yet.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -24,13 +24,13 @@ use super::{Framing, Parts, Transport};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn memory(capacity: usize) -> (Memory, Memory) {
-    // One pair a direction, each used one way: a writer can then be dropped while its reader lives on.
+    // One pair for each direction, so that a writer can be dropped while the reader of its end lives on.
     let (a_writer, b_reader) = tokio::io::duplex(capacity);
     let (b_writer, a_reader) = tokio::io::duplex(capacity);
     (Memory::new(a_reader, a_writer), Memory::new(b_reader, b_writer))
 }
 
-/// One of two connected ends: give it to a server or a client, or talk to the other end as plain text.
+/// One of two connected ends: give it to a server or a client, or send and receive text with it.
 #[derive(Debug)]
 pub struct Memory {
     reader: BufReader<DuplexStream>,
@@ -43,7 +43,7 @@ impl Memory {
         Self { reader: BufReader::new(reader), writer, framing: Framing::Lines }
     }
 
-    /// How messages are told apart; one a line unless told otherwise.
+    /// Sets the framing of the messages. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -55,12 +55,12 @@ impl Memory {
         self.send(b"\n").await
     }
 
-    /// Sends `bytes` as they are: half a line, or what is no text at all.
+    /// Sends `bytes` as they are. They need not be a whole line, or text.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes).await
     }
 
-    /// The next line without its newline, or `None` when the other end has closed and all is read.
+    /// Receives the next line, without its newline; `None` when the other end has closed and everything is read.
     pub async fn recv_line(&mut self) -> io::Result<Option<String>> {
         let mut line = String::new();
         if self.reader.read_line(&mut line).await? == 0 {
@@ -72,16 +72,16 @@ impl Memory {
         Ok(Some(line))
     }
 
-    /// All that comes until the other end closes.
+    /// Receives all bytes until the other end closes.
     pub async fn recv_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).await?;
         Ok(bytes)
     }
 
-    /// Tells the other end that there will be no more; what it sends can still be received.
+    /// Closes the sending direction. Bytes of the other end can still be received.
     pub fn close_write(&mut self) {
-        // The other half of a new pair is gone at once, so that a later send fails.
+        // The other end of this new pair is dropped at once, so a later send fails.
         self.writer = tokio::io::duplex(1).0;
     }
 }

@@ -1,7 +1,7 @@
-//! What carries the bytes of a connection: stdio, a child process, a socket, memory.
+//! Transports, which carry the bytes of a connection: stdio, a child process, a socket, memory.
 //!
-//! A transport is two halves, one to read and one to write, and a few facts about the stream between them. Anything
-//! that tokio can read and write is one: `(reader, writer)`.
+//! A transport is a reader, a writer, and a few facts about the stream. Any pair `(reader, writer)` that tokio can read
+//! and write is a transport.
 
 mod child;
 mod exit;
@@ -24,50 +24,50 @@ pub use socket::Socket;
 pub(crate) use socket::accept;
 pub use stdio::{Stdio, StdioReader, StdioWriter, stdio};
 
-/// Two halves of a connection, ready to be driven.
+/// A byte stream to a peer: a reader and a writer.
 pub trait Transport: Send + 'static {
-    /// Where bytes come from.
+    /// The type of the reader.
     type Reader: AsyncRead + Unpin + Send + 'static;
-    /// Where bytes go. Dropping it tells the other side that there will be no more.
+    /// The type of the writer. Dropping it closes this half of the stream: the peer sees the end of its input.
     type Writer: AsyncWrite + Unpin + Send + 'static;
 
-    /// Takes the transport apart.
+    /// Splits the transport into its parts.
     fn into_parts(self) -> Parts<Self::Reader, Self::Writer>;
 }
 
-/// What a transport is made of.
+/// The parts of a transport.
 #[non_exhaustive]
 pub struct Parts<R, W> {
-    /// Where bytes come from.
+    /// The reader.
     pub reader: R,
-    /// Where bytes go.
+    /// The writer.
     pub writer: W,
-    /// How messages are told apart on it.
+    /// The framing of the messages.
     pub framing: Framing,
-    /// Whether anybody on this machine, a web page in a browser included, can open such a stream. If so, one whose first
-    /// line is an HTTP request is closed without an answer.
+    /// Whether any program on this machine can open such a stream, including a web page in a browser. If so, a stream
+    /// whose first line is an HTTP request is closed without a response.
     pub open_to_all: bool,
-    /// Whether we opened it to them, and not they to us. If so, what they send that names nobody to answer is only reported.
+    /// Whether this side opened the stream. If so, invalid frames without a usable id are logged and not answered.
     pub opened_by_us: bool,
-    /// What is to be done when the writer is dropped. See [`ExitFuture`].
-    pub ending: Option<ExitFuture>,
+    /// The future of the peer's exit, if the transport knows it. See [`ExitFuture`].
+    pub exit: Option<ExitFuture>,
 }
 
 impl<R, W> Parts<R, W> {
-    /// Halves that carry one message a line and need nothing done at their end.
+    /// The parts of a stream with one message a line, opened by the peer, without an exit.
     pub fn new(reader: R, writer: W) -> Self {
-        Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, ending: None }
+        Self { reader, writer, framing: Framing::Lines, open_to_all: false, opened_by_us: false, exit: None }
     }
 }
 
-/// Runs after the writer is dropped, while what still comes is read and forgotten, and says what became of the other side, if the transport knows more than the end
-/// of a stream: how a process exited and what it complained about.
+/// The future of the peer's exit, for transports that know more than the end of a stream: how a process exited, and the
+/// last lines of its stderr.
 ///
-/// Dropped without being run, it leaves the end to the transport: a process is ended all the same, once nobody reads
-/// from it.
+/// It is awaited after the writer is dropped, while remaining input is read and dropped. If it is dropped instead, the
+/// transport still ends the process, once the reader is dropped too.
 pub type ExitFuture = Pin<Box<dyn Future<Output = Option<Exit>> + Send>>;
 
-/// How messages are told apart on a byte stream.
+/// The framing of messages on a byte stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Framing {

@@ -1,4 +1,4 @@
-//! A connected stream socket -> its two halves, and a listener that outlives its bad moments.
+//! A connected stream socket -> the parts of a transport; and an accept loop that survives errors.
 
 use std::future::Future;
 use std::io;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Framing, Parts};
 
-/// A connection over a socket, accepted or made by us.
+/// A connection over a socket, accepted or opened by this side.
 #[derive(Debug)]
 pub struct Socket<S> {
     pub(super) stream: S,
@@ -23,7 +23,7 @@ impl<S> Socket<S> {
         Self { opened_by_us: true, ..Self::accepted(stream) }
     }
 
-    /// How messages are told apart; one a line unless told otherwise.
+    /// Sets the framing of the messages. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -31,7 +31,7 @@ impl<S> Socket<S> {
 }
 
 impl<S> Socket<S> {
-    /// Takes it apart, with its stream split in two.
+    /// The parts of the transport. `split` splits the stream into a reader and a writer.
     pub(crate) fn parts<R, W>(self, split: impl FnOnce(S) -> (R, W)) -> Parts<R, W> {
         let Self { stream, framing, opened_by_us } = self;
         let (reader, writer) = split(stream);
@@ -39,18 +39,18 @@ impl<S> Socket<S> {
     }
 }
 
-/// Accepts until it succeeds. What fails is one connection, or all of them for a while; never the listener, which is
-/// ours and open.
-pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut once: impl FnMut() -> F) -> T {
+/// Calls `attempt` until it accepts a connection. An error concerns one connection, or all of them for a while (no file
+/// descriptors left). It never concerns the listener, which is open.
+pub(crate) async fn accept<T, F: Future<Output = io::Result<T>>>(mut attempt: impl FnMut() -> F) -> T {
     loop {
-        match once().await {
+        match attempt().await {
             Ok(accepted) => return accepted,
             Err(error) if is_of_one_connection(&error) => {
-                tracing::debug!(%error, "a connection was gone before it was accepted");
+                tracing::debug!(%error, "a connection was closed before it was accepted");
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection now");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, "cannot accept a connection, trying again");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -62,5 +62,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted | NotConnected)
 }
 
-/// Long enough not to spin while file descriptors are short, short enough for somebody who waits to be let in.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause after a failed accept: long enough not to spin while file descriptors are short, short enough for a
+/// waiting client.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);

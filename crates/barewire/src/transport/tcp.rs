@@ -8,9 +8,9 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 
 use super::{Framing, Parts, Socket, Transport, accept};
 
-/// Listens on an address of this machine that only this machine can reach.
+/// Listens on a loopback address, which only this machine can reach.
 ///
-/// Any other address is an error: see [`listen_beyond_loopback`].
+/// Any other address is an error. See [`listen_beyond_loopback`].
 pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
     if let Some(open) = addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
@@ -24,13 +24,13 @@ pub async fn listen(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     bind(&addrs).await
 }
 
-/// Listens where others can connect from other machines. Nothing here asks who they are.
+/// Listens on an address that other machines may reach. Clients are not authenticated.
 pub async fn listen_beyond_loopback(addr: impl ToSocketAddrs) -> io::Result<TcpSocketListener> {
     let addrs: Vec<SocketAddr> = tokio::net::lookup_host(addr).await?.collect();
     bind(&addrs).await
 }
 
-/// Connects to a listener, here or elsewhere.
+/// Connects to a listener on this or another machine.
 pub async fn connect(addr: impl ToSocketAddrs) -> io::Result<Socket<TcpStream>> {
     without_delay(TcpStream::connect(addr).await?).map(Socket::connected)
 }
@@ -43,19 +43,19 @@ pub struct TcpSocketListener {
 }
 
 impl TcpSocketListener {
-    /// How messages are told apart on what it accepts; one a line unless told otherwise.
+    /// Sets the framing of accepted connections. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// The next connection. A shortage of file descriptors is waited out.
+    /// Accepts the next connection. If file descriptors are short, it waits until there are some.
     pub async fn accept(&self) -> Socket<TcpStream> {
-        let once = || async { without_delay(self.listener.accept().await?.0) };
-        Socket::accepted(accept(once).await).framing(self.framing)
+        let attempt = || async { without_delay(self.listener.accept().await?.0) };
+        Socket::accepted(accept(attempt).await).framing(self.framing)
     }
 
-    /// Where it listens: the port, if it was asked for port 0.
+    /// The address that it listens on. If port 0 was asked for, this has the actual port.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -74,7 +74,7 @@ async fn bind(addrs: &[SocketAddr]) -> io::Result<TcpSocketListener> {
     Ok(TcpSocketListener { listener: TcpListener::bind(addrs).await?, framing: Framing::Lines })
 }
 
-/// A message is written whole, so there is nothing to wait for that would go into the same packet.
+/// Turns off Nagle's algorithm: messages are written whole, so a delay would gather nothing.
 fn without_delay(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     Ok(stream)

@@ -237,7 +237,7 @@ async fn a_request_of_a_modern_server_is_logged_and_not_answered() {
     script.expect_silence().await;
     let log = log.text();
     assert_eq!(log.lines().count(), 5, "{log}");
-    assert!(log.contains("nothing may be asked of us") && log.contains("hello?"), "{log}");
+    assert!(log.contains("this side accepts no requests") && log.contains("hello?"), "{log}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-// Compiles: the cases beside this one fail because of what they say, and not because of how they are compiled.
+// This program compiles, so the other programs fail because of their code, and not because of the way they are compiled.
 use std::collections::BTreeMap;
 
 use barewire::Failure;

@@ -1,5 +1,5 @@
-//! What a test saw on a wire -> lines for `interop/validate`, if the variable BAREWIRE_EMITTED names a folder. There they are
-//! judged by validators that are not ours.
+//! The messages of a test -> lines for `interop/validate`, if the variable BAREWIRE_EMITTED names a folder. There,
+//! validators of other projects check them.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// One connection of a test.
 pub(super) struct Emitted {
     connection: u64,
-    /// The server has answered something, so it is known what is spoken.
+    /// The server has sent a result, so the revision is known.
     agreed: AtomicBool,
     ours: &'static str,
 }
@@ -33,12 +33,12 @@ impl Emitted {
         Self { connection, agreed: AtomicBool::new(false), ours }
     }
 
-    /// This side sent this line. Lines that are no JSON are not messages, and only the other side may send them.
+    /// Records a line that `from` sent. Our own side must only send JSON; other lines of the other side are ignored.
     pub(super) fn sent(&self, from: &str, line: &str) {
         let Some(file) = &*FILE else { return };
         let message: Option<Value> = serde_json::from_str(line).ok();
         let ours = from == self.ours;
-        // Half of a surrogate pair is JSON as well, but few can hold it.
+        // Checked with our own parser: a lone surrogate is valid JSON too, but serde_json does not accept it.
         assert!(!ours || Json::parse(line.as_bytes()).is_ok(), "not JSON: {line}");
         let batch = match message {
             Some(Value::Array(elements)) => elements,
@@ -54,7 +54,7 @@ impl Emitted {
         if from == "server" && message.get("result").is_some() && !is_empty {
             self.agreed.store(true, Ordering::Relaxed);
         }
-        // A ping may be answered before it is known in which revision, and a method of the test's own is in none.
+        // A ping may be answered before the revision is known, and the test's own methods are in no revision.
         let is_early = is_empty && !self.agreed.load(Ordering::Relaxed);
         let is_own = message["method"].as_str().is_some_and(|method| method.starts_with("x/"));
         if is_early || is_own {
@@ -62,6 +62,6 @@ impl Emitted {
         }
         let connection = self.connection.to_string();
         let entry = json!({"connection": connection, "from": from, "ours": ours, "message": message});
-        writeln!(file.lock().expect("nobody panics while writing"), "{entry}").expect("written");
+        writeln!(file.lock().expect("no writer panics"), "{entry}").expect("written");
     }
 }

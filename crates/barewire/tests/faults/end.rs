@@ -1,4 +1,4 @@
-//! Ends: children killed at every point of an exchange, and what is left of them and of us.
+//! The end of children: killed at every point of an exchange, and without leftovers of processes and files.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use barewire::transport::{Child, Stderr};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::eventually::eventually;
-use super::process::{Program, alone, children, example, fds, gone_within, members};
-use super::{one_thread, soon, threads};
+use super::process::{Program, children, example, fds, gone_within, is_isolated, members};
+use super::{one_thread, threads, within_deadline};
 
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -17,15 +17,15 @@ fn sh(script: &str, args: &[&str]) -> Child {
     Child::new("sh").args(["-c", script]).args(args).stderr(Stderr::discard()).grace(GRACE)
 }
 
-/// Three answers; the child sends so much of them as it is told.
+/// Three answers, of which the child sends a part.
 fn answers() -> String {
     (1..=3).map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":[{id}]}}\n")).collect()
 }
 
-/// Calls three things of a child that sends `bytes` bytes of the answers and kills itself.
+/// Makes three calls to a child that sends the first `bytes` bytes of the answers and kills itself.
 async fn exchange(bytes: usize) {
     let text = answers();
-    // Before it reads, in the middle of it, or after.
+    // The number of requests that it reads before that.
     let reads = bytes % 4;
     let script = r#"n=$2; while [ $n -gt 0 ]; do read -r line; n=$((n-1)); done; printf %s "$1"; kill -9 $$; sleep 9"#;
     let process = sh(script, &["sh", &text[..bytes], &reads.to_string()]).spawn().expect("sh");
@@ -37,7 +37,7 @@ async fn exchange(bytes: usize) {
     };
     let began = Instant::now();
     let three = async { tokio::join!(call(1), call(2), call(3)) };
-    let (one, two, three) = soon(&format!("killed after {bytes} bytes"), three).await;
+    let (one, two, three) = within_deadline(&format!("killed after {bytes} bytes"), three).await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     let line = text.len() / 3;
     for (n, outcome) in [one, two, three] {
@@ -52,9 +52,9 @@ async fn exchange(bytes: usize) {
             }
         }
     }
-    let late = soon("a late call", peer.call::<Raw>("late", ()).into_future()).await;
+    let late = within_deadline("a late call", peer.call::<Raw>("late", ()).into_future()).await;
     assert!(late.expect_err("it is dead").to_string().contains("signal 9"));
-    let error = soon("the end", peer.closed()).await.expect_err("it was killed");
+    let error = within_deadline("the end", peer.closed()).await.expect_err("it was killed");
     let exit = error.connection_end().and_then(|end| end.exit());
     assert_eq!(exit.and_then(|exit| exit.signal), Some(9), "{error}");
     gone_within(Duration::from_secs(2), || members(pid));
@@ -62,13 +62,13 @@ async fn exchange(bytes: usize) {
 
 #[test]
 fn a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing() {
-    if !alone("end::a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing") {
+    if !is_isolated("end::a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing") {
         return;
     }
     assert!(answers().len() > 100);
     for runtime in [one_thread(), threads()] {
         runtime.block_on(async {
-            // The first makes what stays: the runtime's own.
+            // The first run opens the files that the runtime keeps.
             exchange(0).await;
             let before = fds();
             for bytes in (0..100).rev() {
@@ -80,9 +80,9 @@ fn a_child_killed_at_any_of_a_hundred_points_fails_every_call_and_leaves_nothing
     }
 }
 
-/// From outside, while fifty calls are under way: after each so many answers.
+/// The child is killed from outside, after a varying number of answers to a hundred calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_killed_under_load_fails_what_is_not_answered() {
+async fn a_child_killed_under_load_fails_the_unanswered_calls() {
     for after in (0..100).step_by(5) {
         let process = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
         let pid = process.pid();
@@ -94,7 +94,7 @@ async fn a_child_killed_under_load_fails_what_is_not_answered() {
             calls.spawn(call);
         }
         let (mut answered, mut failed) = (0, 0);
-        while let Some(done) = soon("the calls", calls.join_next()).await {
+        while let Some(done) = within_deadline("the calls", calls.join_next()).await {
             match done.expect("no panic") {
                 Ok(_) => answered += 1,
                 Err(error) => {
@@ -104,7 +104,7 @@ async fn a_child_killed_under_load_fails_what_is_not_answered() {
             }
             if answered == after {
                 let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
-                // It may be dead by now, and is then nobody else's number: it is ours to reap.
+                // It may be dead by now. Its id is not reused before it is reaped.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -115,7 +115,8 @@ async fn a_child_killed_under_load_fails_what_is_not_answered() {
     }
 }
 
-/// The threads of a connection close their files a moment after it has ended.
+/// Waits until there are no more open files than `before`. The threads of a connection close theirs shortly after its
+/// end.
 async fn settles(before: usize) {
     eventually(&format!("no more than {before} files"), || fds() <= before).await;
 }
@@ -126,7 +127,7 @@ fn quiet(child: &Child) -> Peer {
 
 #[test]
 fn nothing_is_left_of_many_connections_however_they_end() {
-    if !alone("end::nothing_is_left_of_many_connections_however_they_end") {
+    if !is_isolated("end::nothing_is_left_of_many_connections_however_they_end") {
         return;
     }
     let echo = Child::new(example("echo")).stderr(Stderr::discard()).grace(GRACE);
@@ -143,7 +144,7 @@ fn nothing_is_left_of_many_connections_however_they_end() {
             let peer = quiet(&echo);
             let answer: (u8,) = peer.call("echo", [round]).await.expect("answered");
             assert_eq!(answer, (round,));
-            soon("shutdown", peer.shutdown()).await.expect("an orderly end");
+            within_deadline("shutdown", peer.shutdown()).await.expect("an orderly end");
             let end = peer.end().expect("it is over");
             assert_eq!(end.exit().and_then(|exit| exit.code), Some(0), "{end}");
 
@@ -153,17 +154,17 @@ fn nothing_is_left_of_many_connections_however_they_end() {
             assert!(tokio::time::timeout(Duration::from_millis(5), call).await.is_err());
             drop(peer);
 
-            // What drives it is dropped.
+            // The driver is dropped.
             let (peer, running) = Connection::new(deaf.spawn().expect("sh")).open();
             let running = tokio::spawn(running);
             let call = tokio::spawn(peer.call::<Raw>("ask", ()).into_future());
             // Any moment will do; after this one the call has most likely been written.
             tokio::time::sleep(Duration::from_millis(5)).await;
             running.abort();
-            let error = soon("the call", call).await.expect("no panic").expect_err("nobody drives it");
+            let error = within_deadline("the call", call).await.expect("no panic").expect_err("the driver is dropped");
             assert!(matches!(error, CallError::Closed(_)), "{error}");
 
-            // It is never driven.
+            // The connection is never driven.
             drop(Connection::new(deaf.spawn().expect("sh")));
             drop(Connection::new(deaf.spawn().expect("sh")).open());
         }
@@ -189,7 +190,7 @@ fn nothing_is_left_of_many_connections_however_they_end() {
     one_thread().block_on(settles(before + fds_of_a_runtime()));
 }
 
-/// A runtime has files of its own.
+/// The number of files that a runtime has open.
 fn fds_of_a_runtime() -> usize {
     let before = fds();
     let runtime = one_thread();
@@ -198,7 +199,7 @@ fn fds_of_a_runtime() -> usize {
     with - before
 }
 
-/// The role: holds connections to children, one of which does not want to end, and is killed.
+/// The role "holds children": connects to two children, one of which ignores SIGTERM, and waits to be killed.
 pub(super) fn hold_children() {
     one_thread().block_on(async {
         let echo = Child::new(example("echo")).stderr(Stderr::discard()).spawn().expect("built");
@@ -212,13 +213,13 @@ pub(super) fn hold_children() {
 }
 
 #[test]
-fn nothing_is_left_of_the_children_when_we_are_killed() {
+fn no_child_survives_when_this_process_is_killed() {
     let mut program = Program::role("holds children");
     let groups: Vec<u32> = program.line().trim().split(' ').map(|pid| pid.parse().expect("a number")).collect();
     let all = children(program.pid());
     // Each has a watcher.
     assert_eq!((groups.len(), all.len()), (2, 4));
-    // Killed, not asked.
+    // The program is killed.
     drop(program);
     gone_within(Duration::from_secs(10), || groups.iter().chain(&all).flat_map(|pid| members(*pid)).collect());
 }

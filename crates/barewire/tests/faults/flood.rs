@@ -1,4 +1,4 @@
-//! More than anybody wants: requests that nobody reads the answers of, and very many of them.
+//! Floods: requests whose answers are not read, and very many requests.
 
 use std::io::{self, Read, Write};
 use std::process::ChildStdin;
@@ -11,18 +11,18 @@ use barewire::peer::{CallError, Connection, ConnectionLimits, EndReason, Raw};
 use barewire::transport::{Child, Stderr};
 
 use super::eventually::eventually_blocking;
-use super::process::{Program, alone, cpu, lines, peak, rss};
-use super::wire::{Answered, request};
-use super::{echo, one_thread, soon};
+use super::process::{Program, cpu, is_isolated, lines, peak, rss};
+use super::wire::{AnsweredIds, request};
+use super::{echo, one_thread, within_deadline};
 
-/// How long nobody reads.
+/// The time in which the test does not read.
 fn stall() -> Duration {
     let long = std::env::var_os("BAREWIRE_LONG").is_some_and(|it| it == "1");
     Duration::from_secs(if long { 60 } else { 5 })
 }
 
-/// Writes until told to stop, and says how many whole requests that were.
-fn ask(mut stdin: ChildStdin, bytes: usize, stop: &AtomicBool) -> usize {
+/// Writes requests until `stop`, and returns their number.
+fn write_requests(mut stdin: ChildStdin, bytes: usize, stop: &AtomicBool) -> usize {
     let mut id = 1;
     while !stop.load(Ordering::SeqCst) {
         stdin.write_all(&request(id, bytes)).expect("it reads");
@@ -35,7 +35,7 @@ fn ask(mut stdin: ChildStdin, bytes: usize, stop: &AtomicBool) -> usize {
 fn flood(mut program: Program, name: &str, bytes: usize) {
     let mut stdin = program.stdin.take().expect("piped");
     stdin.write_all(&request(0, 64)).expect("it reads");
-    let mut answered = Answered::default();
+    let mut answered = AnsweredIds::default();
     answered.add(program.line().trim_end().as_bytes());
     let pid = program.pid();
     let before = rss(pid);
@@ -43,9 +43,9 @@ fn flood(mut program: Program, name: &str, bytes: usize) {
     let stop = Arc::new(AtomicBool::new(false));
     let asking = thread::spawn({
         let stop = Arc::clone(&stop);
-        move || ask(stdin, bytes, &stop)
+        move || write_requests(stdin, bytes, &stop)
     });
-    // It is busy until nothing more fits anywhere: then it no longer computes.
+    // It is busy until all buffers are full; then it uses no more CPU.
     let mut known = (cpu(pid), Instant::now());
     eventually_blocking("it waits", || {
         let now = cpu(pid);
@@ -59,7 +59,7 @@ fn flood(mut program: Program, name: &str, bytes: usize) {
     let mut taken = Vec::new();
     while began.elapsed() + Duration::from_secs(1) < stall() {
         thread::sleep(Duration::from_secs(10).min(stall() - Duration::from_secs(1)));
-        // So little that it makes no difference, so often that nobody gives up.
+        // Reads so little that it makes no difference, but often enough that there is no write timeout.
         stdout.by_ref().take(8192).read_to_end(&mut taken).expect("it writes");
     }
     let (waited, computed) = (began.elapsed(), cpu(pid) - computed);
@@ -76,7 +76,7 @@ fn flood(mut program: Program, name: &str, bytes: usize) {
     for line in lines(io::Cursor::new(taken).chain(stdout)) {
         answered.add(&line.expect("it writes"));
     }
-    answered.are(asking.join().expect("no panic"));
+    answered.assert_complete(asking.join().expect("no panic"));
     assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
 }
 
@@ -98,13 +98,14 @@ fn a_peer_that_stops_reading_costs_little_memory_and_no_time_and_gets_every_answ
 /// The child floods us with requests and never reads, while a call of ours waits for its answer.
 #[test]
 fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout() {
-    if !alone("flood::a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout") {
+    if !is_isolated("flood::a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_write_timeout")
+    {
         return;
     }
     one_thread().block_on(async {
         let pid = std::process::id();
         let before = rss(pid);
-        // Every id is another, so that none is refused for being in flight.
+        // All ids differ, so that none is refused as a duplicate.
         let script = r#"i=0; while :; do i=$((i+1)); echo "{\"jsonrpc\":\"2.0\",\"id\":$i,\"method\":\"e\",\"params\":[\"$0\"]}"; done"#;
         let child = Child::new("sh").args(["-c", script, &"x".repeat(4000)]).stderr(Stderr::discard());
         let child = child.grace(Duration::from_millis(200)).spawn().expect("sh");
@@ -112,7 +113,7 @@ fn a_child_that_floods_and_does_not_read_costs_little_memory_and_ends_with_the_w
         limits.write_timeout = Some(Duration::from_secs(2));
         let peer = Connection::new(child).methods(echo()).limits(limits).spawn();
         let began = Instant::now();
-        let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
+        let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("not read");
         let CallError::Closed(closed) = error else { panic!("{error}") };
         assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -132,12 +133,12 @@ fn each_of_a_hundred_thousand_pipelined_requests_is_answered_once() {
             (0..COUNT).for_each(|id| out.write_all(&request(id, 64)).expect("it reads"));
             out.flush().expect("it reads");
         });
-        let mut answered = Answered::default();
+        let mut answered = AnsweredIds::default();
         for line in lines(program.stdout.take().expect("piped")) {
             answered.add(&line.expect("it writes"));
         }
         asking.join().expect("no panic");
-        answered.are(COUNT);
+        answered.assert_complete(COUNT);
         assert_eq!(program.ends_within(Duration::from_secs(5)).code(), Some(0));
     }
 }

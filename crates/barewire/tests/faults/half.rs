@@ -1,4 +1,4 @@
-//! One half of a connection is gone, and the other is not.
+//! Half-closed connections.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -15,12 +15,12 @@ use tokio::sync::Notify;
 
 use super::eventually::eventually_blocking;
 use super::process::{Program, cpu_over, example, gone_within, lines, members};
-use super::wire::{Answered, request};
-use super::{echo, soon, threads, yielding};
+use super::wire::{AnsweredIds, request};
+use super::{echo, threads, within_deadline, yielding};
 
-const A_SECOND: Duration = Duration::from_secs(1);
-/// A process that spins computes all the time; one that waits does next to nothing.
-const LITTLE: Duration = Duration::from_millis(200);
+const SECOND: Duration = Duration::from_secs(1);
+/// The CPU time of an idle process in a second is less. A process that spins uses all of it.
+const IDLE_CPU_LIMIT: Duration = Duration::from_millis(200);
 
 #[test]
 fn a_peer_that_has_closed_its_stdin_gets_all_answers_and_a_clean_exit() {
@@ -28,27 +28,27 @@ fn a_peer_that_has_closed_its_stdin_gets_all_answers_and_a_clean_exit() {
         let mut stdin = program.stdin.take().expect("piped");
         let asking =
             thread::spawn(move || (0..1000).for_each(|id| stdin.write_all(&request(id, 64)).expect("it reads")));
-        let mut answered = Answered::default();
+        let mut answered = AnsweredIds::default();
         for line in lines(program.stdout.take().expect("piped")) {
             answered.add(&line.expect("it writes"));
         }
         asking.join().expect("no panic");
-        answered.are(1000);
-        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(0));
+        answered.assert_complete(1000);
+        assert_eq!(program.ends_within(5 * SECOND).code(), Some(0));
     }
 }
 
 #[test]
-fn a_process_that_nobody_reads_from_waits_quietly_and_ends_with_an_error_when_it_writes() {
+fn a_process_whose_stdout_is_closed_idles_and_ends_with_an_error_when_it_writes() {
     for mut program in [Program::echo(), Program::role("yields")] {
         let mut stdin = program.stdin.take().expect("piped");
         stdin.write_all(&request(0, 64)).expect("it reads");
         assert!(program.line().contains("\"result\""));
         drop(program.stdout.take());
-        let computed = cpu_over(program.pid(), A_SECOND);
-        assert!(computed < LITTLE, "{computed:?} while nothing happens");
+        let computed = cpu_over(program.pid(), SECOND);
+        assert!(computed < IDLE_CPU_LIMIT, "{computed:?} while idle");
         stdin.write_all(&request(1, 64)).expect("it reads");
-        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(1), "stdin is open all the while");
+        assert_eq!(program.ends_within(5 * SECOND).code(), Some(1), "stdin is open all the while");
     }
 }
 
@@ -58,8 +58,8 @@ fn a_full_disk_ends_it_with_an_error() {
     let mut child =
         Command::new(example("echo")).stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().expect("built");
     let mut stdin = child.stdin.take().expect("piped");
-    let quiet = cpu_over(child.id(), A_SECOND);
-    assert!(quiet < LITTLE, "{quiet:?} before anything is written");
+    let quiet = cpu_over(child.id(), SECOND);
+    assert!(quiet < IDLE_CPU_LIMIT, "{quiet:?} before anything is written");
     stdin.write_all(&request(0, 64)).expect("it reads");
     eventually_blocking("it ends without a disk", || child.try_wait().expect("ours").is_some());
     assert_eq!(child.wait().expect("ours").code(), Some(1));
@@ -78,14 +78,14 @@ where
         let all: Vec<u8> = (0..500).flat_map(|id| request(id, 64)).collect();
         socket.write_all(&all).expect("it reads");
         shutdown(&socket).expect("connected");
-        let mut answered = Answered::default();
+        let mut answered = AnsweredIds::default();
         for line in lines(socket) {
             answered.add(&line.expect("it writes"));
         }
-        answered.are(500);
+        answered.assert_complete(500);
     });
-    soon("the answers", asking).await.expect("no panic");
-    soon("the end", running).await.expect("no panic").expect("a clean end");
+    within_deadline("the answers", asking).await.expect("no panic");
+    within_deadline("the end", running).await.expect("no panic").expect("a clean end");
 }
 
 #[test]
@@ -115,7 +115,7 @@ async fn a_socket_shut_down_for_reading_ends_the_connection_when_it_is_written_t
     there.shutdown(Shutdown::Read).expect("connected");
     let running = tokio::spawn(Connection::new(here).methods(echo()).run());
     there.write_all(&request(0, 64)).expect("it reads");
-    let error = soon("the end", running).await.expect("no panic").expect_err("nobody reads");
+    let error = within_deadline("the end", running).await.expect("no panic").expect_err("the peer does not read");
     let ended = error.connection_end().expect("the reason");
     assert!(matches!(ended.reason(), EndReason::Write(error) if error.kind() == io::ErrorKind::BrokenPipe), "{ended}");
 }
@@ -131,13 +131,13 @@ async fn a_child_that_closes_its_stdout_and_stays_fails_the_calls_and_is_ended()
     let pid = process.pid();
     let peer = Connection::new(process).spawn();
     let began = Instant::now();
-    let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
+    let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdout");
     assert!(matches!(&error, CallError::Closed(closed) if matches!(closed.reason(), EndReason::Eof)), "{error}");
-    assert!(began.elapsed() < 5 * A_SECOND);
-    soon("the end", peer.closed()).await.expect("we have ended it, as it sent its last byte");
+    assert!(began.elapsed() < 5 * SECOND);
+    within_deadline("the end", peer.closed()).await.expect("we have ended it after it closed its stdout");
     let exit = peer.end().expect("it is over").exit().cloned().expect("a child");
     assert!(exit.by_us && exit.signal == Some(15), "{exit}");
-    gone_within(A_SECOND, || members(pid));
+    gone_within(SECOND, || members(pid));
 }
 
 #[tokio::test]
@@ -152,17 +152,17 @@ async fn a_child_that_closes_its_stdin_and_goes_on_writing_fails_the_calls_and_i
         async { Ok(()) }
     });
     let peer = Connection::new(process).methods(methods).grace(Duration::from_millis(500)).spawn();
-    // It asks only after it has closed its stdin.
-    soon("a request", asked.notified()).await;
+    // It sends a request only after it has closed its stdin.
+    within_deadline("a request", asked.notified()).await;
     let began = Instant::now();
-    let error = soon("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
+    let error = within_deadline("the call", peer.call::<Raw>("ask", ()).into_future()).await.expect_err("no stdin");
     let CallError::Closed(closed) = error else { panic!("{error}") };
     assert!(matches!(closed.reason(), EndReason::Write(_)), "{closed:?}");
-    assert!(began.elapsed() < 5 * A_SECOND);
-    gone_within(A_SECOND, || members(pid));
+    assert!(began.elapsed() < 5 * SECOND);
+    gone_within(SECOND, || members(pid));
 }
 
-/// Everything byte by byte, in both directions.
+/// All bytes are sent and read one by one.
 #[test]
 fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
     for mut program in [Program::echo(), Program::role("yields")] {
@@ -174,10 +174,10 @@ fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
                     stdin.write_all(&[byte]).expect("it reads");
                 }
             }
-            // Then more than a pipe holds, so that the answers have to wait for the reader.
+            // Then more bytes than a pipe holds, so that the answers have to wait for the reader.
             (50..60).for_each(|id| stdin.write_all(&request(id, 30_000)).expect("it reads"));
         });
-        let (mut answered, mut line, mut byte) = (Answered::default(), Vec::new(), [0]);
+        let (mut answered, mut line, mut byte) = (AnsweredIds::default(), Vec::new(), [0]);
         while stdout.read(&mut byte).expect("it writes") == 1 {
             match byte[0] {
                 b'\n' => answered.add(&std::mem::take(&mut line)),
@@ -185,12 +185,12 @@ fn a_peer_that_sends_and_takes_one_byte_at_a_time_is_served() {
             }
         }
         sending.join().expect("no panic");
-        answered.are(60);
-        assert_eq!(program.ends_within(5 * A_SECOND).code(), Some(0));
+        answered.assert_complete(60);
+        assert_eq!(program.ends_within(5 * SECOND).code(), Some(0));
     }
 }
 
-/// A program that is told to end by the end of its stdin may have something to say first, and must not die of saying it.
+/// A program whose stdin is closed may write more before it exits, and must not fail because of that.
 #[tokio::test]
 async fn a_child_can_write_until_it_ends() {
     let script = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":1}'; cat >/dev/null
@@ -198,8 +198,8 @@ async fn a_child_can_write_until_it_ends() {
         exit 4"#;
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard());
     let peer = Connection::new(child.spawn().expect("sh")).spawn();
-    assert_eq!(soon("the answer", peer.call::<u8>("m", ()).into_future()).await.expect("answered"), 1);
-    soon("the end", peer.shutdown()).await.expect("we have shut it down");
+    assert_eq!(within_deadline("the answer", peer.call::<u8>("m", ()).into_future()).await.expect("answered"), 1);
+    within_deadline("the end", peer.shutdown()).await.expect("we have shut it down");
     let end = peer.end().expect("it is over");
     let exit = end.exit().expect("it was ours");
     assert_eq!((exit.code, exit.by_us), (Some(4), false), "{exit}");

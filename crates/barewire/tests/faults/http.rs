@@ -1,4 +1,4 @@
-//! HTTP where none is spoken: a browser that is made to send a request to a port of ours must reach nothing.
+//! HTTP requests to a port that does not serve HTTP: a browser that is made to send one must reach no handler.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use barewire::peer::{Connection, ConnectionEnd, Context, EndReason, Methods, Raw};
 use barewire::transport::{Framing, Transport, tcp, unix};
 
-use super::soon;
+use super::within_deadline;
 
-/// Counts what reaches a handler.
+/// Methods that count their calls.
 fn counting(ran: &Arc<AtomicUsize>) -> Methods {
     let ran = Arc::clone(ran);
     Methods::new().fallback(move |_: Context, params: Raw| {
@@ -32,13 +32,13 @@ fn post() -> String {
     )
 }
 
-/// How a request is sent: whole, in pieces of so many bytes, with something in front.
+/// The ways to send a request: the size of the pieces, and the line breaks in front of it.
 const WAYS: [(usize, &str); 4] = [(usize::MAX, ""), (1, ""), (7, "\r\n\r\n"), (1, "\n")];
 
-/// Sends it and gives all that comes back. A reset is what a closed port looks like.
+/// Sends `text` and returns all bytes that come back. A reset counts as none, as for a closed port.
 fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
     for piece in text.as_bytes().chunks(piece.min(text.len())) {
-        // It may be closed before all is sent.
+        // The socket may be closed before everything is sent.
         if socket.write_all(piece).is_err() {
             break;
         }
@@ -53,7 +53,12 @@ fn send(mut socket: impl Read + Write, text: &str, piece: usize) -> Vec<u8> {
 
 async fn serve(transport: impl Transport, ran: &Arc<AtomicUsize>) -> ConnectionEnd {
     let connection = Connection::new(transport).methods(counting(ran));
-    soon("the end", connection.run()).await.expect_err("it is no peer").connection_end().cloned().expect("the reason")
+    within_deadline("the end", connection.run())
+        .await
+        .expect_err("it is no peer")
+        .connection_end()
+        .cloned()
+        .expect("the reason")
 }
 
 fn socket_file(name: &str) -> PathBuf {
@@ -75,7 +80,7 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
                 tokio::task::spawn_blocking(move || send(UnixStream::connect(to).expect("it listens"), &sent, piece));
             let ended = serve(local.accept().await.framing(framing), &ran).await;
             assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
-            assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
+            assert_eq!(within_deadline("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
 
             let client = tokio::task::spawn_blocking(move || {
                 let socket = TcpStream::connect(addr).expect("it listens");
@@ -84,12 +89,12 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
             });
             let ended = serve(port.accept().await.framing(framing), &ran).await;
             assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
-            assert_eq!(soon("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
+            assert_eq!(within_deadline("the client", client).await.expect("no panic"), b"", "{framing:?} {piece}");
         }
     }
     assert_eq!(ran.load(Ordering::SeqCst), 0, "handlers ran");
 
-    // The same handlers are reached by who speaks the protocol.
+    // A client that speaks the protocol does reach the handlers.
     let to = path.clone();
     let client = tokio::task::spawn_blocking(move || {
         let mut socket = UnixStream::connect(to).expect("it listens");
@@ -100,7 +105,7 @@ async fn an_http_request_is_closed_without_a_byte_and_reaches_no_handler() {
         back
     });
     let connection = Connection::new(local.accept().await).methods(counting(&ran));
-    soon("the end", connection.run()).await.expect("a clean end");
+    within_deadline("the end", connection.run()).await.expect("a clean end");
     assert!(client.await.expect("no panic").contains("\"result\""));
     assert_eq!(ran.load(Ordering::SeqCst), 1);
 }
@@ -117,7 +122,7 @@ async fn curl_gets_nothing() {
         curl
     };
     if Command::new("curl").arg("--version").output().is_err() {
-        // Not everybody has one; the requests above are the same bytes.
+        // curl may not be installed; the requests above are the same bytes.
         assert!(post().starts_with("POST / HTTP/1.1\r\n"));
         return;
     }
@@ -126,12 +131,12 @@ async fn curl_gets_nothing() {
         command.arg(version).arg(format!("http://{addr}/"));
         let client = tokio::task::spawn_blocking(move || command.output().expect("it starts"));
         let accepted = tokio::time::timeout(Duration::from_secs(5), port.accept()).await;
-        // A curl without HTTP/2 does not even connect.
+        // A curl without HTTP/2 does not connect.
         if let Ok(accepted) = accepted {
             let ended = serve(accepted, &ran).await;
             assert!(matches!(ended.reason(), EndReason::Http), "{version}: {ended}");
         }
-        let done = soon("curl", client).await.expect("no panic");
+        let done = within_deadline("curl", client).await.expect("no panic");
         assert_eq!((done.status.success(), &done.stdout[..]), (false, &b""[..]), "{version}: {done:?}");
     }
     assert_eq!(ran.load(Ordering::SeqCst), 0);
@@ -152,5 +157,5 @@ async fn a_request_line_that_breaks_off_is_not_answered_either() {
     });
     let ended = serve(port.accept().await, &ran).await;
     assert!(matches!(ended.reason(), EndReason::Http), "{ended}");
-    assert_eq!(soon("the client", client).await.expect("no panic"), b"");
+    assert_eq!(within_deadline("the client", client).await.expect("no panic"), b"");
 }

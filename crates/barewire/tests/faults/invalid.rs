@@ -1,4 +1,4 @@
-//! Fifty frames that are no messages, each in its own way, among fifty that are.
+//! Fifty different invalid frames among fifty valid calls.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::process::{Program, lines};
 use super::wire::shown;
-use super::{soon, threads, yielding};
+use super::{threads, within_deadline, yielding};
 
 /// Frames of at most 256 KiB, which leaves room for a hundred thousand levels.
 pub(super) fn limits() -> ConnectionLimits {
@@ -23,7 +23,7 @@ pub(super) fn limits() -> ConnectionLimits {
     limits
 }
 
-/// A frame, the id it is answered under, and the code.
+/// A frame, and the id and the code of its answer.
 type Case = (Vec<u8>, String, i64);
 
 fn cases() -> Vec<Case> {
@@ -66,7 +66,7 @@ fn cases() -> Vec<Case> {
         r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
         r#"{"jsonrpc":"2.0","id":"twice","id":"twice","method":"m"}"#,
     ];
-    // With a place for an id that nobody else has.
+    // `ID` is replaced by a unique id.
     let under_its_id = [
         r#"{"id":ID,"method":"m"}"#,
         r#"{"jsonrpc":"1.0","id":ID,"method":"m"}"#,
@@ -86,7 +86,7 @@ fn cases() -> Vec<Case> {
     cases.extend(syntax.map(|text| (text.into(), "null".to_owned(), SYNTAX)));
     cases.extend(shapeless.map(|text| (text.into(), "null".to_owned(), INVALID)));
     for (number, text) in (0..).zip(under_its_id) {
-        // Ids come back as they were written, so each is written in another way.
+        // Ids come back as they were written, so they are written in different ways.
         let id = ["\"bad-N\"", "7000N", "7000N.0", "-N5", "\"\\u00e4-N\"", "N1e300"][number % 6];
         let id = id.replace('N', &(number + 1).to_string());
         cases.push((text.replace("ID", &id).into(), id, INVALID));
@@ -104,7 +104,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Everything on its way, and what has to come back.
+/// Sends all frames, and checks all answers.
 fn exchange(mut to: impl Write + Send + 'static, from: impl Read, close: impl FnOnce() + Send + 'static) {
     let cases = cases();
     let mut input = Vec::new();
@@ -155,8 +155,8 @@ fn fifty_invalid_frames_among_fifty_calls_over_stdio() {
 async fn serve(transport: impl Transport, client: impl FnOnce() + Send + 'static) {
     let connection = Connection::new(transport).methods(yielding()).limits(limits());
     let running = tokio::spawn(connection.run());
-    soon("the exchange", tokio::task::spawn_blocking(client)).await.expect("no panic");
-    soon("the end", running).await.expect("no panic").expect("a clean end");
+    within_deadline("the exchange", tokio::task::spawn_blocking(client)).await.expect("no panic");
+    within_deadline("the end", running).await.expect("no panic").expect("a clean end");
 }
 
 #[test]

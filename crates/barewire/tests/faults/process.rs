@@ -1,4 +1,4 @@
-//! Processes of a test -> what `/proc` says of them; and this program again, in another role.
+//! Processes of a test: this program in another role, and the state of processes in `/proc`.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::process::{self, Child, ChildStdin, ChildStdout, Command, ExitStatus, St
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What cargo builds beside the tests.
+/// The path of an example, which cargo builds with the tests.
 pub(super) fn example(name: &str) -> PathBuf {
     let mut path = env::current_exe().expect("this test");
     path.pop();
@@ -17,34 +17,34 @@ pub(super) fn example(name: &str) -> PathBuf {
     path.join("examples").join(name)
 }
 
-/// This program again, with only the test `name` to run, as `role`.
-pub(super) fn again(name: &str, role: &str) -> Command {
+/// A command that runs only the test `name` of this program, with a role.
+pub(super) fn rerun(name: &str, role: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("this test"));
-    command.args(AGAIN).arg(name).env(ROLE, role);
+    command.args(RERUN_ARGS).arg(name).env(ROLE_VARIABLE, role);
     command
 }
 
-pub(super) const AGAIN: [&str; 4] = ["--nocapture", "--quiet", "--test-threads=1", "--exact"];
-pub(super) const ROLE: &str = "BAREWIRE_FAULTS_ROLE";
+pub(super) const RERUN_ARGS: [&str; 4] = ["--nocapture", "--quiet", "--test-threads=1", "--exact"];
+pub(super) const ROLE_VARIABLE: &str = "BAREWIRE_FAULTS_ROLE";
 
 pub(super) fn role() -> Option<String> {
-    env::var(ROLE).ok()
+    env::var(ROLE_VARIABLE).ok()
 }
 
-/// Runs the rest of the test `name` in a process of its own, where nobody else opens files or starts processes. `true` in
-/// that process.
-pub(super) fn alone(name: &str) -> bool {
+/// Runs the test `name` in its own process, where no other test opens files or starts processes. Returns `true` in that
+/// process.
+pub(super) fn is_isolated(name: &str) -> bool {
     if role().is_some() {
         return true;
     }
-    let done = again(name, "alone").stdin(Stdio::null()).output().expect("this test");
+    let done = rerun(name, "isolated").stdin(Stdio::null()).output().expect("this test");
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    // A name that is not there is no failure to the harness.
+    // The harness does not fail if there is no test of this name.
     assert!(done.status.success() && out.contains("running 1 test"), "{out}{err}");
     false
 }
 
-/// A peer on pipes, killed at the end of a failing test.
+/// A peer on pipes, killed when dropped.
 pub(super) struct Program {
     child: Child,
     pub(super) stdin: Option<ChildStdin>,
@@ -65,9 +65,9 @@ impl Program {
         Self::start(&mut Command::new(example("echo")))
     }
 
-    /// This program as another peer.
+    /// This program in the role of a peer.
     pub(super) fn role(role: &str) -> Self {
-        let mut this = Self::start(&mut again("as_a_child", role));
+        let mut this = Self::start(&mut rerun("as_a_child", role));
         let mut banner = [0; BANNER.len()];
         this.stdout.as_mut().expect("piped").read_exact(&mut banner).expect("it starts");
         assert_eq!(banner, BANNER);
@@ -78,14 +78,14 @@ impl Program {
         self.child.id()
     }
 
-    /// The next line it writes.
+    /// The next line of its output.
     pub(super) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.as_mut().expect("not closed").read_line(&mut line).expect("UTF-8");
         line
     }
 
-    /// How it ends by itself, within `time`.
+    /// Waits until it exits by itself, at most `time`.
     pub(super) fn ends_within(&mut self, time: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -100,33 +100,33 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Gone already if the test went well.
+        // It has exited already if the test succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What the test harness says before a role begins.
+/// The output of the test harness before a role starts.
 pub(super) const BANNER: [u8; 16] = *b"\nrunning 1 test\n";
 
-/// A figure of `/proc/PID/status`, in KiB.
+/// A number of `/proc/PID/status`, in KiB.
 fn status(pid: u32, name: &str) -> usize {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("Linux has it");
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Resident memory, in KiB.
+/// The resident memory, in KiB.
 pub(super) fn rss(pid: u32) -> usize {
     status(pid, "VmRSS")
 }
 
-/// The most it has ever been, in KiB.
+/// The peak of the resident memory, in KiB.
 pub(super) fn peak(pid: u32) -> usize {
     status(pid, "VmHWM")
 }
 
-/// The time it has computed.
+/// The CPU time of a process.
 pub(super) fn cpu(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
     let fields: Vec<&str> = stat[stat.rfind(')').expect("a name") + 2..].split(' ').collect();
@@ -135,14 +135,14 @@ pub(super) fn cpu(pid: u32) -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// How much it computes while `time` passes.
+/// The CPU time that a process uses during `time`.
 pub(super) fn cpu_over(pid: u32, time: Duration) -> Duration {
     let before = cpu(pid);
     thread::sleep(time);
     cpu(pid) - before
 }
 
-/// How many files this process has open.
+/// The number of files that this process has open.
 pub(super) fn fds() -> usize {
     fs::read_dir("/proc/self/fd").expect("Linux has it").count()
 }
@@ -160,14 +160,14 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
         let mut fields = stat[stat.rfind(')').expect("a name") + 2..].split(' ');
         let state = fields.next().and_then(|field| field.chars().next()).expect("a state");
-        // One that is just going has -1 here.
+        // A process that is exiting has -1 here.
         let mut number = || fields.next().and_then(|field| field.parse().ok()).unwrap_or(0);
         wanted(&Stat { state, parent: number(), group: number() })
     })
     .collect()
 }
 
-/// Those of a group that run, and zombies that are ours to reap.
+/// The running processes of a group, and zombies that this process has to reap.
 pub(super) fn members(group: u32) -> Vec<u32> {
     processes(|process| process.group == group && (process.state != 'Z' || process.parent == process::id()))
 }
@@ -176,7 +176,7 @@ pub(super) fn children(of: u32) -> Vec<u32> {
     processes(|process| process.parent == of)
 }
 
-/// Waits until there are none of `what`.
+/// Waits until `what` returns no processes.
 pub(super) fn gone_within(time: Duration, what: impl Fn() -> Vec<u32>) {
     let start = Instant::now();
     while !what().is_empty() {
@@ -185,7 +185,7 @@ pub(super) fn gone_within(time: Duration, what: impl Fn() -> Vec<u32>) {
     }
 }
 
-/// All that comes, line by line.
+/// The lines of a reader.
 pub(super) fn lines(reader: impl Read) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     BufReader::with_capacity(1 << 20, reader).split(b'\n')
 }

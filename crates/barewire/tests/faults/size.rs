@@ -1,4 +1,4 @@
-//! Frames near the limit and beyond it, and what they leave behind in memory.
+//! Frames near the limit and beyond it, and the memory after them.
 
 use std::io::Write;
 use std::thread;

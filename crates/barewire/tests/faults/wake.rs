@@ -1,4 +1,4 @@
-//! Nobody is forgotten: whatever can be done is done without waiting for something else to happen.
+//! Wake-ups: work that is possible is done without waiting for an unrelated event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 use super::eventually::DEADLINE;
-use super::{one_thread, soon, threads};
+use super::{one_thread, threads, within_deadline};
 
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Counts the notifications `n`, each of which yields; `r` is answered at once.
+/// Methods: `n` yields and counts its notifications, `r` is answered at once.
 fn counting(seen: &Arc<AtomicUsize>) -> Methods {
     let seen = Arc::clone(seen);
     let note = move |_: Context, (): ()| {
@@ -32,7 +32,7 @@ fn counting(seen: &Arc<AtomicUsize>) -> Methods {
 }
 
 #[test]
-fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
+fn the_next_notification_starts_when_the_one_before_ends_while_a_request_is_handled() {
     let seen = Arc::new(AtomicUsize::new(0));
     let first = Arc::clone(&seen);
     let methods = counting(&seen).on("busy", move |_: Context, (): ()| {
@@ -40,7 +40,7 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
         while first.load(Ordering::SeqCst) == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Nothing says that its task is over too; if it is not yet, less is tested.
+        // The test cannot see whether its task has ended too; if it has not, less is tested.
         std::thread::sleep(Duration::from_millis(50));
         async move { Ok(1) }
     });
@@ -54,19 +54,19 @@ fn notifications_go_on_when_the_one_before_ends_while_a_request_is_handled() {
         while seen.load(Ordering::SeqCst) < 2 && began.elapsed() < DEADLINE {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Nothing else has come, so nothing but the first has woken anybody.
+        // No other message has come, so only the first notification can have woken the driver.
         let seen = seen.load(Ordering::SeqCst);
-        // Only now, so that the answer finds somebody.
+        // Read only now, so that nothing else wakes the driver.
         there.recv_line().await.expect("memory").expect("the answer");
         seen
     });
-    // Not on a worker: what it starts is then left to them.
+    // The driver runs on this thread, so that the workers run the handlers that become tasks.
     let running = Connection::new(here).methods(methods).run();
     runtime.block_on(running).expect("a clean end");
-    assert_eq!(runtime.block_on(both).expect("no panic"), 2, "the second is forgotten");
+    assert_eq!(runtime.block_on(both).expect("no panic"), 2, "the second was not started");
 }
 
-/// Both sides call, notify, cancel and give up at once; every future ends, on one thread and on several.
+/// Both sides call, notify, cancel and time out at once; every future ends, on one thread and on several.
 #[test]
 fn every_call_ends_whatever_the_others_do() {
     for (runtime, rounds) in [(one_thread(), 40), (threads(), 600)] {
@@ -75,7 +75,7 @@ fn every_call_ends_whatever_the_others_do() {
                 let (one, other) = UnixStream::pair().expect("sockets");
                 let seen = Arc::new(AtomicUsize::new(0));
                 let mut limits = ConnectionLimits::default();
-                // Everything that can be full is.
+                // Limits so small that everything is full.
                 (limits.requests, limits.output) = (1 + round % 4, 64 << (round % 6));
                 let connect = |stream: UnixStream| {
                     let methods = counting(&seen)
@@ -109,9 +109,9 @@ fn every_call_ends_whatever_the_others_do() {
                     });
                 }
                 if round % 3 == 0 {
-                    let _ = soon("shutdown", one.shutdown()).await;
+                    let _ = within_deadline("shutdown", one.shutdown()).await;
                 }
-                soon(&format!("the calls of round {round}"), async {
+                within_deadline(&format!("the calls of round {round}"), async {
                     while let Some(done) = tasks.join_next().await {
                         done.expect("no panic");
                     }
@@ -120,9 +120,9 @@ fn every_call_ends_whatever_the_others_do() {
                 if round % 3 == 1 {
                     let began = Instant::now();
                     let both = async { tokio::join!(one.shutdown(), other.shutdown()) };
-                    let _ = soon("both shut down", both).await;
-                    // Nothing is in flight, so nobody needs the grace. One may be gone before the last notification of
-                    // the other is written.
+                    let _ = within_deadline("both shut down", both).await;
+                    // Nothing is in flight, so neither side needs the grace. One side may be gone before the last
+                    // notification of the other is written.
                     assert!(began.elapsed() < GRACE, "round {round}");
                     for peer in [&one, &other] {
                         let closed = peer.end().expect("it is over");
@@ -140,19 +140,20 @@ fn every_call_ends_whatever_the_others_do() {
 }
 
 #[tokio::test]
-async fn one_large_answer_that_nobody_takes_ends_with_the_write_timeout() {
+async fn one_large_answer_that_is_not_read_ends_with_the_write_timeout() {
     let (here, mut there) = memory(1000);
     let mut limits = ConnectionLimits::default();
     limits.write_timeout = Some(Duration::from_millis(300));
     let methods = Methods::new().on("large", |_: Context, (): ()| async move { Ok("x".repeat(50_000)) });
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     there.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"large"}"#).await.expect("memory");
-    let error = soon("the write timeout", running).await.expect("no panic").expect_err("nobody reads");
+    let error =
+        within_deadline("the write timeout", running).await.expect("no panic").expect_err("the peer does not read");
     let ended = error.connection_end().expect("the reason");
     assert!(matches!(ended.reason(), EndReason::WriteTimeout(_)), "{ended}");
 }
 
-/// Handlers that never wait, asked for without a pause, leave the thread to others.
+/// Requests without a pause, whose handlers never wait, still let other tasks on the thread run.
 #[tokio::test]
 async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
     let (here, mut there) = memory(1 << 20);
@@ -175,14 +176,14 @@ async fn a_flood_of_requests_does_not_keep_the_thread_to_itself() {
     });
     let _peer = Connection::new(here).methods(methods).spawn();
     for _ in 0..4000 {
-        soon("an answer", there.recv_line()).await.expect("memory").expect("not the end");
+        within_deadline("an answer", there.recv_line()).await.expect("memory").expect("not the end");
     }
-    // They take 80 ms.
+    // The handlers take 80 ms together.
     let turns = turns.load(Ordering::SeqCst);
     assert!(turns > 50, "{turns}");
 }
 
-/// The other side reads slowly, but it reads: it gets all it has asked for, however long ago it has closed its half.
+/// A peer that reads slowly gets all its answers, however long ago it has closed its half of the stream.
 #[tokio::test]
 async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
     let (here, there) = UnixStream::pair().expect("sockets");
@@ -203,13 +204,13 @@ async fn a_slow_reader_gets_its_answers_also_after_the_grace() {
             }
         }
     };
-    assert_eq!(soon("the answer", slowly).await, 1_000_000 + 37);
-    soon("the end", running).await.expect("no panic").expect("a clean end");
+    assert_eq!(within_deadline("the answer", slowly).await, 1_000_000 + 37);
+    within_deadline("the end", running).await.expect("no panic").expect("a clean end");
 }
 
-/// Nothing can be written any more, and much of what came has to be refused before the answer to our call is reached.
+/// The peer no longer reads, and many of its requests have to be refused before the answer to our call is reached.
 #[tokio::test]
-async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_written() {
+async fn an_answer_behind_many_refused_requests_is_read_also_when_nothing_can_be_written() {
     let (reader, mut feed) = tokio::io::duplex(1 << 20);
     let (writer, mut taken) = tokio::io::duplex(1 << 10);
     let mut limits = ConnectionLimits::default();
@@ -230,9 +231,9 @@ async fn an_answer_behind_much_that_is_refused_is_read_also_when_nothing_can_be_
     assert_eq!(answer.expect("no panic").expect("answered"), 7);
 }
 
-/// Also those that are begun when nothing can be written any more and nobody knows why.
+/// Also calls that are made when writing already fails, but the child has not exited yet.
 #[tokio::test]
-async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
+async fn errors_of_calls_to_a_child_that_no_longer_reads_have_its_exit() {
     let script = r#"exec 0<&-; echo '{"jsonrpc":"2.0","method":"deaf"}'; exec sleep 60"#;
     let child = Child::new("sh").args(["-c", script]).stderr(Stderr::discard()).spawn().expect("sh");
     let pid = Pid::from_raw(child.pid().cast_signed()).expect("a process");
@@ -243,25 +244,25 @@ async fn calls_of_a_child_that_no_longer_reads_say_how_it_ended() {
         async { Ok(()) }
     });
     let peer = Connection::new(child).methods(methods).spawn();
-    soon("it no longer reads", is_deaf.notified()).await;
+    within_deadline("it no longer reads", is_deaf.notified()).await;
     for _ in 0..5 {
         let peer = peer.clone();
         tokio::spawn(async move { peer.notify("unheard", ()).await });
-        // No word says that it was written in vain; if it was not yet, less is tested.
+        // The test cannot see whether the write has failed yet; if it has not, less is tested.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (first, second) = (peer.call::<Raw>("first", ()), peer.call::<Raw>("second", ()));
-    // It dies when the calls have begun.
+    // It is killed after the calls have started.
     let dies = async { kill_process(pid, Signal::KILL).expect("it is there") };
     let all = async { tokio::join!(first, second, dies) };
-    let (first, second, ()) = soon("the calls", all).await;
+    let (first, second, ()) = within_deadline("the calls", all).await;
     for error in [first, second].map(|outcome| outcome.expect_err("it is dead")) {
         assert!(matches!(&error, CallError::Closed(closed) if closed.exit().is_some()), "{error}");
         assert!(error.to_string().contains("signal 9"), "{error}");
     }
 }
 
-/// A call that is dropped before it is sent takes no room from those that follow.
+/// A call that is dropped before it is sent gives back its room in the output.
 #[tokio::test]
 async fn a_call_dropped_before_it_is_sent_leaves_its_room_to_others() {
     let (here, mut there) = memory(1 << 16);
@@ -272,7 +273,7 @@ async fn a_call_dropped_before_it_is_sent_leaves_its_room_to_others() {
     let polled = std::future::poll_fn(|context| Poll::Ready(dropped.as_mut().poll(context))).await;
     assert!(polled.is_pending());
     drop(dropped);
-    soon("room for a notification", peer.notify("said", ())).await.expect("open");
-    let line = soon("the notification", there.recv_line()).await.expect("memory").expect("not the end");
+    within_deadline("room for a notification", peer.notify("said", ())).await.expect("open");
+    let line = within_deadline("the notification", there.recv_line()).await.expect("memory").expect("not the end");
     assert!(line.contains("said"), "{line}");
 }

@@ -1,6 +1,6 @@
 //! Requests of a given length, and answers counted by id.
 
-/// A line of `bytes` bytes or a few more.
+/// A request as a line of `bytes` bytes or a few more.
 pub(super) fn request(id: usize, bytes: usize) -> Vec<u8> {
     let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"e","params":[""#);
     let mut line = head.into_bytes();
@@ -9,7 +9,7 @@ pub(super) fn request(id: usize, bytes: usize) -> Vec<u8> {
     line
 }
 
-/// The id of a line that [`request`] or its answer is, without reading the rest.
+/// The id of a request of [`request`] or of its answer, without parsing the rest.
 pub(super) fn id(line: &[u8]) -> usize {
     let digits = line.strip_prefix(br#"{"jsonrpc":"2.0","id":"#).unwrap_or_else(|| panic!("{}", shown(line)));
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).expect("more follows");
@@ -26,11 +26,11 @@ pub(super) fn is_result(line: &[u8]) -> bool {
     line[..line.len().min(80)].windows(10).any(|window| window == b",\"result\":")
 }
 
-/// Which ids have been answered, each of `0..` at most once.
+/// The ids that have been answered, each at most once.
 #[derive(Default)]
-pub(super) struct Answered(Vec<bool>);
+pub(super) struct AnsweredIds(Vec<bool>);
 
-impl Answered {
+impl AnsweredIds {
     pub(super) fn add(&mut self, line: &[u8]) {
         assert!(is_result(line), "{}", shown(line));
         let id = id(line);
@@ -40,10 +40,10 @@ impl Answered {
         assert!(!std::mem::replace(&mut self.0[id], true), "{id} is answered twice");
     }
 
-    /// All of `0..count` have been, and no other.
-    pub(super) fn are(&self, count: usize) {
+    /// Checks that the ids `0..count` have been answered, and no others.
+    pub(super) fn assert_complete(&self, count: usize) {
         let missing: Vec<usize> = (0..count).filter(|id| self.0.get(*id) != Some(&true)).take(10).collect();
         assert!(missing.is_empty(), "of {count}, these are not answered: {missing:?}");
-        assert_eq!(self.0.len(), count, "more answers than questions");
+        assert_eq!(self.0.len(), count, "more answers than requests");
     }
 }

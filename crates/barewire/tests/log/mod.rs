@@ -1,4 +1,4 @@
-//! What the library logs while a test runs on its thread, to be looked at.
+//! The events that the library logs on the thread of a test.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// The events on this thread from now on: handlers and connections of a test run on the same one.
+/// The events on this thread from now on. The handlers and connections of a test run on the same thread.
 pub(super) struct Log {
     lines: Arc<Mutex<Vec<String>>>,
     _guard: DefaultGuard,
@@ -22,7 +22,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// A line for each event: its message, and its fields.
+    /// The events, one a line: the message, and the fields.
     pub(super) fn text(&self) -> String {
         self.lines.lock().expect("no panic").iter().fold(String::new(), |text, line| text + line + "\n")
     }

@@ -1,11 +1,11 @@
-//! Flow: limits, floods, and a side that does not read.
+//! Flow control: limits, floods, and a peer that does not read.
 
 use std::future::pending;
 use std::io::{self};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Log, line, pair, say, seconds};
+use super::{Log, pair, receive, seconds, send};
 use barewire::Failure;
 use barewire::peer::{CallError, Connection, ConnectionLimits, Context, EndReason, Methods, Raw};
 use barewire::transport::memory;
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 #[tokio::test(start_paused = true)]
-async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
+async fn requests_beyond_the_limit_wait_unless_a_call_of_ours_waits() {
     let running = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&running);
     let methods = Methods::new().on("work", move |_: Context, (): ()| {
@@ -31,31 +31,31 @@ async fn more_requests_than_the_limit_wait_unless_we_wait_ourselves() {
     let (here, mut raw) = memory(1 << 20);
     let peer = Connection::new(here).methods(methods).limits(limits).spawn();
     for id in 0..40 {
-        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
+        send(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
     }
     for id in 0..40 {
-        assert_eq!(line(&mut raw).await, json!({"jsonrpc":"2.0","id":id,"result":null}));
+        assert_eq!(receive(&mut raw).await, json!({"jsonrpc":"2.0","id":id,"result":null}));
     }
-    // While a call of ours waits its answer may stand behind the requests: they are refused.
+    // While a call of ours waits, its answer may be behind the requests, so they are refused.
     let call = tokio::spawn(peer.call::<bool>("question", ()).into_future());
-    assert_eq!(line(&mut raw).await["method"], "question");
+    assert_eq!(receive(&mut raw).await["method"], "question");
     for id in 0..6 {
-        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
+        send(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work"})).await;
     }
-    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"result":true})).await;
+    send(&mut raw, json!({"jsonrpc":"2.0","id":1,"result":true})).await;
     for id in [4, 5] {
-        let busy = line(&mut raw).await;
+        let busy = receive(&mut raw).await;
         assert_eq!((&busy["id"], &busy["error"]["data"]), (&json!(id), &json!({"reason":"busy"})));
     }
     assert!(call.await.expect("no panic").expect("answered"));
     for id in 0..4 {
-        assert_eq!(line(&mut raw).await["id"], id);
+        assert_eq!(receive(&mut raw).await["id"], id);
     }
 }
 
-/// A short request that waits keeps all that was answered in its batch.
+/// One request that waits keeps the answers to all others of its batch in memory.
 #[tokio::test(start_paused = true)]
-async fn batches_that_wait_hold_no_more_than_requests_may() {
+async fn the_answers_of_waiting_batches_count_against_the_limit_of_requests() {
     let (here, mut raw) = memory(1 << 20);
     let (begun, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Semaphore::new(0)));
     let (count, wait) = (Arc::clone(&begun), Arc::clone(&gate));
@@ -73,13 +73,13 @@ async fn batches_that_wait_hold_no_more_than_requests_may() {
     let _peer = connection.spawn();
     let wrong = json!({"jsonrpc": "1.0", "id": "i".repeat(40_000), "method": "m"});
     for id in 0..10 {
-        say(&mut raw, json!([{"jsonrpc":"2.0","id":id,"method":"slow"}, wrong])).await;
+        send(&mut raw, json!([{"jsonrpc":"2.0","id":id,"method":"slow"}, wrong])).await;
     }
     sleep(seconds(1)).await;
     assert_eq!(begun.load(Ordering::SeqCst), 2);
     gate.add_permits(10);
     for _ in 0..10 {
-        assert_eq!(line(&mut raw).await.as_array().map(Vec::len), Some(2));
+        assert_eq!(receive(&mut raw).await.as_array().map(Vec::len), Some(2));
     }
 }
 
@@ -92,14 +92,14 @@ async fn a_notification_of_a_batch_that_cannot_wait_is_dropped_and_logged() {
     let methods = Methods::new().on("n", |_: Context, (): ()| pending::<Result<(), Failure>>());
     let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
     let n = json!({"jsonrpc":"2.0","method":"n"});
-    say(&mut raw, json!([n, n, n])).await;
+    send(&mut raw, json!([n, n, n])).await;
     sleep(seconds(1)).await;
     let log = log.text();
     assert_eq!(log.matches("dropped").count(), 1, "{log}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_nothing_let_one_of_each_through() {
+async fn limits_of_zero_let_one_message_through() {
     for (output, requests) in [(0, 1024), (1 << 20, 0)] {
         let (here, mut raw) = memory(1 << 20);
         let mut limits = ConnectionLimits::default();
@@ -111,16 +111,16 @@ async fn limits_of_nothing_let_one_of_each_through() {
             });
         let _peer = Connection::new(here).methods(methods).limits(limits).spawn();
         for _ in 0..3 {
-            say(&mut raw, json!({"jsonrpc":"2.0","method":"n"})).await;
+            send(&mut raw, json!({"jsonrpc":"2.0","method":"n"})).await;
         }
-        say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"r"})).await;
-        assert_eq!(line(&mut raw).await["result"], 1, "output {output}, requests {requests}");
+        send(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"r"})).await;
+        assert_eq!(receive(&mut raw).await["result"], 1, "output {output}, requests {requests}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_ever_when_every_handler_waits_for_the_other_side() {
-    // Each answer needs the other side's, thirty deep, in both directions at once, through a pipe of a few bytes.
+async fn handlers_that_call_each_other_across_the_connection_do_not_deadlock() {
+    // Each handler calls the peer, thirty deep, in both directions at once, through a pipe of a few bytes.
     fn ping_pong() -> Methods {
         Methods::new().on("down", |context: Context, (depth,): (u32,)| async move {
             match depth {
@@ -142,10 +142,10 @@ async fn nobody_waits_for_ever_when_every_handler_waits_for_the_other_side() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recursion_without_end_is_ended_by_a_refusal() {
+async fn an_endless_recursion_ends_with_a_refusal() {
     let down = |context: Context, (): ()| async move { Ok(1 + context.call::<u64>("down", ()).await?) };
     let (a, b) = pair(Methods::new().on("down", down), Methods::new().on("down", down));
-    let error = a.call::<u64>("down", ()).await.expect_err("it has no end");
+    let error = a.call::<u64>("down", ()).await.expect_err("it is endless");
     assert!(matches!(error, CallError::Refused(_)), "{error}");
     assert_eq!(
         b.call::<Raw>("nobody", ()).await.expect_err("no such").to_string(),
@@ -154,7 +154,7 @@ async fn a_recursion_without_end_is_ended_by_a_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_peers_that_flood_each_other_both_get_through() {
+async fn two_peers_that_flood_each_other_both_make_progress() {
     let seen = Arc::new(AtomicUsize::new(0));
     let methods = || {
         let seen = Arc::clone(&seen);
@@ -183,7 +183,7 @@ async fn two_peers_that_flood_each_other_both_get_through() {
                 peer.notify("told", ["x".repeat(2000)]).await.expect("open");
                 match peer.call::<(usize, String)>("work", (n, "z".repeat(1000))).await {
                     Ok((same, _)) => assert_eq!(same, n),
-                    // Refused is an answer too.
+                    // A refusal is an answer too.
                     Err(CallError::Refused(error)) => assert_eq!(error.code.get(), -32603),
                     Err(error) => panic!("{error}"),
                 }
@@ -197,7 +197,7 @@ async fn two_peers_that_flood_each_other_both_get_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_peers_that_have_both_given_up_large_calls_go_on() {
+async fn two_peers_that_have_both_given_up_large_calls_do_not_deadlock() {
     let started = Arc::new(tokio::sync::Notify::new());
     let tell = Arc::clone(&started);
     let large = move |_: Context, (): ()| {
@@ -210,7 +210,7 @@ async fn two_peers_that_have_both_given_up_large_calls_go_on() {
     for peer in [&a, &b] {
         for _ in 0..4 {
             let (call, started) = (peer.call::<Raw>("large", ()).into_future(), Arc::clone(&started));
-            // As soon as the first answer is made, nobody wants any.
+            // As soon as the first answer is made, all calls are dropped.
             calls.spawn(async move {
                 let began = started.notified();
                 tokio::select! { _ = call => {} () = began => {} }
@@ -224,7 +224,7 @@ async fn two_peers_that_have_both_given_up_large_calls_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_side_that_never_reads_ends_with_the_write_timeout() {
+async fn a_peer_that_never_reads_ends_the_connection_with_the_write_timeout() {
     let methods = Methods::new().on("echo", |_: Context, params: Raw| async move { Ok(params) });
     let (here, mut raw) = memory(1024);
     let mut limits = ConnectionLimits::default();
@@ -241,14 +241,14 @@ async fn a_side_that_never_reads_ends_with_the_write_timeout() {
         }
     };
     let (ended, ()) = tokio::join!(running, flood);
-    let error = ended.expect("no panic").expect_err("it is no orderly end");
+    let error = ended.expect("no panic").expect_err("not an orderly end");
     let closed = error.connection_end().expect("the reason");
     assert!(matches!(closed.reason(), EndReason::WriteTimeout(_)), "{closed}");
     assert_eq!(began.elapsed(), seconds(7));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
+async fn an_idle_connection_ends_with_the_idle_timeout() {
     let methods = Methods::new().on("work", |_: Context, (): ()| async {
         sleep(seconds(60)).await;
         Ok("x".repeat(5000))
@@ -258,17 +258,17 @@ async fn a_connection_on_which_nothing_happens_ends_if_it_is_told_to() {
     limits.idle_timeout = Some(seconds(5));
     let running = tokio::spawn(Connection::new(here).methods(methods).limits(limits).run());
     let began = Instant::now();
-    say(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"work"})).await;
-    line(&mut raw).await;
-    assert_eq!(began.elapsed(), seconds(60), "it is not idle while something is in flight");
+    send(&mut raw, json!({"jsonrpc":"2.0","id":1,"method":"work"})).await;
+    receive(&mut raw).await;
+    assert_eq!(began.elapsed(), seconds(60), "it is not idle while a request is in flight");
     let error = running.await.expect("no panic").expect_err("no orderly end");
     let closed = error.connection_end().expect("the reason");
-    assert_eq!(began.elapsed(), seconds(65), "the answer was not the end");
+    assert_eq!(began.elapsed(), seconds(65), "the idle time starts after the answer");
     assert!(matches!(closed.reason(), EndReason::IdleTimeout(_)), "{closed}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_ready_together_is_written_together() {
+async fn answers_that_are_ready_together_are_written_together() {
     /// Counts the writes.
     struct Writes(tokio::io::DuplexStream, Arc<AtomicUsize>);
     impl tokio::io::AsyncWrite for Writes {

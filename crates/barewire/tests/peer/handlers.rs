@@ -1,4 +1,4 @@
-//! Handlers: in which order, cancelled, blocking, panicking, wrapped, traced.
+//! Handlers: their order, cancellation, blocking, panics, wrappers and tracing.
 
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::time::Duration;
 
-use super::{Log, by_hand, line, pair, say, seconds};
+use super::{Log, pair, peer_with_raw_end, receive, seconds, send};
 use barewire::Failure;
 use barewire::peer::{CallError, Connection, Context, Conventions, MethodHandler, Methods, Next, Raw, Trace};
 use barewire::transport::memory;
@@ -36,14 +36,14 @@ async fn handlers_start_in_arrival_order_and_notifications_run_one_after_the_oth
                 Ok(())
             }
         });
-    let (_peer, mut raw) = by_hand(methods);
+    let (_peer, mut raw) = peer_with_raw_end(methods);
     for (id, (name, time)) in [("a", 9), ("b", 5), ("c", 7)].into_iter().enumerate() {
-        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work","params":[name, time]})).await;
-        say(&mut raw, json!({"jsonrpc":"2.0","method":"note","params":[name, time]})).await;
+        send(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"work","params":[name, time]})).await;
+        send(&mut raw, json!({"jsonrpc":"2.0","method":"note","params":[name, time]})).await;
     }
     let mut answers = Vec::new();
     for _ in 0..3 {
-        answers.push(line(&mut raw).await["result"].clone());
+        answers.push(receive(&mut raw).await["result"].clone());
     }
     assert_eq!(answers, ["b", "c", "a"], "answers leave in completion order");
     sleep(seconds(100)).await;
@@ -54,7 +54,7 @@ async fn handlers_start_in_arrival_order_and_notifications_run_one_after_the_oth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_handler_is_told_and_dropped_and_answers_nothing_in_mcp() {
+async fn a_cancelled_handler_is_dropped_and_not_answered_in_mcp() {
     struct Dropped(Arc<AtomicUsize>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -74,21 +74,21 @@ async fn a_cancelled_handler_is_told_and_dropped_and_answers_nothing_in_mcp() {
     });
     let (here, mut raw) = memory(4096);
     let _peer = Connection::new(here).methods(methods).conventions(Conventions::MCP).spawn();
-    say(&mut raw, json!({"jsonrpc":"2.0","id":"x","method":"forever"})).await;
+    send(&mut raw, json!({"jsonrpc":"2.0","id":"x","method":"forever"})).await;
     sleep(seconds(1)).await;
     let cancellation = kept.lock().expect("no panic").clone().expect("it has started");
     assert!(!cancellation.is_cancelled());
     let params = json!({"requestId": "x"});
-    say(&mut raw, json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":params})).await;
-    timeout(seconds(1), cancellation.cancelled()).await.expect("it is told");
+    send(&mut raw, json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":params})).await;
+    timeout(seconds(1), cancellation.cancelled()).await.expect("it is cancelled");
     sleep(seconds(1)).await;
     assert_eq!(drops.load(Ordering::SeqCst), 1);
-    say(&mut raw, json!({"jsonrpc":"2.0","id":"y","method":"nobody"})).await;
-    assert_eq!(line(&mut raw).await["id"], "y", "nothing was said about x");
+    send(&mut raw, json!({"jsonrpc":"2.0","id":"y","method":"nobody"})).await;
+    assert_eq!(receive(&mut raw).await["id"], "y", "x was not answered");
 }
 
 #[tokio::test]
-async fn a_handler_that_blocks_on_a_thread_of_its_own_holds_up_nobody() {
+async fn a_blocking_handler_on_its_own_thread_delays_no_other() {
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let wait = Arc::new(Mutex::new(wait));
     async fn blocked(_: Context, wait: Arc<Mutex<std::sync::mpsc::Receiver<()>>>) -> Result<&'static str, Failure> {
@@ -109,7 +109,7 @@ async fn a_handler_that_blocks_on_a_thread_of_its_own_holds_up_nobody() {
     assert!(matches!(panic, Err(CallError::Refused(error)) if error.code.get() == -32603));
 }
 
-/// What has begun on a thread cannot be stopped there, but it must not pile up either.
+/// A handler on a thread cannot be stopped, but such handlers must not pile up.
 #[tokio::test]
 async fn cancelled_handlers_that_block_do_not_pile_up() {
     static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -132,11 +132,11 @@ async fn cancelled_handlers_that_block_do_not_pile_up() {
         let wait = Arc::clone(&wait);
         async move { Ok(wait.lock().expect("no panic").recv().is_ok()) }
     };
-    let (_peer, mut raw) = by_hand(Methods::new().on("block", block.blocking()));
+    let (_peer, mut raw) = peer_with_raw_end(Methods::new().on("block", block.blocking()));
     for id in 0..3000 {
-        say(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"block","params":[1]})).await;
-        say(&mut raw, json!({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":id}})).await;
-        assert_eq!(line(&mut raw).await["error"]["code"], -32800);
+        send(&mut raw, json!({"jsonrpc":"2.0","id":id,"method":"block","params":[1]})).await;
+        send(&mut raw, json!({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":id}})).await;
+        assert_eq!(receive(&mut raw).await["error"]["code"], -32800);
     }
     let held = HELD.load(Ordering::SeqCst);
     drop(release);
@@ -144,25 +144,25 @@ async fn cancelled_handlers_that_block_do_not_pile_up() {
 }
 
 #[tokio::test]
-async fn a_handler_that_had_to_wait_is_not_blamed_for_it() {
+async fn a_handler_that_had_to_wait_is_not_reported_as_slow() {
     let (here, mut raw) = memory(4096);
     let log = Log::default();
     let methods = Methods::new()
         .on("slow", |_: Context, (): ()| async {
-            // Longer than a handler may run without a warning, on the clock that handlers are timed with.
+            // Longer than a handler may run without a warning, in real time, which is what handlers are timed with.
             sleep(Duration::from_millis(200)).await;
             Ok(())
         })
         .on("quick", |context: Context, (): ()| async move { Ok(context.notify("done", ()).await?) });
     let _peer = Connection::new(here).methods(methods).spawn();
-    say(&mut raw, json!({"jsonrpc":"2.0","method":"slow"})).await;
-    say(&mut raw, json!({"jsonrpc":"2.0","method":"quick"})).await;
-    assert_eq!(line(&mut raw).await["method"], "done");
+    send(&mut raw, json!({"jsonrpc":"2.0","method":"slow"})).await;
+    send(&mut raw, json!({"jsonrpc":"2.0","method":"quick"})).await;
+    assert_eq!(receive(&mut raw).await["method"], "done");
     assert_eq!(log.text(), "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_anywhere_in_a_handler_costs_one_answer() {
+async fn a_panic_anywhere_in_a_handler_fails_only_its_request() {
     struct PanicsWhenWritten;
     impl serde::Serialize for PanicsWhenWritten {
         fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
@@ -245,7 +245,7 @@ async fn a_panic_anywhere_in_a_handler_costs_one_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wraps_are_around_every_handler_and_the_last_is_outermost() {
+async fn every_handler_is_wrapped_and_the_last_wrapper_is_outermost() {
     let log = Arc::new(Mutex::new(Vec::new()));
     let wrap = |name: &'static str| {
         let log = Arc::clone(&log);

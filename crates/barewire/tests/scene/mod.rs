@@ -1,4 +1,4 @@
-//! The peer that the transcripts talk to: methods that finish at once, that wait, that call back, that fail.
+//! The peer of the transcripts: methods that finish at once, that wait, that call back, and that fail.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -11,14 +11,14 @@ use barewire::{Code, ErrorObject};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// The limits of the transcripts: small, so that they can be broken in a line.
+/// The limits of the transcripts: small, so that one line can exceed them.
 pub(crate) fn limits() -> ConnectionLimits {
     let mut limits = ConnectionLimits::default();
     limits.frame = 2000;
     limits
 }
 
-/// The methods of `testdata/serve`, which also a connection without a runtime has.
+/// The methods of `testdata/serve`, which the tests of the blocking connection have as well.
 pub(crate) fn serve() -> Methods {
     Methods::new()
         .on("subtract", |_: Context, params: Raw| async move {
@@ -61,7 +61,7 @@ pub(crate) fn serve() -> Methods {
         })
 }
 
-/// What the methods of `testdata/peer` share.
+/// The state that the methods of `testdata/peer` share.
 #[derive(Default)]
 struct Scene {
     waiting: HashMap<String, oneshot::Sender<Value>>,
@@ -122,7 +122,7 @@ pub(crate) fn peer() -> Methods {
         .on("log", move |_: Context, (what,): (Value,)| {
             let scene = log.clone();
             async move {
-                // The first to come waits the longest; it is still handled first.
+                // The first notification takes the longest, and must still be handled first.
                 let before = scene.lock().expect("no panic").log.len();
                 for _ in 0..10 - before.min(9) {
                     tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! The same peer without a runtime, a transport or a clock: frames, grammar and session alone, with handlers that are
-//! plain values. Naive on purpose; what the engine does must be the same.
+//! The same peer without a runtime, a transport or a clock: only frames, messages and the session, with handlers that
+//! are plain values. It is simple on purpose, and the engine must behave in the same way.
 
 use std::collections::VecDeque;
 
@@ -10,17 +10,17 @@ use barewire_proto::session::{Conventions, Effect, Event, Patience, Refusal, Ses
 use serde_json::{Value, json};
 
 #[derive(Default)]
-pub(crate) struct Pure {
+pub(crate) struct PureEngine {
     lines: Lines,
     session: Session,
-    running: Vec<Running>,
+    running: Vec<RunningRequest>,
     log: Vec<Value>,
     logging: VecDeque<Value>,
     batches: Vec<Batch>,
     out: Vec<u8>,
 }
 
-/// The answers to a batch, how many are missing, and whose they are.
+/// The answers to a batch, the number of missing ones, and the answered requests.
 #[derive(Default)]
 struct Batch {
     answers: Vec<String>,
@@ -28,29 +28,29 @@ struct Batch {
     ids: Vec<(Ticket, Id<'static>)>,
 }
 
-struct Running {
+struct RunningRequest {
     ticket: Ticket,
     reply: Reply<'static>,
-    doing: Doing,
+    state: HandlerState,
     batch: Option<usize>,
 }
 
-enum Doing {
-    /// Ready at the next opportunity, after saying this.
+enum HandlerState {
+    /// Ready at the end of the turn, after these messages are sent.
     Ready(Vec<String>, Result<Value, ErrorObject>),
-    /// Ready when it is released under this name.
-    Waits(String),
+    /// Ready when it is released by this name.
+    WaitsForRelease(String),
     /// Ready when this call of ours is answered.
-    Asks(Id<'static>),
+    WaitsForAnswer(Id<'static>),
     Never,
 }
 
-impl Pure {
+impl PureEngine {
     pub(crate) fn new(limit: usize) -> Self {
         Self { lines: Lines::new(limit), ..Self::default() }
     }
 
-    /// What comes out when these bytes go in and everything that can finish has finished.
+    /// Handles these bytes, finishes every handler that can finish, and returns the output.
     pub(crate) fn turn(&mut self, mut input: &[u8]) -> Vec<u8> {
         let mut lines = std::mem::take(&mut self.lines);
         while let Some(frame) = lines.next_frame(&mut input) {
@@ -67,7 +67,7 @@ impl Pure {
             }
         }
         self.lines = lines;
-        while let Some(at) = self.running.iter().position(|it| matches!(it.doing, Doing::Ready(..))) {
+        while let Some(at) = self.running.iter().position(|it| matches!(it.state, HandlerState::Ready(..))) {
             let done = self.running.remove(at);
             self.finish(done);
         }
@@ -113,7 +113,8 @@ impl Pure {
                         Ok(result) => json!({ "answer": result.to::<Value>().expect("JSON") }),
                         Err(error) => json!({ "error": error.to_owned().to_string() }),
                     };
-                    let asks = |it: &Running| matches!(&it.doing, Doing::Asks(id) if *id == call.id());
+                    let asks =
+                        |it: &RunningRequest| matches!(&it.state, HandlerState::WaitsForAnswer(id) if *id == call.id());
                     self.make_ready(asks, outcome);
                 }
             }
@@ -126,7 +127,7 @@ impl Pure {
             Signal::Cancel(id) => {
                 if let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(&id)) {
                     let at = self.running.iter().position(|it| it.ticket == ticket).expect("running");
-                    let Running { reply, batch, .. } = self.running.remove(at);
+                    let RunningRequest { reply, batch, .. } = self.running.remove(at);
                     let error = ErrorObject::standard(answer.expect("JSON-RPC answers"));
                     self.answer(batch, |out| reply.error(out, &error));
                     if let Some(batch) = batch {
@@ -159,37 +160,42 @@ impl Pure {
         if let Some(batch) = batch {
             self.batches[batch].open += 1;
         }
-        let mut said = Vec::new();
-        let doing = self.start(request, &mut said);
-        for message in said {
+        let mut messages = Vec::new();
+        let state = self.start(request, &mut messages);
+        for message in messages {
             Lines::encode(&mut self.out, |out| out.extend_from_slice(message.as_bytes()));
         }
-        let running = |doing| Running { ticket, reply: request.reply().into_owned(), doing, batch };
-        match doing {
-            Ok(result) => self.finish(running(Doing::Ready(Vec::new(), result))),
-            Err(doing) => self.running.push(running(doing)),
+        let running = |state| RunningRequest { ticket, reply: request.reply().into_owned(), state, batch };
+        match state {
+            Ok(result) => self.finish(running(HandlerState::Ready(Vec::new(), result))),
+            Err(state) => self.running.push(running(state)),
         }
     }
 
-    /// What a method does at once: it is done, or it goes on in some way.
-    fn start(&mut self, request: &Request<'_>, said: &mut Vec<String>) -> Result<Result<Value, ErrorObject>, Doing> {
+    /// Starts a method: `Ok` if it finishes at once, `Err` with its state if not.
+    fn start(
+        &mut self,
+        request: &Request<'_>,
+        messages: &mut Vec<String>,
+    ) -> Result<Result<Value, ErrorObject>, HandlerState> {
         let told = |what: &Value| notification("told", &json!([what]));
         let raw = request.params.map_or(Value::Null, |params| params.json().to().expect("JSON"));
         match &*request.method.to_name() {
             "echo" => Ok(Ok(raw)),
-            "later" => Err(Doing::Ready(Vec::new(), Ok(raw))),
-            "wait" => Err(Doing::Waits(params::<(String,)>(request.params).0)),
+            "later" => Err(HandlerState::Ready(Vec::new(), Ok(raw))),
+            "wait" => Err(HandlerState::WaitsForRelease(params::<(String,)>(request.params).0)),
             "release" => {
                 let (name, value): (String, Value) = params(request.params);
-                let waits = |it: &Running| matches!(&it.doing, Doing::Waits(waits) if *waits == name);
+                let waits =
+                    |it: &RunningRequest| matches!(&it.state, HandlerState::WaitsForRelease(waits) if *waits == name);
                 let released = self.make_ready(waits, value);
                 Ok(Ok(json!(released)))
             }
-            "forever" => Err(Doing::Never),
+            "forever" => Err(HandlerState::Never),
             "tell" => {
                 let (what,): (Value,) = params(request.params);
-                said.push(told(&what));
-                Err(Doing::Ready(vec![told(&what)], Ok(json!("done"))))
+                messages.push(told(&what));
+                Err(HandlerState::Ready(vec![told(&what)], Ok(json!("done"))))
             }
             "ask" => {
                 let (what,): (Value,) = params(request.params);
@@ -201,8 +207,8 @@ impl Pure {
                 let mut message = Vec::new();
                 let params = Params::from_json(Json::parse(text.as_bytes()).expect("JSON"));
                 write::request(&mut message, &call.id(), "question", params);
-                said.push(String::from_utf8(message).expect("UTF-8"));
-                Err(Doing::Asks(call.id()))
+                messages.push(String::from_utf8(message).expect("UTF-8"));
+                Err(HandlerState::WaitsForAnswer(call.id()))
             }
             "report" => {
                 let token = Tokens::new(Conventions::JSON_RPC.progress).find(request.params);
@@ -213,13 +219,13 @@ impl Pure {
                     }
                     None => Vec::new(),
                 };
-                said.extend(tell(1));
-                Err(Doing::Ready(tell(2), Ok(json!(token.is_some()))))
+                messages.extend(tell(1));
+                Err(HandlerState::Ready(tell(2), Ok(json!(token.is_some()))))
             }
             "panic_later" => {
                 let data = json!({ "exception": "panic" });
                 let error = ErrorObject::standard(Code::INTERNAL_ERROR).with_data(&data);
-                Err(Doing::Ready(Vec::new(), Err(error)))
+                Err(HandlerState::Ready(Vec::new(), Err(error)))
             }
             "logged" => Ok(Ok(Value::Array(std::mem::take(&mut self.log)))),
             other => {
@@ -229,19 +235,19 @@ impl Pure {
         }
     }
 
-    /// The next to finish is the one that has been ready longest.
-    fn make_ready(&mut self, which: impl Fn(&Running) -> bool, result: Value) -> bool {
+    /// Makes a handler ready. Handlers finish in the order in which they became ready.
+    fn make_ready(&mut self, which: impl Fn(&RunningRequest) -> bool, result: Value) -> bool {
         let Some(at) = self.running.iter().position(which) else { return false };
         let mut ready = self.running.remove(at);
-        ready.doing = Doing::Ready(Vec::new(), Ok(result));
+        ready.state = HandlerState::Ready(Vec::new(), Ok(result));
         self.running.push(ready);
         true
     }
 
-    fn finish(&mut self, done: Running) {
-        let Running { ticket, reply, doing, batch } = done;
-        let Doing::Ready(said, outcome) = doing else { panic!("not ready") };
-        for message in said {
+    fn finish(&mut self, done: RunningRequest) {
+        let RunningRequest { ticket, reply, state, batch } = done;
+        let HandlerState::Ready(messages, outcome) = state else { panic!("not ready") };
+        for message in messages {
             Lines::encode(&mut self.out, |out| out.extend_from_slice(message.as_bytes()));
         }
         let id = reply.id().expect("requests have one").borrow().into_owned();

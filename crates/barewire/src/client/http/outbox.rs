@@ -7,7 +7,7 @@ use barewire_proto::session::CallId;
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
+use crate::peer::{Exchange, MessageKind, Outlet, Permits, Room};
 
 /// A message on its way to the server.
 pub(super) struct OutgoingMessage {
@@ -64,12 +64,12 @@ impl Outbox {
 }
 
 impl Outlet for Outbox {
-    const NULL_ID: bool = false;
+    const WRITES_NULL_ID: bool = false;
 
-    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, _: Exchange, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let mut message = Vec::new();
         let sent = write(&mut message);
-        let (bytes, is_awaited) = (message.len(), matches!(sent, Sent::Call(_)));
+        let (bytes, is_awaited) = (message.len(), matches!(sent, MessageKind::Call(_)));
         self.backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
         if !is_awaited {
             self.backlog.unawaited.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Outlet for Outbox {
         let _ = self.commands.send(OutboxCommand::Send(OutgoingMessage { message: message.into(), sent, reservation }));
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(last) = self.last_reservation.upgrade() {
             let _ = last.permits.set(permits);

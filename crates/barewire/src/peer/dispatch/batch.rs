@@ -1,4 +1,4 @@
-//! A batch of the peer -> its elements, and their answers -> one array.
+//! A batch of the peer -> its elements; their answers -> one array.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use barewire_proto::frame::Frame;
 use barewire_proto::rpc::{Batch, Id, Message, Parsed, Request};
 use barewire_proto::session::{Effect, Event, Refusal, Ticket};
 
-use super::handlers::Job;
+use super::handlers::ReadyRequest;
 use super::in_flight::HeldFrame;
-use super::{Destination, Dispatcher, Source};
+use super::{Destination, Dispatcher, FrameSource};
 use crate::peer::CallError;
-use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 
 /// The number of a batch, ours or the peer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,37 +20,37 @@ pub(in crate::peer) struct BatchNumber(pub(super) u64);
 #[derive(Default)]
 pub(super) struct Batches {
     open: HashMap<BatchNumber, BatchAnswers>,
-    /// The bytes of all their arrays so far.
+    /// The bytes of all answers gathered so far.
     bytes: usize,
     last: u64,
 }
 
-/// The answers to one batch, until all are there.
+/// The answers to one batch, until it is complete.
 struct BatchAnswers {
-    /// The array as far as it goes.
+    /// The array of the answers so far, without its closing bracket.
     array: Vec<u8>,
-    /// The number of answers that are missing; the batch itself counts as one while it is being read.
+    /// The number of missing answers. The batch itself counts as one while it is being read.
     missing: usize,
     exchange: Exchange,
-    /// The requests whose answers are there. Their ids are in flight until the array is written.
+    /// The answered requests. Their ids stay in flight until the array is written.
     answered: Vec<(Ticket, Id<'static>)>,
 }
 
 impl Batches {
-    /// A number that no batch has had.
+    /// A new number.
     pub(super) fn next_number(&mut self) -> BatchNumber {
         self.last += 1;
         BatchNumber(self.last)
     }
 
-    /// Whether another batch of so many bytes may be started. The answers that are gathered for those before count as requests
-    /// do: a short request that waits can keep long answers to all others of its batch.
+    /// Whether another batch of `bytes` may be started. Gathered answers count against the limit as requests do: one
+    /// request that waits keeps the answers to all others of its batch in memory.
     pub(super) fn has_room(&self, bytes: usize, limit: usize) -> bool {
         self.bytes == 0 || self.bytes + bytes <= limit
     }
 
     /// Adds an answer to the array of a batch.
-    pub(super) fn push(&mut self, number: BatchNumber, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    pub(super) fn push(&mut self, number: BatchNumber, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         let Some(BatchAnswers { array, .. }) = self.open.get_mut(&number) else { return };
         let before = array.len();
         array.push(if array.is_empty() { b'[' } else { b',' });
@@ -58,15 +58,15 @@ impl Batches {
         self.bytes += array.len() - before;
     }
 
-    /// One more answer is to come.
-    fn expect_one(&mut self, number: BatchNumber) {
+    /// Counts one more missing answer.
+    fn expect_answer(&mut self, number: BatchNumber) {
         if let Some(batch) = self.open.get_mut(&number) {
             batch.missing += 1;
         }
     }
 
-    /// One answer is there, or will not come. Returns the batch if it was the last.
-    fn one_done(&mut self, number: BatchNumber) -> Option<BatchAnswers> {
+    /// Counts one missing answer less. Returns the batch if it is now complete.
+    fn element_done(&mut self, number: BatchNumber) -> Option<BatchAnswers> {
         let batch = self.open.get_mut(&number)?;
         batch.missing -= 1;
         if batch.missing > 0 {
@@ -79,19 +79,19 @@ impl Batches {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    pub(super) fn batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, source: Source<'_>) {
+    pub(super) fn handle_batch(&mut self, frame: Frame<'_>, batch: Batch<'_>, source: FrameSource<'_>) {
         let here = source.into();
-        let Some(most) = self.service.batch(self.limits.batch) else {
+        let Some(most) = self.service.batch_limit(self.limits.batch) else {
             for (index, invalid) in batch.refusals().enumerate() {
                 match index {
-                    0 => self.invalid(frame.offset, frame.bytes, &invalid, here),
-                    _ => self.judge(&invalid, here),
+                    0 => self.handle_invalid(frame.offset, frame.bytes, &invalid, here),
+                    _ => self.refuse_or_settle(&invalid, here),
                 }
             }
             return;
         };
         if let Some(invalid) = batch.over(most) {
-            return self.invalid(frame.offset, frame.bytes, &invalid, here);
+            return self.handle_invalid(frame.offset, frame.bytes, &invalid, here);
         }
         let room = self.has_room_for_batch(frame.bytes.len());
         if !room && !self.must_read() {
@@ -106,18 +106,18 @@ impl<O: Outlet> Dispatcher<O> {
             frame.bytes = bytes;
             match element {
                 Ok(Message::Request(request)) if !room => self.refuse(&request, Refusal::Busy, destination),
-                Ok(Message::Request(request)) => self.element(request, bytes, number, source),
-                // A notification of a batch cannot wait, so it is dropped: it asks for no answer.
+                Ok(Message::Request(request)) => self.handle_batch_element(request, bytes, number, source),
+                // A batch cannot be held, so a notification that cannot be queued is dropped.
                 Ok(Message::Notification(notification)) => {
-                    if !self.notification(notification, frame, source) {
-                        let what = "dropped: too many notifications wait to be handled, and it is part of a batch";
+                    if !self.handle_notification(notification, frame, source) {
+                        let what = "dropped: too many notifications wait for their handlers, and a batch cannot wait";
                         self.log.frame(frame.offset, bytes, what);
                     }
                 }
-                Ok(message) => self.message(frame, message, source),
-                // A bad frame is logged once, however much of it is bad.
-                Err(invalid) if std::mem::replace(&mut logged, true) => self.judge(&invalid, destination),
-                Err(invalid) => self.invalid(frame.offset, bytes, &invalid, destination),
+                Ok(message) => self.handle_message(frame, message, source),
+                // A frame is logged once, also if several of its elements are invalid.
+                Err(invalid) if std::mem::replace(&mut logged, true) => self.refuse_or_settle(&invalid, destination),
+                Err(invalid) => self.handle_invalid(frame.offset, bytes, &invalid, destination),
             }
         }
         while let Effect::Missing(call) = self.session.step(Event::EndOfBatch) {
@@ -126,7 +126,8 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// Starts an array of answers. It is complete when [`Self::batch_element_done`] has been called once for the array itself.
+    /// Starts an array of answers. It is complete only after [`Self::batch_element_done`] was also called once for the
+    /// batch itself.
     pub(super) fn open_batch(&mut self, exchange: Exchange) -> (BatchNumber, Destination) {
         let number = self.batches.next_number();
         let answers = BatchAnswers { array: Vec::new(), missing: 1, exchange, answered: Vec::new() };
@@ -134,28 +135,34 @@ impl<O: Outlet> Dispatcher<O> {
         (number, Destination { exchange, batch: Some(number) })
     }
 
-    fn element(&mut self, request: Request<'_>, text: &[u8], number: BatchNumber, source: Source<'_>) {
+    fn handle_batch_element(
+        &mut self,
+        request: Request<'_>,
+        text: &[u8],
+        number: BatchNumber,
+        source: FrameSource<'_>,
+    ) {
         let bytes = text.len();
         let destination = Destination { exchange: source.exchange, batch: Some(number) };
         let room = self.in_flight.parked.is_empty() && self.has_room();
         match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
-                self.batches.expect_one(number);
-                // Its answer is not written before those of the others: until then its id is in flight.
+                self.batches.expect_answer(number);
+                // The id is in flight until the array with all answers is written.
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
-                self.start(Job { ticket, request, bytes, destination, deferred: true }, source);
+                self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }
             Effect::Park(ticket) => {
-                self.batches.expect_one(number);
+                self.batches.expect_answer(number);
                 self.park(ticket, text, request, destination, source);
             }
             Effect::Refuse(refusal) => self.refuse(&request, refusal, destination),
-            // The rest of the batch is here already, so there is nothing to be held back.
+            // An element of a batch cannot be held, so it is refused.
             _ => self.refuse(&request, Refusal::Busy, destination),
         }
     }
 
-    /// The answer to a request of a batch is in its array.
+    /// Notes that the answer to a request of a batch is in its array.
     pub(super) fn batch_element_answered(&mut self, number: BatchNumber, ticket: Ticket, id: &Id<'_>) {
         if let Some(batch) = self.batches.open.get_mut(&number) {
             batch.answered.push((ticket, id.clone().into_owned()));
@@ -163,22 +170,22 @@ impl<O: Outlet> Dispatcher<O> {
         self.batch_element_done(number);
     }
 
-    /// One answer to a batch is there, or will not come. With the last of them the array is sent, unless it is empty: then no
-    /// element asked for an answer.
+    /// Notes that one answer to a batch is there, or will not come. The last one sends the array, unless it is empty
+    /// because no element needed an answer.
     pub(super) fn batch_element_done(&mut self, number: BatchNumber) {
-        let Some(BatchAnswers { mut array, answered, exchange, .. }) = self.batches.one_done(number) else {
+        let Some(BatchAnswers { mut array, answered, exchange, .. }) = self.batches.element_done(number) else {
             return;
         };
         for (ticket, id) in &answered {
             self.session.step(Event::Answer { ticket: *ticket, id });
         }
         if array.is_empty() {
-            self.output.over(exchange);
+            self.output.end_exchange(exchange);
         } else {
             array.push(b']');
             self.send(exchange.into(), |out| {
                 out.extend_from_slice(&array);
-                Sent::Answer(None)
+                MessageKind::Answer(None)
             });
         }
     }

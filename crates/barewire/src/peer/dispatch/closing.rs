@@ -1,44 +1,45 @@
-//! The end of a connection: everyone who waits for something is told.
+//! The end of a connection: handlers are stopped, requests are refused, and pending calls fail.
 
 use barewire_proto::rpc::{Message, Parsed, Reply};
 use barewire_proto::session::{Event, Refusal};
 use tokio::sync::oneshot;
 
-use super::{Destination, Dispatcher, Source};
+use super::{Destination, Dispatcher, FrameSource};
 use crate::peer::outlet::Outlet;
 use crate::peer::{CallError, ConnectionEnd, EndReason, Raw};
 use crate::transport::Exit;
 
-/// How far the end of the connection has come.
+/// The state of the connection's end.
 #[derive(Default)]
-pub(super) struct Closing {
-    /// Why nothing new is started any more.
+pub(super) struct ClosingState {
+    /// The reason of the end, once it has begun. Nothing new is started then.
     reason: Option<EndReason>,
-    /// The calls that were made after the peer's end, to be told how it ended.
+    /// The calls that were made after the peer's end. They fail once the exit of its process is known.
     late_calls: Vec<oneshot::Sender<Result<Raw, CallError>>>,
-    /// The transport will know more of the peer's end: how its process exited.
+    /// The transport will report how the peer's process exited.
     awaits_exit: bool,
     request: Option<EndRequest>,
 }
 
-/// A reason in a message or a command for which the connection is to end.
+/// A request by a message or a command to end the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::peer) enum EndRequest {
-    /// Finish what is in flight, then end.
+    /// Finish the work in flight, then end.
     Shutdown,
-    /// End at once: the peer sends frames of another format, with `Content-Length` headers.
+    /// End at once: the peer uses another framing, with `Content-Length` headers.
     ContentLength,
 }
 
-impl Closing {
-    /// Asks for the connection to end. The first request counts, unless the peer cannot be understood.
+impl ClosingState {
+    /// Asks for the connection to end. The first request counts, except that `ContentLength` replaces any other.
     pub(super) fn request(&mut self, request: EndRequest) {
         if self.request.is_none() || request == EndRequest::ContentLength {
             self.request = Some(request);
         }
     }
 
-    /// Answers a call that is made after the connection began to end: now, or once it is known how the peer ended.
+    /// Fails a call that was made after the connection began to end: now, or once the exit of the peer's process is
+    /// known.
     pub(super) fn refuse_call(
         &mut self,
         answer: oneshot::Sender<Result<Raw, CallError>>,
@@ -54,23 +55,23 @@ impl Closing {
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// The transport will know how the peer's process exited, and [`Self::finish`] will be told.
+    /// Notes that the transport will report how the peer's process exited. [`Self::finish`] gets the exit.
     pub(in crate::peer) fn await_exit(&mut self) {
         self.closing.awaits_exit = true;
     }
 
-    /// What the messages and commands so far ask of the connection as a whole.
+    /// The request to end the connection, if a message or a command has made one.
     pub(in crate::peer) fn end_request(&self) -> Option<EndRequest> {
         self.closing.request
     }
 
-    /// Whether nothing new is started any more.
+    /// Whether the connection has begun to end. Nothing new is started then.
     #[cfg(feature = "http")]
     pub(in crate::peer) fn is_closing(&self) -> bool {
         self.closing.reason.is_some()
     }
 
-    /// Starts nothing new from now on, for this reason.
+    /// Begins the end of the connection: nothing new is started from now on.
     pub(in crate::peer) fn close(&mut self, reason: EndReason) {
         self.session.step(match reason {
             EndReason::Eof => Event::Eof,
@@ -80,7 +81,7 @@ impl<O: Outlet> Dispatcher<O> {
         self.queue.begin_end();
     }
 
-    /// Tells all callers that wait for an answer of the peer that none will come.
+    /// Fails all pending calls.
     pub(in crate::peer) fn fail_calls(&mut self, end: &ConnectionEnd) {
         for (call, pending) in std::mem::take(&mut self.in_flight.calls) {
             self.session.step(Event::Forget(call));
@@ -91,7 +92,7 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Stops the handlers that are still running, and refuses the requests that have no answer yet.
+    /// Stops the running handlers, and refuses the requests that have no answer yet.
     pub(in crate::peer) fn give_up(&mut self) {
         self.in_flight.stop_handlers();
         self.close(EndReason::Shutdown);
@@ -112,21 +113,21 @@ impl<O: Outlet> Dispatcher<O> {
             }
         }
         if let Some(held) = self.in_flight.held.take() {
-            // Nothing is started any more, so it is refused if it asks for an answer.
-            self.take(held.frame(), held.parsed(), Source::STREAM);
+            // Nothing is started any more, so a request is refused here.
+            self.handle_parsed(held.frame(), held.parsed(), FrameSource::STREAM);
         }
     }
 
-    /// The end of the connection for this reason, with the output of a peer that never sent a message.
+    /// The end of the connection for this reason, with the first output of a peer that never sent a message.
     pub(in crate::peer) fn end(&self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
-        ConnectionEnd::new(reason, self.opening.stray(), exit)
+        ConnectionEnd::new(reason, self.first_output.stray(), exit)
     }
 
-    /// Ends the connection: everyone is told.
+    /// Ends the connection: stops handlers, fails pending calls, and closes the queue.
     pub(in crate::peer) fn finish(&mut self, reason: EndReason, exit: Option<Exit>) -> ConnectionEnd {
         let end = self.end(reason, exit);
         self.in_flight.stop_handlers();
-        // First, so that a caller who is told and calls again sees that it is over.
+        // The queue is closed first, so that a caller whose call fails and who calls again sees the end.
         let left = self.queue.close(end.clone());
         self.fail_calls(&end);
         drop(left);
@@ -140,7 +141,7 @@ impl<O: Outlet> Dispatcher<O> {
 }
 
 impl<O> Drop for Dispatcher<O> {
-    /// A connection that is not driven any more must not be waited for either.
+    /// Ends a connection whose driver was dropped, so that no caller waits for it.
     fn drop(&mut self) {
         if self.queue.closed().is_some() {
             return;

@@ -1,12 +1,13 @@
-//! The commands of the queue -> what is written: our calls, notifications, answers of tasks; and the time limits of our calls.
+//! The commands of the queue -> messages to write: our calls, notifications, and answers of handlers that became tasks.
+//! Also the timeouts of our calls.
 
 use barewire_proto::rpc::{Id, Params, write};
 use barewire_proto::session::{self, BatchId, CallId, Effect, Event};
 
 use super::in_flight::{PendingCall, RunningRequest};
 use super::{Dispatcher, EndRequest};
-use crate::peer::outlet::{Exchange, Outlet, Sent};
-use crate::peer::queue::{Ask, Command, Entry};
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
+use crate::peer::queue::{BatchEntry, Command, NewCall};
 use crate::peer::{CallError, ConnectionEnd};
 
 impl<O: Outlet> Dispatcher<O> {
@@ -18,35 +19,35 @@ impl<O: Outlet> Dispatcher<O> {
         let mut commands = std::mem::take(&mut self.commands);
         self.queue.take(&mut commands);
         for command in commands.drain(..) {
-            self.command(command);
+            self.run_command(command);
         }
         self.commands = commands;
     }
 
-    fn command(&mut self, command: Command) {
+    fn run_command(&mut self, command: Command) {
         match command {
-            Command::Ask { ask, permits } => {
-                let exchange = ask.exchange;
-                let asked = self.ask(ask, None);
-                self.send_own(exchange, permits, asked, |asked, out| {
-                    asked.write(out);
-                    Sent::Call(Some(asked.call))
+            Command::Call { call, permits } => {
+                let exchange = call.exchange;
+                let request = self.register_call(call, None);
+                self.send_own(exchange, permits, request, |request, out| {
+                    request.write(out);
+                    MessageKind::Call(Some(request.call))
                 });
             }
             Command::Batch { entries, permits } => {
-                let array = self.ask_batch(entries);
+                let array = self.register_batch(entries);
                 self.send_own(Exchange::NONE, permits, array, |array, out| {
                     out.extend_from_slice(array);
-                    Sent::Call(None)
+                    MessageKind::Call(None)
                 });
             }
             Command::Notify { message, permits, about } => {
                 // Notifications about a request are dropped once it is answered or cancelled.
                 let exchange = about.as_ref().map_or(Exchange::NONE, |about| about.exchange);
-                let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_over()));
+                let message = Some(message).filter(|_| about.is_none_or(|about| !about.is_finished()));
                 self.send_own(exchange, permits, message, |message, out| {
                     out.extend_from_slice(message);
-                    Sent::Notification
+                    MessageKind::Notification
                 });
             }
             Command::Answered { ticket, message, code } => {
@@ -56,7 +57,7 @@ impl<O: Outlet> Dispatcher<O> {
                 let Some(id) = reply.id() else { return };
                 let write = |out: &mut Vec<u8>| {
                     out.extend_from_slice(&message);
-                    Sent::Answer(code)
+                    MessageKind::Answer(code)
                 };
                 match destination.batch {
                     None => {
@@ -84,32 +85,33 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Sends a message of ours, if there is one. If not, the permits are given back now: no write will do so.
+    /// Sends a message of ours, if there is one. If there is none, gives back the permits now, because no write will.
     fn send_own<T>(
         &mut self,
         exchange: Exchange,
         permits: usize,
         message: Option<T>,
-        write: impl FnOnce(&T, &mut Vec<u8>) -> Sent,
+        write: impl FnOnce(&T, &mut Vec<u8>) -> MessageKind,
     ) {
         match message {
             Some(message) => {
                 self.send(exchange.into(), |out| write(&message, out));
-                self.output.holds(permits);
+                self.output.hold_permits(permits);
             }
             None => self.queue.room.add_permits(permits),
         }
     }
 
-    /// Enters a request of ours; `None` if it is not to be sent.
-    fn ask(&mut self, ask: Ask, batch: Option<BatchId>) -> Option<OutgoingRequest> {
-        let Ask { method, params, patience, progress, quiet, exchange, id, answer } = ask;
+    /// Registers a call of ours as pending, and returns the request to write; `None` if the caller is gone or the
+    /// connection closes.
+    fn register_call(&mut self, call: NewCall, batch: Option<BatchId>) -> Option<OutgoingRequest> {
+        let NewCall { method, params, patience, progress, quiet, exchange, id, answer } = call;
         if answer.is_closed() {
             return None;
         }
         let now = self.timing.session_now();
         let Effect::Asked(call) = self.session.step(Event::Ask { now, patience, batch }) else {
-            let stray = self.opening.stray();
+            let stray = self.first_output.stray();
             self.closing.refuse_call(answer, |reason| ConnectionEnd::new(reason, stray, None));
             return None;
         };
@@ -126,19 +128,19 @@ impl<O: Outlet> Dispatcher<O> {
         Some(OutgoingRequest { call, id, method, params })
     }
 
-    /// Enters the requests of a batch of ours, and writes the array; `None` if nothing of it is to be sent.
-    fn ask_batch(&mut self, entries: Vec<Entry>) -> Option<Vec<u8>> {
+    /// Registers the calls of a batch of ours, and returns the array to write; `None` if there is nothing left to send.
+    fn register_batch(&mut self, entries: Vec<BatchEntry>) -> Option<Vec<u8>> {
         let batch = Some(BatchId(self.batches.next_number().0));
         let mut array = Vec::new();
         for entry in entries {
             let comma = if array.is_empty() { b'[' } else { b',' };
             match entry {
-                Entry::Call(ask) => {
-                    let Some(asked) = self.ask(ask, batch) else { continue };
+                BatchEntry::Call(call) => {
+                    let Some(request) = self.register_call(call, batch) else { continue };
                     array.push(comma);
-                    asked.write(&mut array);
+                    request.write(&mut array);
                 }
-                Entry::Notification(message) => {
+                BatchEntry::Notification(message) => {
                     array.push(comma);
                     array.extend_from_slice(&message);
                 }
@@ -151,23 +153,23 @@ impl<O: Outlet> Dispatcher<O> {
         Some(array)
     }
 
-    /// Gives up a call of ours: tells its caller why, and the peer that no answer is needed.
-    fn abandon_call(&mut self, call: CallId, why: Option<CallError>) {
+    /// Gives up a call of ours: fails it with `error`, and sends the peer a cancellation unless the call is quiet.
+    fn abandon_call(&mut self, call: CallId, error: Option<CallError>) {
         let Some(pending) = self.in_flight.calls.remove(&call) else { return };
-        if let Some(why) = why {
-            let _ = pending.answer.send(Err(why));
+        if let Some(error) = error {
+            let _ = pending.answer.send(Err(error));
         }
         if pending.quiet {
-            return self.output.forget(call);
+            return self.output.forget_call(call);
         }
         let cancel = self.conventions.cancel;
         self.send(pending.exchange.into(), |out| {
             session::write_cancel(&cancel, out, call);
-            Sent::Cancel(call)
+            MessageKind::Cancel(call)
         });
     }
 
-    /// Ends the calls that have waited long enough.
+    /// Fails the calls whose timeout has passed.
     pub(in crate::peer) fn tick(&mut self) {
         let now = self.timing.session_now();
         while let Effect::TimedOut(call) = self.session.step(Event::Tick(now)) {
@@ -175,15 +177,15 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Fails a call of ours that will not be answered.
+    /// Fails a call of ours that will get no answer.
     #[cfg(feature = "http")]
-    pub(in crate::peer) fn fail(&mut self, call: CallId, why: CallError) {
+    pub(in crate::peer) fn fail(&mut self, call: CallId, error: CallError) {
         self.session.step(Event::Forget(call));
-        self.in_flight.settle(call, Err(why));
+        self.in_flight.settle(call, Err(error));
     }
 }
 
-/// A request of ours that is to be written.
+/// A request of ours, ready to be written.
 struct OutgoingRequest {
     call: CallId,
     id: Id<'static>,

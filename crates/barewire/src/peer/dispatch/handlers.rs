@@ -1,4 +1,4 @@
-//! A message -> its handler, up to its first wait; then an answer, or a task.
+//! A message -> its handler, polled once -> an answer, or a task if the handler is not ready.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -10,29 +10,35 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::in_flight::{ParkedRequest, RunningRequest};
-use super::{Destination, Dispatcher, Source};
+use super::{Destination, Dispatcher, FrameSource};
 use crate::Failure;
 use crate::log::quoted;
 use crate::peer::Context;
-use crate::peer::context::Incoming;
-use crate::peer::outlet::{Exchange, Outlet, Sent};
+use crate::peer::context::IncomingMessage;
+use crate::peer::outlet::{Exchange, MessageKind, Outlet};
 use crate::peer::queue::Command;
 use crate::peer::service::IncomingParams;
-use crate::peer::work::{self, BoxedWork};
+use crate::peer::started_handler::{self, BoxedHandler};
 
-/// A request that is to be started.
-pub(super) struct Job<'a> {
+/// A request that is ready to be started.
+pub(super) struct ReadyRequest<'a> {
     pub(super) ticket: Ticket,
     pub(super) request: Request<'a>,
     pub(super) bytes: usize,
     pub(super) destination: Destination,
-    /// The session has it in flight already.
+    /// The session already counts the request as in flight.
     pub(super) deferred: bool,
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    /// Starts the handler of a message and runs it up to its first wait.
-    fn begin(&mut self, method: &str, id: Option<&Id<'_>>, params: Option<Params<'_>>, source: Source<'_>) -> Begun {
+    /// Starts the handler of a message and polls it once.
+    fn start_handler(
+        &mut self,
+        method: &str,
+        id: Option<&Id<'_>>,
+        params: Option<Params<'_>>,
+        source: FrameSource<'_>,
+    ) -> FirstPoll {
         let span = match id {
             Some(id) => tracing::info_span!(
                 "request",
@@ -51,54 +57,56 @@ impl<O: Outlet> Dispatcher<O> {
             None => Ok(()),
         };
         let progress = self.conventions.progress;
-        let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(Incoming::new(progress)));
+        let mut incoming = self.spare.take().unwrap_or_else(|| Arc::new(IncomingMessage::new(progress)));
         let token = self.tokens.find(params);
-        // Messages about a notification belong to no exchange, as everything that answers nothing.
+        // Messages sent while a notification is handled belong to no exchange: a notification has no answer.
         let exchange = if id.is_some() { source.exchange } else { Exchange::NONE };
-        incoming = Incoming::of(incoming, method, id, token, exchange, source.caller);
+        incoming = IncomingMessage::reuse(incoming, method, id, token, exchange, source.caller);
         let context = Context::new(Arc::clone(&incoming), Arc::clone(&self.queue));
         let incoming_params = IncomingParams { written: params, members: source.params };
         let entered = span.enter();
         let started = traced.and_then(|()| Failure::catch(|| self.service.start(context, incoming_params))?);
         let polled = started.map(|mut work| {
-            let polled = work::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
+            let polled = started_handler::poll(&mut work, &mut std::task::Context::from_waker(Waker::noop()));
             (polled, work)
         });
         drop(entered);
         self.warn_if_slow(method);
         match polled {
-            Ok((Poll::Pending, work)) => Begun::Waits { work, span, incoming },
+            Ok((Poll::Pending, work)) => FirstPoll::Pending { work, span, incoming },
             Ok((Poll::Ready(done), work)) => {
                 self.spare = Some(incoming);
-                Begun::Done(work::keep(done, work))
+                FirstPoll::Done(started_handler::check_panic(done, work))
             }
             Err(failure) => {
                 self.spare = Some(incoming);
-                Begun::Done(Err(failure))
+                FirstPoll::Done(Err(failure))
             }
         }
     }
 
-    /// Handles a request. If its handler is done at once the answer is written; if not it becomes a task.
-    pub(super) fn start(&mut self, job: Job<'_>, source: Source<'_>) {
-        let Job { ticket, ref request, bytes, destination, deferred } = job;
+    /// Starts a request. If its handler is ready at its first poll, the answer is written now; if not, the handler
+    /// becomes a task.
+    pub(super) fn start_request(&mut self, job: ReadyRequest<'_>, source: FrameSource<'_>) {
+        let ReadyRequest { ticket, ref request, bytes, destination, deferred } = job;
         let method = request.method.to_name();
-        match self.begin(&method, Some(&request.id), request.params, source) {
-            Begun::Done(done) => {
-                // The messages that it sent while it ran go out first.
+        match self.start_handler(&method, Some(&request.id), request.params, source) {
+            FirstPoll::Done(done) => {
+                // Messages that the handler sent are written before its answer.
                 self.take_commands();
                 if deferred && destination.batch.is_none() {
                     self.session.step(Event::Answer { ticket, id: &request.id });
                 }
                 let mut failed = None;
                 self.send(destination, |out| {
-                    failed = work::answer(done, request.reply(), &method, out);
-                    Sent::Answer(failed.as_ref().map(Failure::code))
+                    failed = started_handler::write_answer(done, request.reply(), &method, out);
+                    MessageKind::Answer(failed.as_ref().map(Failure::code))
                 });
                 if let Some(failure) = failed {
                     self.log.failed(&method, &failure);
                 }
-                // A clone of the context may live on: nothing more is sent about this request.
+                // The handler may have kept a clone of its context. Further notifications about this request are
+                // dropped.
                 if let Some(spare) = &self.spare
                     && Arc::strong_count(spare) > 1
                 {
@@ -108,7 +116,7 @@ impl<O: Outlet> Dispatcher<O> {
                     self.batch_element_answered(number, ticket, &request.id);
                 }
             }
-            Begun::Waits { work, span, incoming } => {
+            FirstPoll::Pending { work, span, incoming } => {
                 if !deferred {
                     self.session.step(Event::Defer { ticket, id: &request.id, bytes });
                 }
@@ -116,11 +124,11 @@ impl<O: Outlet> Dispatcher<O> {
                 let (queue, answer_to) = (Arc::clone(&self.queue), reply.borrow().into_owned());
                 let method = method.into_owned();
                 let task = async move {
-                    let done = work::run(work).await;
+                    let done = started_handler::run(work).await;
                     let mut message = Vec::new();
-                    let failure = work::answer(done, answer_to, &method, &mut message);
+                    let failure = started_handler::write_answer(done, answer_to, &method, &mut message);
                     let code = failure.as_ref().map(Failure::code);
-                    // If the queue takes nothing, the connection is over and no answer is needed.
+                    // If the queue is closed, the connection has ended and no answer is needed.
                     if let Some(failure) = failure {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
@@ -133,19 +141,19 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Handles a notification. If its handler is not done at once, those behind it wait.
-    pub(super) fn start_notification(&mut self, notification: Notification<'_>, source: Source<'_>) {
+    /// Starts a notification. If its handler is not ready at its first poll, the notifications behind it wait.
+    pub(super) fn start_notification(&mut self, notification: Notification<'_>, source: FrameSource<'_>) {
         let method = notification.method.to_name();
-        match self.begin(&method, None, notification.params, source) {
-            Begun::Done(done) => {
-                if let Some(failure) = work::finish(done) {
+        match self.start_handler(&method, None, notification.params, source) {
+            FirstPoll::Done(done) => {
+                if let Some(failure) = started_handler::take_failure(done) {
                     self.log.failed(&method, &failure);
                 }
             }
-            Begun::Waits { work, span, .. } => {
+            FirstPoll::Pending { work, span, .. } => {
                 let (queue, method) = (Arc::clone(&self.queue), method.into_owned());
                 let task = async move {
-                    if let Some(failure) = work::finish(work::run(work).await) {
+                    if let Some(failure) = started_handler::take_failure(started_handler::run(work).await) {
                         let _ = queue.push(Command::Failed { method, failure });
                     }
                     let _ = queue.push(Command::Handled);
@@ -156,20 +164,19 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Logs a warning if the handler that has just returned kept everything else waiting.
+    /// Logs a warning if the handler that has just returned ran for longer than [`SLOW_HANDLER_WARNING`].
     fn warn_if_slow(&mut self, method: &str) {
         let took = self.timing.handler_returned();
         if took > SLOW_HANDLER_WARNING {
             let method = quoted(method.as_bytes());
             self.log.report(format_args!(
-                "handler of {method} ran for {} ms without waiting, and everything else waited for it: \
-                 .blocking() gives it a thread",
+                "handler of {method} blocked its connection for {} ms; .blocking() runs a handler on its own thread",
                 took.as_millis()
             ));
         }
     }
 
-    /// Starts the requests, notifications and the frame that could not be started before.
+    /// Starts the parked requests, the waiting notifications and the held frame, as far as there is room now.
     pub(in crate::peer) fn start_waiting(&mut self) {
         if !self.can_start() {
             return;
@@ -183,31 +190,32 @@ impl<O: Outlet> Dispatcher<O> {
                 let (bytes, params) = (message.bytes().len(), message.params());
                 self.session.step(Event::Defer { ticket, id: &request.id, bytes });
                 let (exchange, caller) = (destination.exchange, caller.as_ref());
-                let source = Source { exchange, caller, params: params.as_ref() };
-                self.start(Job { ticket, request, bytes, destination, deferred: true }, source);
+                let source = FrameSource { exchange, caller, params: params.as_ref() };
+                self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: true }, source);
             }
         }
         while let Some(kept) = self.in_flight.notifications.next() {
             if let Parsed::Message(Message::Notification(notification)) = kept.parsed() {
-                self.start_notification(notification, Source::STREAM);
+                self.start_notification(notification, FrameSource::STREAM);
             }
         }
-        // After those, because it came after them.
+        // The held frame is last because it arrived last.
         if let Some(held) = &self.in_flight.held
             && self.would_take(held)
             && let Some(held) = self.in_flight.held.take()
         {
-            self.take(held.frame(), held.parsed(), Source::STREAM);
+            self.handle_parsed(held.frame(), held.parsed(), FrameSource::STREAM);
         }
     }
 }
 
 /// A handler after its first poll.
-enum Begun {
-    Done(Result<BoxedWork, Failure>),
-    Waits { work: BoxedWork, span: Span, incoming: Arc<Incoming> },
+enum FirstPoll {
+    Done(Result<BoxedHandler, Failure>),
+    Pending { work: BoxedHandler, span: Span, incoming: Arc<IncomingMessage> },
 }
 
-/// A handler that runs longer without waiting keeps everything else on its connection waiting for a time that people
-/// notice. On a busy machine even one that does nothing may be put aside for tens of milliseconds.
+/// The time without an `await` after which a handler is reported: it delays everything else on its connection, and
+/// people notice such a delay. It is not shorter because a busy machine may suspend any thread for tens of
+/// milliseconds.
 const SLOW_HANDLER_WARNING: Duration = Duration::from_millis(100);

@@ -1,4 +1,5 @@
-//! The work that is under way: our calls that wait for an answer, and the peer's messages that wait for a handler or for its end.
+//! The work in flight: our calls that wait for an answer, and messages of the peer that wait for a handler or are being
+//! handled.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,22 +12,22 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::{AnyCaller, Destination};
-use crate::peer::context::Incoming;
+use crate::peer::context::IncomingMessage;
 use crate::peer::outlet::Exchange;
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, ConnectionLimits, Raw};
 
-/// See the module.
+/// The work in flight of a connection.
 #[derive(Default)]
 pub(super) struct InFlight {
     /// Our calls that wait for an answer.
     pub(super) calls: HashMap<CallId, PendingCall>,
     /// The requests whose handlers did not finish at their first poll.
     pub(super) running: HashMap<Ticket, RunningRequest>,
-    /// The requests that are accepted and not started: nothing can be written. In the order they came.
+    /// The requests that are accepted but not started, because the output is full. In the order of arrival.
     pub(super) parked: VecDeque<ParkedRequest>,
     pub(super) notifications: NotificationQueue,
-    /// A frame that cannot be handled yet. No frame behind it is taken before it.
+    /// A frame that cannot be handled yet. The frames behind it wait.
     pub(super) held: Option<HeldFrame>,
 }
 
@@ -34,16 +35,16 @@ pub(super) struct InFlight {
 pub(super) struct PendingCall {
     pub(super) answer: oneshot::Sender<Result<Raw, CallError>>,
     pub(super) progress: Option<OnProgress>,
-    /// The peer is not told when the call is given up.
+    /// The peer is sent no cancellation when the call is given up.
     pub(super) quiet: bool,
-    /// The exchange in the course of which it was made.
+    /// The exchange that the call is part of.
     pub(super) exchange: Exchange,
 }
 
 /// A request whose handler has become a task.
 pub(super) struct RunningRequest {
     pub(super) task: AbortHandle,
-    pub(super) incoming: Arc<Incoming>,
+    pub(super) incoming: Arc<IncomingMessage>,
     pub(super) reply: Reply<'static>,
     pub(super) destination: Destination,
 }
@@ -70,7 +71,7 @@ impl HeldFrame {
         Self { offset: frame.offset, kept: KeptFrame::copy(frame.bytes, parsed), is_batch }
     }
 
-    /// The number of its bytes.
+    /// The number of bytes of the frame.
     pub(super) fn len(&self) -> usize {
         self.kept.bytes().len()
     }
@@ -84,21 +85,21 @@ impl HeldFrame {
     }
 }
 
-/// The notifications that wait, because they are handled one after the other.
+/// The notifications that wait for the handler of an earlier one. Notifications are handled one after the other.
 #[derive(Default)]
 pub(super) struct NotificationQueue {
     waiting: VecDeque<KeptFrame<Box<[u8]>>>,
-    /// The bytes of those that wait.
+    /// The bytes of the waiting notifications.
     bytes: usize,
-    /// The handler of the one before them, which has become a task.
+    /// The running handler that they wait for, which has become a task.
     task: Option<AbortHandle>,
 }
 
 impl InFlight {
-    /// Tells the caller of `call` how it went, unless it waits no more.
+    /// Gives the outcome to the caller of `call`, if the call is still pending.
     pub(super) fn settle(&mut self, call: CallId, outcome: Result<Raw, CallError>) {
         if let Some(pending) = self.calls.remove(&call) {
-            // A caller that has dropped the call in the meantime does not want to know.
+            // The caller may have dropped the call in the meantime.
             let _ = pending.answer.send(outcome);
         }
     }
@@ -120,7 +121,7 @@ impl InFlight {
 }
 
 impl RunningRequest {
-    /// Tells the handler that it is cancelled, and drops it.
+    /// Marks the request as cancelled, and drops its handler.
     pub(super) fn stop(&self) {
         self.incoming.cancel();
         self.task.abort();
@@ -138,12 +139,12 @@ impl NotificationQueue {
         self.task.is_none() && !self.waiting.is_empty()
     }
 
-    /// Whether there is no room for another of so many bytes.
+    /// Whether there is no room for another notification of `bytes`.
     pub(super) fn is_full(&self, bytes: usize, limits: &ConnectionLimits) -> bool {
         self.bytes + bytes > limits.output && !self.waiting.is_empty() || self.waiting.len() >= limits.requests
     }
 
-    /// Adds a notification behind those that wait.
+    /// Adds a notification at the end of the queue.
     pub(super) fn push(&mut self, notification: KeptFrame<Box<[u8]>>) {
         self.bytes += notification.bytes().len();
         self.waiting.push_back(notification);
@@ -159,12 +160,12 @@ impl NotificationQueue {
         Some(next)
     }
 
-    /// The handler of a notification has become a task: those behind it wait.
+    /// Notes that the handler of a notification has become a task, which the others wait for.
     pub(super) fn started(&mut self, task: AbortHandle) {
         self.task = Some(task);
     }
 
-    /// The handler of a notification has finished.
+    /// Notes that the handler of a notification has finished.
     pub(super) fn finished(&mut self) {
         self.task = None;
     }

@@ -1,21 +1,21 @@
-//! One message -> what is done about it: handlers run, calls settled, answers put where they are written from.
+//! One message -> its effects: a handler is started, a call is settled, an answer is added to the output.
 //!
-//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does, and calls in here for each frame and for each
-//! command of the queue.
+//! Nothing here reads, writes or waits. [`Driver`](super::driver::Driver) does that, and calls the dispatcher for each
+//! frame and for the commands of the queue.
 //!
 //! ```text
-//! received   a frame of the peer        ─┐                 ┌─ in_flight  calls, handlers, what waits
-//! batch      an array of them            ├─ Dispatcher ────┼─ timing     clocks
-//! handlers   the code that answers it    │                 ├─ closing    how far the end has come
-//! commands   what we send                ─┘                 └─ opening    the first bytes of the peer
+//! received   a frame of the peer        ─┐                 ┌─ in_flight     calls, handlers, waiting messages
+//! batch      an array of messages        ├─ Dispatcher ────┼─ timing        clocks
+//! handlers   the handler of a message    │                 ├─ closing       the end of the connection
+//! commands   messages of ours           ─┘                 └─ first_output  the first output of the peer
 //! ```
 
 mod batch;
 mod closing;
 mod commands;
+mod first_output;
 mod handlers;
 mod in_flight;
-mod opening;
 mod received;
 mod timing;
 
@@ -27,21 +27,21 @@ use barewire_proto::mcp::RequestParams;
 use barewire_proto::session::{Conventions, Session, Settings as SessionSettings, Tokens};
 use tokio::time::Instant;
 
-use super::connection::Settings;
-use super::context::Incoming;
-use super::outlet::{Exchange, Outlet, Sent};
+use super::connection::ConnectionSettings;
+use super::context::IncomingMessage;
+use super::outlet::{Exchange, MessageKind, Outlet};
 use super::queue::{Command, Queue};
 use super::{ConnectionLimits, Service, Trace};
 use crate::log::Log;
 use batch::{BatchNumber, Batches};
-use closing::Closing;
+use closing::ClosingState;
 pub(super) use closing::EndRequest;
+use first_output::FirstOutput;
 use in_flight::{HeldFrame, InFlight};
-use opening::Opening;
 use timing::Timing;
 pub(crate) use timing::later;
 
-/// The messages of one connection, in both directions.
+/// The state of one connection's messages, in both directions.
 pub(crate) struct Dispatcher<O> {
     pub(super) session: Session,
     pub(super) output: O,
@@ -56,38 +56,38 @@ pub(crate) struct Dispatcher<O> {
     in_flight: InFlight,
     batches: Batches,
     timing: Timing,
-    closing: Closing,
-    opening: Opening,
-    /// The context of the last handler, to be used again if the handler is done with it.
-    spare: Option<Arc<Incoming>>,
-    /// The memory of the last commands, to be used again.
+    closing: ClosingState,
+    first_output: FirstOutput,
+    /// The context of the last handler, to be reused if the handler has dropped it.
+    spare: Option<Arc<IncomingMessage>>,
+    /// The memory of the last commands, to be reused.
     commands: Vec<Command>,
 }
 
-/// The sender of a message, as the carrier of messages knows it.
+/// The sender of a message, of a type that the carrier chooses.
 pub(crate) type AnyCaller = Arc<dyn Any + Send + Sync>;
 
 /// The origin of a frame.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    /// The exchange it came in, which its answer belongs to.
+pub(super) struct FrameSource<'a> {
+    /// The exchange that the frame came in. Its answer is sent there.
     pub(crate) exchange: Exchange,
     /// The sender, if the carrier knows it.
     pub(crate) caller: Option<&'a AnyCaller>,
-    /// The members of its params, if the carrier has read them. See [`IncomingParams`](super::IncomingParams).
+    /// The members of the params, if the carrier has read them. See [`IncomingParams`](super::IncomingParams).
     pub(crate) params: Option<&'a RequestParams<'a>>,
 }
 
-impl Source<'_> {
-    /// A stream of bytes, on which there are no exchanges.
+impl FrameSource<'_> {
+    /// A stream of bytes, which has no exchanges.
     pub(super) const STREAM: Self = Self { exchange: Exchange::NONE, caller: None, params: None };
 }
 
-/// The place that an answer goes to.
+/// The destination of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Destination {
     exchange: Exchange,
-    /// The batch whose array it is part of.
+    /// The batch whose array the answer is part of, if any.
     batch: Option<BatchNumber>,
 }
 
@@ -97,16 +97,16 @@ impl From<Exchange> for Destination {
     }
 }
 
-impl From<Source<'_>> for Destination {
-    fn from(source: Source<'_>) -> Self {
+impl From<FrameSource<'_>> for Destination {
+    fn from(source: FrameSource<'_>) -> Self {
         source.exchange.into()
     }
 }
 
 impl<O: Outlet> Dispatcher<O> {
-    pub(super) fn new(output: O, settings: Settings, queue: Arc<Queue>) -> Self {
-        let Settings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
-        let (limits, answer_unreadable) = (limits.with_room(), answer_unreadable.unwrap_or(true));
+    pub(super) fn new(output: O, settings: ConnectionSettings, queue: Arc<Queue>) -> Self {
+        let ConnectionSettings { service, limits, conventions, answer_unreadable, log, trace, .. } = settings;
+        let (limits, answer_unreadable) = (limits.with_minimums(), answer_unreadable.unwrap_or(true));
         let session = SessionSettings::default()
             .answer_unreadable(answer_unreadable)
             .cancelled(conventions.cancel.answer)
@@ -126,19 +126,19 @@ impl<O: Outlet> Dispatcher<O> {
             in_flight: InFlight::default(),
             batches: Batches::default(),
             timing: Timing::new(),
-            closing: Closing::default(),
-            opening: Opening::default(),
+            closing: ClosingState::default(),
+            first_output: FirstOutput::default(),
             spare: None,
             commands: Vec::new(),
         }
     }
 
-    /// The moment of a time of the session.
+    /// Converts a time of the session to an instant.
     pub(super) fn at(&self, time: Duration) -> Instant {
         self.timing.at(time)
     }
 
-    /// Starts a slice: handlers are timed from now on.
+    /// Starts a time slice: the running time of handlers is counted from now on.
     pub(super) fn start_slice(&mut self) {
         self.timing.start_slice();
     }
@@ -148,42 +148,42 @@ impl<O: Outlet> Dispatcher<O> {
         self.timing.slice_elapsed()
     }
 
-    /// The peer has taken something of what is written.
+    /// Notes that the peer has read some output.
     pub(super) fn write_progressed(&mut self) {
         self.timing.set_write_stalled(false);
     }
 
-    /// The peer has taken nothing of what is written for a while.
+    /// Notes that the peer has read no output for a while.
     pub(super) fn write_stalled(&mut self) {
         self.timing.set_write_stalled(true);
     }
 
-    /// Whether [`Self::write_stalled`] was the last to be called.
+    /// Whether the peer has read no output for a while.
     pub(super) fn is_write_stalled(&self) -> bool {
         self.timing.is_write_stalled()
     }
 
-    /// Whether no frame may be taken.
+    /// Whether no frame may be handled now.
     pub(super) fn is_blocked(&self) -> bool {
         self.in_flight.held.is_some() || {
             let waiting = self.output.len();
-            waiting >= self.limits.hard() || (waiting >= self.limits.output && !self.must_read())
+            waiting >= self.limits.hard_output_limit() || (waiting >= self.limits.output && !self.must_read())
         }
     }
 
-    /// Whether reading goes on although nothing new may be started: while a call of ours waits, its answer may stand behind what
-    /// we would rather not read.
+    /// Whether frames are handled although no new work may be started. While a call of ours waits, its answer may be
+    /// behind other frames.
     fn must_read(&self) -> bool {
         self.session.is_waiting() || self.is_stalled()
     }
 
-    /// Whether both sides may be waiting for each other to read: nothing of what we write has been taken for a while, and the
-    /// bytes that keep the peer from it may be answers to calls that we gave up.
+    /// Whether both sides may be waiting for each other to read: the peer has read nothing for a while, and it may be
+    /// blocked writing answers to calls that this side gave up.
     fn is_stalled(&self) -> bool {
         self.timing.is_write_stalled() && self.session.expects_late()
     }
 
-    /// Whether [`Self::start_waiting`] has something to start.
+    /// Whether [`Self::start_waiting`] has work to start.
     pub(super) fn can_start(&self) -> bool {
         let InFlight { parked, notifications, held, .. } = &self.in_flight;
         (!parked.is_empty() && self.has_room())
@@ -191,7 +191,7 @@ impl<O: Outlet> Dispatcher<O> {
             || held.as_ref().is_some_and(|held| self.would_take(held))
     }
 
-    /// Whether a frame that is held can be taken.
+    /// Whether a held frame can be handled now.
     fn would_take(&self, held: &HeldFrame) -> bool {
         let (bytes, waiting) = (held.len(), self.must_read());
         self.session.would_take(bytes, self.is_stalled())
@@ -204,24 +204,24 @@ impl<O: Outlet> Dispatcher<O> {
         self.batches.has_room(bytes, self.limits.request_bytes)
     }
 
-    /// Whether something new may be started that will be answered.
+    /// Whether there is room for the output of a new request.
     fn has_room(&self) -> bool {
         self.output.len() + self.queue.bytes() < self.limits.output
     }
 
-    /// Whether nothing of the peer is being worked on.
+    /// Whether no message of the peer is in progress and the queue is empty.
     pub(super) fn is_idle(&self) -> bool {
         self.session.owes() == 0 && !self.in_flight.has_waiting() && self.queue.is_empty()
     }
 
-    /// Logs something about the connection as a whole.
+    /// Logs a message about the connection as a whole.
     pub(super) fn report(&mut self, what: &str) {
         self.log.report(format_args!("connection {what}"));
     }
 
-    /// Puts one message where it is written from: on the wire, or into the array that it is part of.
+    /// Adds one message to the output, or to the array that it is part of.
     #[inline]
-    fn send(&mut self, destination: Destination, write: impl FnOnce(&mut Vec<u8>) -> Sent) {
+    fn send(&mut self, destination: Destination, write: impl FnOnce(&mut Vec<u8>) -> MessageKind) {
         match destination.batch {
             None => self.output.send(destination.exchange, write),
             Some(number) => self.batches.push(number, write),

@@ -1,4 +1,4 @@
-//! A frame of the peer -> what is done about it: requests, notifications, responses, and frames that are no message.
+//! A frame of the peer -> its effects: a request, a notification, a response, or an invalid frame.
 
 use barewire_proto::frame::{Frame, FrameError};
 use barewire_proto::mcp::KeptMessage;
@@ -9,31 +9,31 @@ use barewire_proto::session::{self, CallId, Effect, Event, Refusal, Signal, Tick
 
 #[cfg(feature = "http")]
 use super::AnyCaller;
-use super::handlers::Job;
+use super::handlers::ReadyRequest;
 use super::in_flight::{HeldFrame, InFlight, ParkedRequest, PendingCall};
-use super::{Destination, Dispatcher, EndRequest, Source};
+use super::{Destination, Dispatcher, EndRequest, FrameSource};
 use crate::Failure;
 #[cfg(feature = "http")]
 use crate::peer::outlet::Exchange;
-use crate::peer::outlet::{Outlet, Sent};
+use crate::peer::outlet::{MessageKind, Outlet};
 use crate::peer::queue::OnProgress;
 use crate::peer::{CallError, Raw};
 
 impl<O: Outlet> Dispatcher<O> {
     /// Handles one frame of a stream.
-    pub(in crate::peer) fn frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
+    pub(in crate::peer) fn handle_frame(&mut self, frame: Result<Frame<'_>, FrameError>) {
         match frame {
-            Ok(frame) => self.take(frame, parse(frame.bytes, self.limits.depth), Source::STREAM),
+            Ok(frame) => self.handle_parsed(frame, parse(frame.bytes, self.limits.depth), FrameSource::STREAM),
             Err(error) => {
                 let begins = error.begins();
                 let invalid = Invalid::from_frame(&error);
-                self.invalid(error.offset(), begins, &invalid, Source::STREAM.into());
-                self.no_message(error.offset(), begins);
+                self.handle_invalid(error.offset(), begins, &invalid, FrameSource::STREAM.into());
+                self.note_invalid_frame(error.offset(), begins);
             }
         }
     }
 
-    /// Handles a message that came by itself, without a stream.
+    /// Handles a message that did not come over a stream.
     #[cfg(feature = "http")]
     pub(crate) fn deliver(
         &mut self,
@@ -42,10 +42,10 @@ impl<O: Outlet> Dispatcher<O> {
         message: &KeptMessage<impl AsRef<[u8]>>,
     ) {
         let params = message.params();
-        let source = Source { exchange, caller, params: params.as_ref() };
+        let source = FrameSource { exchange, caller, params: params.as_ref() };
         self.start_slice();
-        self.take(Frame::new(0, message.bytes()), message.parsed(), source);
-        // There is no stream that could be held back: a frame that cannot be started now is refused.
+        self.handle_parsed(Frame::new(0, message.bytes()), message.parsed(), source);
+        // There is no stream whose reading could pause, so a frame that cannot be started now is refused.
         self.refuse_held(source);
         self.take_commands();
         self.start_waiting();
@@ -53,52 +53,52 @@ impl<O: Outlet> Dispatcher<O> {
 
     /// Handles a frame that has been parsed.
     #[inline]
-    pub(super) fn take(&mut self, frame: Frame<'_>, parsed: Parsed<'_>, source: Source<'_>) {
+    pub(super) fn handle_parsed(&mut self, frame: Frame<'_>, parsed: Parsed<'_>, source: FrameSource<'_>) {
         match parsed {
             Parsed::Message(message) => {
-                self.opening.message_came();
-                self.message(frame, message, source);
+                self.first_output.note_message();
+                self.handle_message(frame, message, source);
             }
             Parsed::Batch(batch) => {
-                self.opening.message_came();
-                self.batch(frame, batch, source);
+                self.first_output.note_message();
+                self.handle_batch(frame, batch, source);
             }
             Parsed::Invalid(invalid) => {
-                self.invalid(frame.offset, frame.bytes, &invalid, source.into());
-                self.no_message(frame.offset, frame.bytes);
+                self.handle_invalid(frame.offset, frame.bytes, &invalid, source.into());
+                self.note_invalid_frame(frame.offset, frame.bytes);
             }
         }
     }
 
     #[inline]
-    pub(super) fn message(&mut self, frame: Frame<'_>, message: Message<'_>, source: Source<'_>) {
+    pub(super) fn handle_message(&mut self, frame: Frame<'_>, message: Message<'_>, source: FrameSource<'_>) {
         match message {
-            Message::Request(request) => self.request(frame, request, source),
+            Message::Request(request) => self.handle_request(frame, request, source),
             Message::Notification(notification) => {
-                if !self.notification(notification, frame, source) {
+                if !self.handle_notification(notification, frame, source) {
                     let parsed = Parsed::Message(Message::Notification(notification));
                     self.in_flight.held = Some(HeldFrame::new(frame, &parsed));
                 }
             }
-            Message::Response(response) => self.response(frame, response),
+            Message::Response(response) => self.handle_response(frame, response),
             Message::OrphanError(error) => self.log.frame(
                 frame.offset,
                 frame.bytes,
-                format_args!("the peer reports an error, code {}", error.code),
+                format_args!("the peer sent an error response without an id, code {}", error.code),
             ),
         }
     }
 
     #[inline]
-    fn request(&mut self, frame: Frame<'_>, request: Request<'_>, source: Source<'_>) {
-        if !self.service.is_asked() {
-            return self.log.frame(frame.offset, frame.bytes, "a request, and nothing may be asked of us");
+    fn handle_request(&mut self, frame: Frame<'_>, request: Request<'_>, source: FrameSource<'_>) {
+        if !self.service.accepts_requests() {
+            return self.log.frame(frame.offset, frame.bytes, "request ignored: this side accepts no requests");
         }
         let bytes = frame.bytes.len();
         let (destination, room) = (source.into(), self.in_flight.parked.is_empty() && self.has_room());
         match self.session.step(Event::Request { id: &request.id, bytes, room, stalled: self.is_stalled() }) {
             Effect::Start(ticket) => {
-                self.start(Job { ticket, request, bytes, destination, deferred: false }, source);
+                self.start_request(ReadyRequest { ticket, request, bytes, destination, deferred: false }, source);
             }
             Effect::Park(ticket) => self.park(ticket, frame.bytes, request, destination, source),
             Effect::Hold => {
@@ -110,14 +110,14 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Keeps a request that cannot be started yet.
+    /// Keeps a request until it can be started.
     pub(super) fn park(
         &mut self,
         ticket: Ticket,
         frame: &[u8],
         request: Request<'_>,
         destination: Destination,
-        source: Source<'_>,
+        source: FrameSource<'_>,
     ) {
         let parsed = Parsed::Message(Message::Request(request));
         let message = KeptMessage::copy(frame, &parsed, source.params);
@@ -134,31 +134,37 @@ impl<O: Outlet> Dispatcher<O> {
         self.send_error(destination, reply, &error);
     }
 
-    /// Sends an error as the answer.
+    /// Answers with an error.
     pub(super) fn send_error(&mut self, destination: Destination, reply: Reply<'_>, error: &ErrorObject) {
         self.send(destination, |out| {
-            if reply.id().is_none() && destination.batch.is_none() && !O::NULL_ID {
+            if reply.id().is_none() && destination.batch.is_none() && !O::WRITES_NULL_ID {
                 write::error(out, None, error);
-                return Sent::Unnamed;
+                return MessageKind::AnswerWithoutId;
             }
             reply.error(out, error);
-            Sent::Answer(Some(error.code))
+            MessageKind::Answer(Some(error.code))
         });
     }
 
-    /// Logs a frame that is no message, and refuses it, or tells the caller whose answer it should have been.
-    pub(super) fn invalid(&mut self, offset: u64, bytes: &[u8], invalid: &Invalid<'_>, destination: Destination) {
+    /// Logs an invalid frame, and refuses it or fails the call that it should have answered.
+    pub(super) fn handle_invalid(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        invalid: &Invalid<'_>,
+        destination: Destination,
+    ) {
         self.log.refused(offset, bytes, invalid);
-        self.judge(invalid, destination);
+        self.refuse_or_settle(invalid, destination);
     }
 
-    /// Refuses a frame that is no message, or tells the caller whose answer it should have been.
-    pub(super) fn judge(&mut self, invalid: &Invalid<'_>, destination: Destination) {
+    /// Refuses an invalid frame, or fails the call that it should have answered.
+    pub(super) fn refuse_or_settle(&mut self, invalid: &Invalid<'_>, destination: Destination) {
         match self.session.step(Event::Invalid(invalid)) {
-            // Where the peer may ask nothing of us, it waits for no answer.
-            Effect::Reject if self.service.is_asked() => {
+            // A peer that may not send requests waits for no answer.
+            Effect::Reject if self.service.accepts_requests() => {
                 if let Some(reply) = invalid.reply() {
-                    // Under the id of a request that is in flight it would be taken for the answer to that.
+                    // With the id of another request in flight, the error would be taken for that request's answer.
                     let is_taken = reply.id().is_some_and(|id| self.session.is_in_flight(id));
                     let reply = if is_taken { reply.unnamed() } else { reply };
                     self.send_error(destination, reply, &invalid.error());
@@ -169,9 +175,9 @@ impl<O: Outlet> Dispatcher<O> {
         }
     }
 
-    /// Refuses the frame that is held, if there is one, as nothing can be kept waiting for it.
+    /// Refuses the held frame, if there is one.
     #[cfg(feature = "http")]
-    fn refuse_held(&mut self, source: Source<'_>) {
+    fn refuse_held(&mut self, source: FrameSource<'_>) {
         let Some(held) = self.in_flight.held.take() else { return };
         match held.parsed() {
             Parsed::Message(Message::Request(request)) => {
@@ -186,19 +192,20 @@ impl<O: Outlet> Dispatcher<O> {
                 }
                 self.batch_element_done(number);
             }
-            _ => self.report("dropped a notification: too many wait to be handled"),
+            _ => self.report("dropped a notification: too many notifications wait for their handlers"),
         }
     }
 
-    /// Keeps the first output of a peer that sends no messages, and ends the connection if that is of another format.
-    fn no_message(&mut self, offset: u64, bytes: &[u8]) {
-        let is_other_format = self.opening.frame_failed(offset, bytes);
+    /// Keeps the first output of a peer that has sent no message, and ends the connection if it is `Content-Length`
+    /// framing.
+    fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) {
+        let is_other_format = self.first_output.note_invalid_frame(offset, bytes);
         if is_other_format && !self.answer_unreadable {
             self.closing.request(EndRequest::ContentLength);
         }
     }
 
-    fn response(&mut self, frame: Frame<'_>, response: Response<'_>) {
+    fn handle_response(&mut self, frame: Frame<'_>, response: Response<'_>) {
         match self.session.step(Event::Response(&response.id)) {
             Effect::Settle(call) => {
                 let outcome = match response.outcome {
@@ -210,37 +217,37 @@ impl<O: Outlet> Dispatcher<O> {
             Effect::Late => {}
             _ => {
                 let kind = if response.outcome.is_ok() { "result" } else { "error" };
-                self.log.frame(frame.offset, frame.bytes, format_args!("{kind} of no request that waits for one"));
+                self.log.frame(frame.offset, frame.bytes, format_args!("{kind} response matches no pending request"));
             }
         }
     }
 
-    /// Handles a notification; `false` if it has to wait and no frame behind it may be taken.
-    pub(super) fn notification(
+    /// Handles a notification; `false` if it has to wait and no frame behind it may be handled.
+    pub(super) fn handle_notification(
         &mut self,
         notification: Notification<'_>,
         frame: Frame<'_>,
-        source: Source<'_>,
+        source: FrameSource<'_>,
     ) -> bool {
         match session::signal(&self.conventions, &notification) {
             Signal::Cancel(id) => {
-                match CallId::from_id(&id).filter(|call| self.service.ends(*call)) {
+                match CallId::from_id(&id).filter(|call| self.service.peer_may_end(*call)) {
                     Some(call) => self.call_ended(call),
-                    None => self.cancelled(&id),
+                    None => self.handle_cancel(&id),
                 }
                 return true;
             }
             Signal::Stray => {
-                self.log.frame(frame.offset, frame.bytes, "cancels something, but does not say what");
+                self.log.frame(frame.offset, frame.bytes, "cancellation without a valid request id");
                 return true;
             }
             Signal::Progress(call) if self.in_flight.calls.contains_key(&call) => {
-                self.progress(call, notification.params);
+                self.handle_progress(call, notification.params);
                 return true;
             }
             Signal::Progress(_) | Signal::None => {}
         }
-        self.service.arrived(&notification);
+        self.service.notification_arrived(&notification);
         let queue = &self.in_flight.notifications;
         if queue.is_idle() {
             self.start_notification(notification, source);
@@ -254,34 +261,34 @@ impl<O: Outlet> Dispatcher<O> {
             }
             (true, false) => false,
             (true, true) => {
-                let what = "dropped: too many notifications wait to be handled, and so does an answer to us";
+                let what = "dropped: too many notifications wait for their handlers, and a call of ours for its answer";
                 self.log.frame(frame.offset, frame.bytes, what);
                 true
             }
         }
     }
 
-    fn progress(&mut self, call: CallId, params: Option<Params<'_>>) {
+    fn handle_progress(&mut self, call: CallId, params: Option<Params<'_>>) {
         let now = self.timing.session_now();
         self.session.step(Event::Progress { call, now });
-        if let Some(PendingCall { progress: Some(OnProgress(tell)), .. }) = self.in_flight.calls.get_mut(&call)
+        if let Some(PendingCall { progress: Some(OnProgress(callback)), .. }) = self.in_flight.calls.get_mut(&call)
             && let Some(params) = params
         {
             let value = Raw::new(session::progress_value(&self.conventions.progress, params.json()));
-            if let Err(panic) = Failure::catch(|| tell(value)) {
+            if let Err(panic) = Failure::catch(|| callback(value)) {
                 self.log.failed(self.conventions.progress.method, &panic);
             }
         }
     }
 
-    /// Fails a call of ours that the peer has ended: it will not be answered.
+    /// Fails a call of ours that the peer has ended without an answer.
     fn call_ended(&mut self, call: CallId) {
         self.session.step(Event::Forget(call));
         self.in_flight.settle(call, Err(CallError::Cancelled));
     }
 
-    /// The peer no longer wants an answer: the session forgets the id, then the handler is told, then it is dropped.
-    fn cancelled(&mut self, id: &Id<'_>) {
+    /// Cancels a request of the peer: the session forgets the id, then the handler is marked as cancelled and dropped.
+    fn handle_cancel(&mut self, id: &Id<'_>) {
         let Effect::Cancel { ticket, answer, .. } = self.session.step(Event::Cancelled(id)) else { return };
         let InFlight { running, parked, .. } = &mut self.in_flight;
         let (reply, destination) = if let Some(running) = running.remove(&ticket) {
@@ -293,11 +300,11 @@ impl<O: Outlet> Dispatcher<O> {
         {
             (request.reply().into_owned(), parked.destination)
         } else {
-            // Its answer is there, in an array that is not complete.
+            // The request is already answered, in a batch that is not complete yet.
             return;
         };
         if answer.is_none() && destination.batch.is_none() {
-            self.output.over(destination.exchange);
+            self.output.end_exchange(destination.exchange);
         }
         if let Some(code) = answer {
             self.send_error(destination, reply, &ErrorObject::standard(code));

@@ -1,18 +1,19 @@
-//! The clocks of a dispatcher: the time of the session, how long handlers run, and whether the peer takes what is written.
+//! The clocks of a dispatcher: the time of the session, the running time of handlers, and whether the peer reads its
+//! input.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// See the module.
+/// The clocks of a dispatcher.
 pub(super) struct Timing {
-    /// The moment from which the session counts.
+    /// The start of the session's time.
     session_start: Instant,
-    /// The moment at which the first handler of this slice could start.
+    /// The start of this slice.
     slice_start: std::time::Instant,
-    /// The moment at which the last handler returned, or the first could start.
+    /// The return of the last handler, or the start of this slice.
     last_return: std::time::Instant,
-    /// The peer has taken nothing of what we write for a while.
+    /// The peer has read no output for a while.
     write_stalled: bool,
 }
 
@@ -22,17 +23,17 @@ impl Timing {
         Self { session_start: Instant::now(), slice_start: now, last_return: now, write_stalled: false }
     }
 
-    /// The time now, as the session counts it.
+    /// The current time of the session.
     pub(super) fn session_now(&self) -> Duration {
         self.session_start.elapsed()
     }
 
-    /// The moment of a time of the session.
+    /// Converts a time of the session to an instant.
     pub(super) fn at(&self, time: Duration) -> Instant {
         later(self.session_start, time)
     }
 
-    /// Starts a slice: handlers are timed from now on.
+    /// Starts a time slice: the running time of handlers is counted from now on.
     pub(super) fn start_slice(&mut self) {
         let now = std::time::Instant::now();
         (self.slice_start, self.last_return) = (now, now);
@@ -58,7 +59,7 @@ impl Timing {
     }
 }
 
-/// `time` after `from`. A moment that no clock can hold is as good as never.
+/// `time` after `from`. If the clock cannot represent that, an instant that is as good as never.
 pub(crate) fn later(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).unwrap_or_else(|| from + THIRTY_YEARS)
 }

@@ -1,4 +1,4 @@
-//! An inherited socket, read and written without waiting and without making it non-blocking for others.
+//! An inherited socket, read and written without blocking, and without making it non-blocking for other processes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,15 +9,15 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-/// Where bytes come from.
+/// The reader of a socket.
 #[derive(Debug)]
 pub(crate) struct SocketReader(AsyncFd<OwnedFd>);
 
-/// Where bytes go.
+/// The writer of a socket.
 #[derive(Debug)]
 pub(crate) struct SocketWriter {
     socket: AsyncFd<OwnedFd>,
-    /// The reader holds the same socket open, so closing this half alone would tell the peer nothing.
+    /// The reader has the same socket open, so dropping this descriptor would not close the stream; `shutdown` does.
     is_shared: bool,
 }
 
@@ -62,7 +62,7 @@ impl AsyncWrite for SocketWriter {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.socket.poll_write_ready(cx))?;
-            if let Ok(sent) = guard.try_io(|socket| Ok(send(socket, bytes, SEND)?)) {
+            if let Ok(sent) = guard.try_io(|socket| Ok(send(socket, bytes, SEND_FLAGS)?)) {
                 return Poll::Ready(sent);
             }
         }
@@ -85,13 +85,16 @@ impl Drop for SocketWriter {
     }
 }
 
-#[allow(deprecated, reason = "what replaces it is unsafe, for types that change their descriptor; this one does not")]
+#[allow(
+    deprecated,
+    reason = "its replacement is unsafe, for types that may change their descriptor; this one does not"
+)]
 fn register(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(socket, interest)
 }
 
-/// A peer that has gone is an error, not a signal, also in a program that has its SIGPIPE back.
+/// Writing to a closed socket is an error and not a SIGPIPE, also in a program that restored the default handler.
 #[cfg(not(target_vendor = "apple"))]
-const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
-const SEND: SendFlags = SendFlags::DONTWAIT;
+const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT;

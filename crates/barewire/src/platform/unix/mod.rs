@@ -1,4 +1,4 @@
-//! The platform layer on Unix, with rustix: no unsafe code of ours.
+//! The platform layer on Unix, on top of rustix, without unsafe code here.
 
 mod inherited_socket;
 mod process;
@@ -8,7 +8,8 @@ mod wait;
 mod watcher;
 
 pub(crate) use process::{
-    PipeReader, PipeWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault, wait_for_exit,
+    ChildReader, ChildWriter, ProcessGroup, can_enter, exit_signal, pipe_reader, pipe_writer, start_fault,
+    wait_for_exit,
 };
 pub(crate) use stdio::{PolledReader, PolledWriter, open_stdin, open_stdout, redirect_stdio};
 pub(crate) use wait::{wait_for_bytes, wait_readable, wait_writable};

@@ -1,4 +1,4 @@
-//! A process and what it starts, as one group: signalled together, killed and reaped when dropped.
+//! A process and the processes that it starts, as one group: signalled together, killed and reaped when dropped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,38 +14,38 @@ use tokio::net::unix::pipe;
 use super::watcher::Watcher;
 use crate::platform::StartFault;
 
-/// Our end of the stdout of a process.
-pub(crate) type PipeReader = pipe::Receiver;
+/// The reading end of a process's stdout.
+pub(crate) type ChildReader = pipe::Receiver;
 
-/// Our end of the stdin of a process.
-pub(crate) type PipeWriter = pipe::Sender;
+/// The writing end of a process's stdin.
+pub(crate) type ChildWriter = pipe::Sender;
 
-/// The number of a process.
+/// The id of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessId(pub(super) Pid);
 
 impl ProcessId {
-    /// Returns the number itself.
+    /// The id as a number.
     pub(crate) fn number(self) -> u32 {
         self.0.as_raw_pid().cast_unsigned()
     }
 }
 
-/// A process group whose leader is a child of ours that is not reaped yet.
+/// A process group whose leader is a child of this process and not reaped yet.
 ///
-/// Until then its number belongs to nobody else, so a signal cannot reach the wrong processes.
+/// Until it is reaped, the system does not reuse its id, so a signal cannot reach the wrong processes.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     id: ProcessId,
-    /// `None` once it is reaped.
+    /// `None` once the leader is reaped.
     leader: Option<Child>,
     watcher: Option<Watcher>,
 }
 
 impl ProcessGroup {
-    /// Starts the program in a group of its own; if `watched`, a watcher ends the group should this process be killed.
+    /// Starts the program in its own group. If `watched`, a watcher ends the group if this process is killed.
     pub(crate) fn spawn(command: &mut Command, watched: bool) -> io::Result<Self> {
-        // First, so that there is no time in which the group is there and nobody watches.
+        // The watcher is first, so that the group is watched from its start.
         let mut watcher = if watched { Watcher::start() } else { None };
         let leader = command.process_group(0).spawn()?;
         let id = ProcessId(Pid::from_child(&leader));
@@ -55,12 +55,12 @@ impl ProcessGroup {
         Ok(Self { id, leader: Some(leader), watcher })
     }
 
-    /// The number of the leader, which is that of the group as well.
+    /// The process id of the leader, which is also the id of the group.
     pub(crate) fn id(&self) -> ProcessId {
         self.id
     }
 
-    /// The leader's stdin, stdout and stderr, once.
+    /// The leader's stdin, stdout and stderr; `None` on the second call.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
         let leader = self.leader.as_mut()?;
         Some((leader.stdin.take()?, leader.stdout.take()?, leader.stderr.take()?))
@@ -78,15 +78,15 @@ impl ProcessGroup {
 
     fn signal(&self, signal: Signal) {
         if self.leader.is_some() {
-            // Nobody left to be told is as good as told.
+            // An error means that no process of the group is left.
             let _ = kill_process_group(self.id.0, signal);
         }
     }
 
-    /// Kills what is left, and says how the leader ended. Waits for it.
+    /// Kills the remaining processes, waits for the leader, and returns its exit status.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         self.kill();
-        // Before the number of the group can be used again.
+        // The watcher is stopped before the leader is reaped, as the id of the group can be reused after that.
         self.watcher = None;
         self.leader.take()?.wait().ok()
     }
@@ -98,20 +98,20 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Waits until the process has exited, and leaves it to be reaped.
+/// Waits until the process has exited, without reaping it.
 pub(crate) fn wait_for_exit(id: ProcessId) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(Errno::INTR) = waitid(WaitId::Pid(id.0), options) {}
 }
 
-/// Makes our end of the stdout of a process one that the runtime waits for.
-pub(crate) fn pipe_reader(stdout: ChildStdout) -> io::Result<PipeReader> {
-    // Ours is another end than the child's, so making it non-blocking changes nothing for it.
+/// Makes the reading end of a process's stdout one that the runtime can poll.
+pub(crate) fn pipe_reader(stdout: ChildStdout) -> io::Result<ChildReader> {
+    // The child has the other end of the pipe, so making this end non-blocking does not affect it.
     pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))
 }
 
-/// Makes our end of the stdin of a process one that the runtime waits for.
-pub(crate) fn pipe_writer(stdin: ChildStdin) -> io::Result<PipeWriter> {
+/// Makes the writing end of a process's stdin one that the runtime can poll.
+pub(crate) fn pipe_writer(stdin: ChildStdin) -> io::Result<ChildWriter> {
     pipe::Sender::from_owned_fd(OwnedFd::from(stdin))
 }
 
@@ -120,12 +120,12 @@ pub(crate) fn exit_signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Whether a process may have this directory as its working directory.
+/// Whether a process can have this directory as its working directory.
 pub(crate) fn can_enter(dir: &Path) -> bool {
     dir.is_dir() && access(dir, Access::EXEC_OK).is_ok()
 }
 
-/// The reason why a program was not started, if it is one of those that a user can do something about.
+/// The reason why a program was not started, if it is one that a user can fix.
 pub(crate) fn start_fault(error: &io::Error) -> Option<StartFault> {
     match Errno::from_io_error(error)? {
         Errno::NOENT | Errno::NOTDIR => Some(StartFault::NoSuchFile),

@@ -1,4 +1,4 @@
-//! Unix sockets: a listener that only its owner can reach, and connections.
+//! Unix sockets: a listener that only its owner can connect to, and connections.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -17,18 +17,18 @@ use crate::transport::{Framing, Parts, Socket, Transport, accept};
 
 /// Listens on a socket file that only its owner can open, and removes it when the listener is dropped.
 ///
-/// A file left behind by a listener that is gone is replaced. One that somebody listens on, or that is no socket, is an
-/// error and stays as it is.
+/// A socket file left behind by a listener that has ended is replaced. If a listener is still active on it, or the file
+/// is not a socket, that is an error, and the file is not changed.
 pub async fn listen(path: impl AsRef<Path>) -> io::Result<UnixSocketListener> {
     let path = std::path::absolute(path)?;
     let private = PrivateDir::beside(&path)?;
     let bound = private.0.join("s");
-    // A socket file is made with the rights that the umask leaves, and the umask belongs to all threads. Here nobody
-    // else can reach it until its rights are right.
+    // A socket file gets the permissions that the umask allows, and all threads share the umask. In a private directory
+    // no other user can reach it until its permissions are set.
     let listener = UnixListener::bind(&bound)?;
     fs::set_permissions(&bound, Permissions::from_mode(0o600))?;
     let file = FileId::of(&bound)?;
-    // A link never replaces what is there.
+    // Unlike a rename, a link never replaces an existing file.
     match fs::hard_link(&bound, &path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace_stale(&path, &bound).await?,
         linked => linked?,
@@ -51,13 +51,13 @@ pub struct UnixSocketListener {
 }
 
 impl UnixSocketListener {
-    /// How messages are told apart on what it accepts; one a line unless told otherwise.
+    /// Sets the framing of accepted connections. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// The next connection. A shortage of file descriptors is waited out.
+    /// Accepts the next connection. If file descriptors are short, it waits until there are some.
     pub async fn accept(&self) -> Socket<UnixStream> {
         let (stream, _) = accept(|| self.listener.accept()).await;
         Socket::accepted(stream).framing(self.framing)
@@ -71,7 +71,7 @@ impl UnixSocketListener {
 
 impl Drop for UnixSocketListener {
     fn drop(&mut self) {
-        // Somebody may have put another file there. Ours is not freed while we listen, so its number is not used again.
+        // Another file may have taken its place. The inode of ours is in use while we listen, so it cannot be reused.
         if FileId::of(&self.path).is_ok_and(|file| file == self.file) {
             let _ = fs::remove_file(&self.path);
         }
@@ -87,29 +87,33 @@ impl Transport for Socket<UnixStream> {
     }
 }
 
-/// Puts `bound` in the place of the socket file at `path` if nobody listens on that.
+/// Replaces the socket file at `path` with `bound` if there is no listener on it.
 async fn replace_stale(path: &Path, bound: &Path) -> io::Result<()> {
-    let told = |kind, what: &str| io::Error::new(kind, format!("{} {what}", path.display()));
-    // Of two that find it stale, the second would remove what the first has put there.
+    let error = |kind, what: &str| io::Error::new(kind, format!("{} {what}", path.display()));
+    // Without the lock, of two processes that find the file stale, the second would remove the file of the first.
     let Some(_lock) = lock_dir_of(path).await? else {
-        return Err(told(io::ErrorKind::ResourceBusy, "exists, and somebody holds a lock on its directory"));
+        let what = "exists, and another process has its directory locked: try again, or choose another path";
+        return Err(error(io::ErrorKind::ResourceBusy, what));
     };
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         let what = "exists and is not a socket: remove it, or choose another path";
-        return Err(told(io::ErrorKind::AlreadyExists, what));
+        return Err(error(io::ErrorKind::AlreadyExists, what));
     }
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-        // Whoever cannot be asked (no rights, a full queue) is taken to be alive.
-        _ => return Err(told(io::ErrorKind::AddrInUse, "is in use: somebody listens on it")),
+        // If connecting fails in another way (no permission, a full backlog), the listener is assumed to be active.
+        _ => return Err(error(io::ErrorKind::AddrInUse, "is in use: another process listens on it")),
     }
-    fs::hard_link(bound, path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => told(io::ErrorKind::AddrInUse, "is in use: somebody was faster"),
-        _ => error,
+    fs::hard_link(bound, path).map_err(|failed| match failed.kind() {
+        io::ErrorKind::AlreadyExists => {
+            error(io::ErrorKind::AddrInUse, "is in use: another process has just created it")
+        }
+        _ => failed,
     })
 }
 
-/// A lock on the directory of `path`, held while the file is open; `None` if it cannot be had soon.
+/// Locks the directory of `path`, until the returned file is dropped; `None` if another process holds the lock for a
+/// second.
 async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     let file = File::open(path.parent().unwrap_or(path))?;
     for _ in 0..LOCK_TRIES {
@@ -122,7 +126,7 @@ async fn lock_dir_of(path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// What tells one file from another.
+/// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -136,15 +140,15 @@ impl FileId {
     }
 }
 
-/// A new directory that only we can enter, removed with what is in it.
+/// A new directory that only its owner can enter, removed with its contents when dropped.
 struct PrivateDir(PathBuf);
 
 impl PrivateDir {
-    /// In the same directory as `path`, so that a file can be linked from one into the other.
+    /// Creates one in the directory of `path`, so that a file can be linked to `path`.
     fn beside(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         loop {
-            // Short, because the path of a socket has room for about a hundred bytes.
+            // The name is short, because the path of a socket has room for about a hundred bytes.
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = OsString::from(format!(".bw{:x}-{count:x}", std::process::id()));
             let dir = path.with_file_name(name);
@@ -163,6 +167,6 @@ impl Drop for PrivateDir {
     }
 }
 
-/// A second in all: whoever replaces a file needs a few milliseconds.
+/// The attempts take a second in all. Replacing a file takes a few milliseconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! File descriptors 0 and 1 -> streams of our own, and something harmless in their place.
+//! File descriptors 0 and 1 -> streams of the transport, with `/dev/null` and stderr in their place.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) enum PolledWriter {
     Socket(SocketWriter),
 }
 
-/// Opens what file descriptor 0 is.
+/// Opens file descriptor 0 for the transport.
 pub(crate) fn open_stdin() -> io::Result<Stdin> {
     let fd = stdin().try_clone_to_owned()?;
     match file_type(&fd)? {
@@ -42,7 +42,7 @@ pub(crate) fn open_stdin() -> io::Result<Stdin> {
     }
 }
 
-/// Opens what file descriptor 1 is.
+/// Opens file descriptor 1 for the transport.
 pub(crate) fn open_stdout() -> io::Result<Stdout> {
     let fd = stdout().try_clone_to_owned()?;
     match file_type(&fd)? {
@@ -58,8 +58,8 @@ pub(crate) fn open_stdout() -> io::Result<Stdout> {
     }
 }
 
-/// Puts `/dev/null` in the place of file descriptor 0, and stderr in the place of 1: what this process prints from now on does
-/// not reach the stream that was there.
+/// Makes file descriptor 0 `/dev/null`, and file descriptor 1 stderr: other output of this process no longer reaches
+/// the stream.
 pub(crate) fn redirect_stdio() -> io::Result<()> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let stderr_is_the_wire = same_stream(stderr(), stdout());
@@ -106,7 +106,8 @@ fn file_type(fd: impl AsFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
 }
 
-/// Whether both lead to the same place, unless that is a terminal or another device, where nothing is mixed up by it.
+/// Whether both are the same pipe, socket or file. A terminal or another device does not count: sharing it does no
+/// harm.
 fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     match (fstat(one), fstat(other)) {
         (Ok(one), Ok(other)) => {
@@ -117,18 +118,18 @@ fn same_stream(one: impl AsFd, other: impl AsFd) -> bool {
     }
 }
 
-/// The same pipe as an open file of our own, which may be made non-blocking: the one that was inherited may be shared,
-/// and the others do not expect it.
+/// Opens the same pipe again, as a file that may be made non-blocking. The inherited one may be shared with processes
+/// that do not expect that.
 fn reopen(pipe: &OwnedFd, access: OFlags) -> io::Result<File> {
     let inherited = fcntl_getfl(pipe)? & OFlags::RWMODE;
-    // Reopened, the wrong end of a pipe would turn into the right one.
+    // Reopening would turn the wrong end of a pipe into the right one.
     if !(inherited == access || inherited == OFlags::RDWR) || !cfg!(any(target_os = "linux", target_os = "android")) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     OpenOptions::new()
         .read(access == OFlags::RDONLY)
         .write(access == OFlags::WRONLY)
-        // Without it, a pipe without anybody at its other end would be waited for.
+        // Without it, opening blocks until another process opens the other end.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(format!("/proc/self/fd/{}", pipe.as_raw_fd()))
 }

@@ -1,4 +1,4 @@
-//! Schemas and values, and what is said of them.
+//! Tests of schemas and values, and of the messages about them.
 
 use serde_json::value::RawValue;
 
@@ -14,13 +14,13 @@ fn check(schema: &str, value: &str) -> Result<(), String> {
         .map_err(|bad| if bad.path.is_empty() { bad.what } else { format!("{}: {}", bad.path, bad.what) })
 }
 
-/// Each schema with values that it takes, and values that it refuses with what is said then.
+/// Each schema with valid values, and with invalid values and their messages.
 #[test]
 #[rustfmt::skip] // a table
 fn keywords_mean_what_json_schema_says() {
     for (schema, valid, invalid) in [
         ("true", &["1", "null"][..], &[][..]),
-        ("false", &[], &[("1", "must not be there")]),
+        ("false", &[], &[("1", "must be absent")]),
         (r#"{"type":"integer"}"#, &["1", "-30.0", "3e1", "1e400"], &[
             ("1.5", "expected an integer, got 1.5"),
             (r#""5""#, r#"expected an integer, got "5""#),
@@ -76,14 +76,14 @@ fn keywords_mean_what_json_schema_says() {
             (r#"{"\u0061":{"b":[null]}}"#, "a.b[0]: expected a string, got null"),
         ]),
         (r#"{"properties":{"a":true},"additionalProperties":false}"#, &["{}", r#"{"a":1}"#], &[
-            (r#"{"a":1,"odd name":2}"#, r#"["odd name"]: is not known here, known are "a""#),
+            (r#"{"a":1,"odd name":2}"#, r#"["odd name"]: is not a known member; the known members are "a""#),
         ]),
         (r#"{"additionalProperties":{"type":"integer"}}"#, &[r#"{"a":1}"#], &[
             (r#"{"a":"x"}"#, r#"a: expected an integer, got "x""#),
         ]),
         (r#"{"patternProperties":{"^\\d+$":{"type":"integer"}},"additionalProperties":false}"#, &[r#"{"7":1}"#], &[
             (r#"{"7":"x"}"#, r#"7: expected an integer, got "x""#),
-            (r#"{"x":1}"#, "x: is not known here"),
+            (r#"{"x":1}"#, "x: is not a known member"),
         ]),
         (r#"{"enum":["a",1,null,{"b":[2]}]}"#, &[r#""a""#, r#""\u0061""#, "1.0", "null", r#"{"b":[2e0]}"#], &[
             (r#""b""#, r#"expected one of "a", 1, null, {"b":[2]}, got "b""#),
@@ -103,7 +103,7 @@ fn keywords_mean_what_json_schema_says() {
 }
 
 #[test]
-fn of_several_forms_the_one_that_was_meant_says_what_is_wrong() {
+fn the_message_is_that_of_the_intended_alternative() {
     let optional =
         r#"{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}},{"type":"null"}]}"#;
     assert_eq!(check(optional, "null"), Ok(()));
@@ -121,7 +121,7 @@ fn of_several_forms_the_one_that_was_meant_says_what_is_wrong() {
     assert_eq!(check(tagged, r#"{"do":"go","to":"x"}"#), Ok(()));
     assert_eq!(check(tagged, r#"{"do":"go"}"#), Err(r#"missing "to""#.into()));
     assert_eq!(check(tagged, r#"{"do":"stop","at":"x"}"#), Err(r#"at: expected an integer, got "x""#.into()));
-    assert_eq!(check(tagged, r#"{"do":"jump"}"#), Err("fits none of the forms it may have".into()));
+    assert_eq!(check(tagged, r#"{"do":"jump"}"#), Err("matches none of the allowed alternatives".into()));
 
     let external = r#"{"oneOf":[
         {"type":"object","properties":{"Go":{"type":"string"}},"required":["Go"],"additionalProperties":false},
@@ -132,12 +132,12 @@ fn of_several_forms_the_one_that_was_meant_says_what_is_wrong() {
     assert_eq!(check(r#"{"oneOf":[{"minimum":1},{"minimum":2}]}"#, "1"), Ok(()));
     assert_eq!(
         check(r#"{"oneOf":[{"minimum":1},{"minimum":2}]}"#, "2"),
-        Err("fits more than one of the forms it may have".into())
+        Err("matches more than one of the allowed alternatives".into())
     );
 }
 
 #[test]
-fn what_is_not_understood_refuses_nothing() {
+fn unsupported_keywords_refuse_nothing() {
     let unknown = r#"{"oneOf":[{"type":"array","contains":{"const":1}},{"type":"array","contains":{"const":2}}]}"#;
     assert_eq!(check(unknown, "[1]"), Ok(()));
     assert_eq!(check(unknown, "[2]"), Ok(()));
@@ -173,11 +173,11 @@ fn alternatives_that_refer_back_do_not_double_the_work() {
 }
 
 #[test]
-fn what_is_quoted_is_short() {
+fn quoted_values_are_short() {
     let long = format!("\"{}\"", "é".repeat(1000));
     let why = check(r#"{"type":"integer"}"#, &long).expect_err("a string");
     assert_eq!(why, format!("expected an integer, got \"{}…", "é".repeat(59)));
     let name = format!("{{\"{}\":1}}", "x".repeat(1000));
     let why = check(r#"{"additionalProperties":false}"#, &name).expect_err("unknown");
-    assert_eq!(why, format!("[\"{}…\"]: is not known here", "x".repeat(60)));
+    assert_eq!(why, format!("[\"{}…\"]: is not a known member", "x".repeat(60)));
 }

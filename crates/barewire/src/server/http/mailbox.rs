@@ -26,7 +26,7 @@ use crate::peer::{Exchange, Outlet, Permits, Room, Sent};
 pub(super) struct MailboxMessage {
     pub(super) id: EventId,
     pub(super) message: Bytes,
-    pub(super) sent: Sent,
+    pub(super) sent: MessageKind,
     permits: Option<Permits>,
 }
 
@@ -365,7 +365,7 @@ impl Outlet for SessionOutlet {
         self.last = Some(mailbox);
     }
 
-    fn holds(&mut self, permits: usize) {
+    fn hold_permits(&mut self, permits: usize) {
         let permits = self.room.hold(permits);
         if let Some(mailbox) = self.last.take() {
             mailbox.attach_permits(permits);

@@ -91,7 +91,7 @@ where
     B: http_body::Body,
     B::Error: fmt::Display,
 {
-    let headers = Of(&head.headers);
+    let headers = HeaderMapView(&head.headers);
     let target = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     if let Some(metadata) = &endpoint.metadata
         && head.method == http::Method::GET

@@ -1,4 +1,4 @@
-//! Why a program was not started, so that whoever named it can see what to change.
+//! The reason why a program was not started, so that the user can see what to change.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,44 +8,44 @@ use std::path::PathBuf;
 
 use super::Child;
 use crate::platform::{StartFault, can_enter, start_fault};
-use crate::transport::exit::show;
+use crate::transport::exit::escape_line;
 
-/// Why a program was not started.
+/// The reason why a program was not started.
 #[non_exhaustive]
 pub enum SpawnError {
-    /// There is no file of that name.
+    /// There is no file of this name.
     NotFound {
         /// The program, as it was named.
         program: String,
     },
-    /// The file is there, but the interpreter or loader that it asks for is not.
+    /// The file exists, but the interpreter or loader that it names does not.
     NoInterpreter {
         /// The program, as it was named.
         program: String,
     },
-    /// The file is there and cannot be run: no right to, a directory, or not a program.
+    /// The file exists but cannot be run: no permission, a directory, or not a program.
     NotExecutable {
         /// The program, as it was named.
         program: String,
     },
-    /// The directory to start in is not there, not a directory, or closed to us.
+    /// The working directory does not exist, is not a directory, or may not be entered.
     Directory {
         /// The directory.
         dir: PathBuf,
     },
-    /// Something else.
+    /// Any other error.
     Io {
         /// The program, as it was named.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl SpawnError {
-    /// What `error` means for `child`. The system has one error for several causes; looking again tells them apart.
+    /// The error for `child`. The system has one error code for several causes; checking the files tells them apart.
     pub(super) fn of(child: &Child, source: io::Error) -> Self {
-        let program = show(child.program.as_encoded_bytes());
+        let program = escape_line(child.program.as_encoded_bytes());
         if let Some(dir) = &child.dir
             && !can_enter(dir)
         {
@@ -76,8 +76,8 @@ impl fmt::Display for SpawnError {
             Self::Directory { dir } => {
                 write!(
                     f,
-                    "cannot start in {}: no directory that can be entered",
-                    show(dir.as_os_str().as_encoded_bytes())
+                    "cannot start in {}: not a directory that can be entered",
+                    escape_line(dir.as_os_str().as_encoded_bytes())
                 )
             }
             Self::Io { program, source } => write!(f, "cannot start {program}: {source}"),
@@ -85,7 +85,7 @@ impl fmt::Display for SpawnError {
     }
 }
 
-/// As [`fmt::Display`] has it: this is what a `main` that returns an error prints.
+/// The same text as [`fmt::Display`] writes: `main` prints an error with `Debug`.
 impl fmt::Debug for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -101,7 +101,7 @@ impl std::error::Error for SpawnError {
     }
 }
 
-/// Whether the file that would be run is there.
+/// Whether the program's file exists.
 fn exists(child: &Child) -> bool {
     let here = child.dir.clone().unwrap_or_default();
     if child.program.as_encoded_bytes().contains(&b'/') {

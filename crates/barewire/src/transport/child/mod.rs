@@ -1,4 +1,4 @@
-//! A program to start -> a process whose stdin and stdout are a transport, and which does not outlive it.
+//! A program -> a process whose stdin and stdout are a transport, and which ends with it.
 
 mod error;
 mod stderr;
@@ -19,18 +19,18 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::exit::show;
+use super::exit::escape_line;
 use super::{Exit, Framing, Parts, Transport};
-use crate::platform::{PipeReader, PipeWriter, ProcessGroup, pipe_reader, pipe_writer};
+use crate::platform::{ChildReader, ChildWriter, ProcessGroup, pipe_reader, pipe_writer};
 pub use error::SpawnError;
 pub use stderr::Stderr;
-use supervisor::{Leash, Supervisor};
+use supervisor::{GroupKeepAlive, Supervisor};
 
-/// A program to be started with a connection over its stdin and stdout.
+/// A program to start, with a connection over its stdin and stdout.
 ///
-/// It is started by its name and arguments, never through a shell, in a process group of its own. When the connection
-/// ends, its stdin is closed; if it stays, the group gets a SIGTERM, and then a SIGKILL. Whatever it started and left
-/// behind in its group ends with it.
+/// It is started by its name and arguments, never through a shell, in its own process group. When the connection ends,
+/// its stdin is closed. If it does not exit then, the group gets a SIGTERM, and later a SIGKILL. Processes that it left
+/// behind in its group end with it.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -45,21 +45,21 @@ use supervisor::{Leash, Supervisor};
 /// let mut text = String::new();
 /// parts.reader.read_to_string(&mut text).await?;
 /// assert_eq!(text, "hello\n");
-/// let exit = parts.ending.expect("a process has an end").await;
+/// let exit = parts.exit.expect("a process has an end").await;
 /// assert_eq!(exit.and_then(|exit| exit.code), Some(0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// If this process is killed, a watcher ends the group: a `/bin/sh` that waits for the end of a pipe which only this
-/// process holds. Where there is no `/bin/sh`, the child sees the end of its stdin and nothing more.
+/// If this process is killed, a watcher ends the group: a `/bin/sh` that waits for the end of a pipe that only this
+/// process holds. Without a `/bin/sh`, the child only sees the end of its stdin.
 #[derive(Clone)]
 pub struct Child {
     program: OsString,
     args: Vec<OsString>,
     clean_env: bool,
-    /// Set, or removed.
+    /// The variables to set, or with `None` to remove.
     env: Vec<(OsString, Option<OsString>)>,
     dir: Option<PathBuf>,
     stderr: Stderr,
@@ -69,7 +69,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// The program at this path, or of this name in one of the directories of `PATH`.
+    /// The program at this path, or with this name in a directory of `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             program: program.as_ref().to_owned(),
@@ -79,12 +79,12 @@ impl Child {
             dir: None,
             stderr: Stderr::inherit(),
             framing: Framing::Lines,
-            grace: GRACE,
+            grace: DEFAULT_GRACE,
             watched: true,
         }
     }
 
-    /// Adds an argument, which reaches the program as it is.
+    /// Adds an argument, which is passed on unchanged.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
@@ -108,39 +108,39 @@ impl Child {
         self
     }
 
-    /// Starts from an empty environment: nothing of ours, and nothing that was set before.
+    /// Clears the environment: the program inherits no variables, and those set before are dropped.
     pub fn env_clear(mut self) -> Self {
         self.clean_env = true;
         self.env.clear();
         self
     }
 
-    /// The directory to start in. Name the program by an absolute path or a bare name then.
+    /// Sets the working directory. The program should then be an absolute path or a bare name.
     pub fn current_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Where its stderr goes; to ours unless told otherwise.
+    /// Sets where the program's stderr goes. The default is the stderr of this process.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// How messages are told apart; one a line unless told otherwise.
+    /// Sets the framing of the messages. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// How long it may stay after its stdin is closed, and again after SIGTERM; and how long what it left behind may go
-    /// on writing to its stdout. Two seconds unless told otherwise.
+    /// Sets how long the process may take to exit after its stdin is closed, and again after SIGTERM. Processes that it
+    /// left behind may write to its stdout for as long. The default is two seconds.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Starts no watcher: if this process is killed, the child sees the end of its stdin and nothing more.
+    /// Starts no watcher: if this process is killed, the child only sees the end of its stdin.
     pub fn unwatched(mut self) -> Self {
         self.watched = false;
         self
@@ -150,14 +150,14 @@ impl Child {
     ///
     /// # Panics
     ///
-    /// In a runtime whose IO driver is off.
+    /// If the runtime's IO driver is not enabled.
     pub fn spawn(&self) -> Result<Process, SpawnError> {
-        let program = show(self.program.as_encoded_bytes());
+        let program = escape_line(self.program.as_encoded_bytes());
         let failed = |source| SpawnError::Io { program: program.clone(), source };
         Handle::try_current().map_err(|error| failed(io::Error::other(error)))?;
         let group = ProcessGroup::spawn(&mut self.command(), self.watched);
         let group = group.map_err(|error| SpawnError::of(self, error))?;
-        // From here on, giving up drops the group, which ends it.
+        // From here on, an error drops the group, which ends the process.
         self.connect(group, program.clone()).map_err(failed)
     }
 
@@ -185,12 +185,12 @@ impl Child {
         let pid = group.id().number();
         let (stdin, stdout, stderr) = group.pipes().ok_or(io::ErrorKind::NotConnected)?;
         let (writer, pipe) = (pipe_writer(stdin)?, pipe_reader(stdout)?);
-        let (cut, is_cut) = oneshot::channel();
-        let (told, exit) = oneshot::channel();
-        let supervisor = Supervisor { group, program, grace: self.grace, cut, told };
-        let leash = Arc::new(supervisor.start(stderr, &self.stderr)?);
-        let reader = ProcessReader { pipe, cut: Some(is_cut), _leash: Arc::clone(&leash) };
-        Ok(Process { reader, writer, leash, exit, pid, framing: self.framing })
+        let (stdout_cut, cut_receiver) = oneshot::channel();
+        let (exit_sender, exit) = oneshot::channel();
+        let supervisor = Supervisor { group, program, grace: self.grace, stdout_cut, exit_sender };
+        let keep_alive = Arc::new(supervisor.start(stderr, &self.stderr)?);
+        let reader = ProcessReader { pipe, stdout_cut: Some(cut_receiver), _keep_alive: Arc::clone(&keep_alive) };
+        Ok(Process { reader, writer, keep_alive, exit, pid, framing: self.framing })
     }
 }
 
@@ -222,7 +222,7 @@ impl From<PathBuf> for Child {
     }
 }
 
-/// The values of environment variables are left out: keys and tokens are handed over in them.
+/// Leaves out the values of environment variables, which may be keys and tokens.
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -235,19 +235,19 @@ impl fmt::Debug for Child {
     }
 }
 
-/// A started program. Dropped, or with its parts dropped, it is ended in the background.
+/// A started program. If it or its parts are dropped, the process is ended in the background.
 #[derive(Debug)]
 pub struct Process {
     reader: ProcessReader,
-    writer: PipeWriter,
-    leash: Arc<Leash>,
+    writer: ChildWriter,
+    keep_alive: Arc<GroupKeepAlive>,
     exit: oneshot::Receiver<Exit>,
     pid: u32,
     framing: Framing,
 }
 
 impl Process {
-    /// Its process id, which is that of its group as well.
+    /// The process id, which is also the id of the process group.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -255,31 +255,27 @@ impl Process {
 
 impl Transport for Process {
     type Reader = ProcessReader;
-    type Writer = PipeWriter;
+    type Writer = ChildWriter;
 
-    fn into_parts(self) -> Parts<ProcessReader, PipeWriter> {
-        let (leash, exit) = (self.leash, self.exit);
-        let ending = Box::pin(async move {
-            leash.let_go();
+    fn into_parts(self) -> Parts<ProcessReader, ChildWriter> {
+        let (keep_alive, exit) = (self.keep_alive, self.exit);
+        let exit = Box::pin(async move {
+            keep_alive.release();
             exit.await.ok()
         });
-        Parts {
-            framing: self.framing,
-            opened_by_us: true,
-            ending: Some(ending),
-            ..Parts::new(self.reader, self.writer)
-        }
+        Parts { framing: self.framing, opened_by_us: true, exit: Some(exit), ..Parts::new(self.reader, self.writer) }
     }
 }
 
-/// Stdout of a process. It ends when the process has: what the process left behind may hold the pipe open for ever.
+/// The stdout of a process. It ends some time after the process has: processes that it left behind may hold the pipe
+/// open forever.
 #[derive(Debug)]
 pub struct ProcessReader {
-    pipe: PipeReader,
-    /// Done when nothing more is waited for; `None` after that.
-    cut: Option<oneshot::Receiver<()>>,
-    /// Whoever reads wants the process to be there, also if nobody wants to know how it ends.
-    _leash: Arc<Leash>,
+    pipe: ChildReader,
+    /// Closed by the supervisor when stdout is cut off; `None` after that.
+    stdout_cut: Option<oneshot::Receiver<()>>,
+    /// Keeps the process alive while its stdout is read, also if no code waits for its exit.
+    _keep_alive: Arc<GroupKeepAlive>,
 }
 
 impl AsyncRead for ProcessReader {
@@ -287,14 +283,14 @@ impl AsyncRead for ProcessReader {
         if let Poll::Ready(read) = Pin::new(&mut self.pipe).poll_read(cx, buf) {
             return Poll::Ready(read);
         }
-        if let Some(cut) = &mut self.cut {
-            // The supervisor never sends; it drops its end.
-            let _ = ready!(Pin::new(cut).poll(cx));
-            self.cut = None;
+        if let Some(stdout_cut) = &mut self.stdout_cut {
+            // The supervisor never sends on the channel; it drops its end.
+            let _ = ready!(Pin::new(stdout_cut).poll(cx));
+            self.stdout_cut = None;
         }
         Poll::Ready(Ok(()))
     }
 }
 
-/// Long enough to save a file, short enough for somebody who waits for the end.
-const GRACE: Duration = Duration::from_secs(2);
+/// Long enough for the program to save a file, short enough for a user who waits.
+const DEFAULT_GRACE: Duration = Duration::from_secs(2);

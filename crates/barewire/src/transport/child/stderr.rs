@@ -1,4 +1,4 @@
-//! What a process writes to stderr -> lines for whoever wants them, and the last of it for an error message.
+//! The stderr of a process -> lines for a callback or our stderr, and its last bytes for error messages.
 
 use std::fmt;
 use std::io::{self, PipeReader, Read, Write};
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::platform::wait_for_bytes;
-use crate::transport::exit::show;
+use crate::transport::exit::escape_line;
 
-/// Where the stderr of a process goes. Its last four kilobytes are kept for error messages in any case.
+/// The destination of a process's stderr. Its last four kilobytes are always kept for error messages.
 #[derive(Clone)]
 pub struct Stderr(Sink);
 
@@ -24,18 +24,18 @@ enum Sink {
 type OnLine = dyn FnMut(&[u8]) + Send;
 
 impl Stderr {
-    /// To our stderr, line by line, escaped.
+    /// Writes each line to the stderr of this process, escaped.
     pub fn inherit() -> Self {
         Self(Sink::Inherit)
     }
 
-    /// Nowhere.
+    /// Drops the output.
     pub fn discard() -> Self {
         Self(Sink::Discard)
     }
 
-    /// To `on_line`, without the line's end; a line longer than 8 KiB comes in pieces. It is called on a thread of its
-    /// own, and the process waits while it works.
+    /// Calls `on_line` with each line, without the line end. A line longer than 8 KiB comes in pieces. The callback
+    /// runs on its own thread; if it is slow, the process has to wait.
     pub fn lines(on_line: impl FnMut(&[u8]) + Send + 'static) -> Self {
         Self(Sink::Lines(Arc::new(Mutex::new(on_line))))
     }
@@ -43,13 +43,13 @@ impl Stderr {
     fn line(&mut self, line: &[u8]) {
         match &self.0 {
             Sink::Inherit => {
-                // One write, so that lines of several processes do not mix. Our stderr may be closed.
-                let _ = io::stderr().write_all(format!("{}\n", show(line)).as_bytes());
+                // One write for each line, so that lines of several processes do not mix. Our stderr may be closed.
+                let _ = io::stderr().write_all(format!("{}\n", escape_line(line)).as_bytes());
             }
             Sink::Discard => {}
             Sink::Lines(on_line) => {
                 let call = || on_line.lock().unwrap_or_else(PoisonError::into_inner)(line);
-                // The panic has been reported by its hook. The process is not to be held up by it.
+                // The panic hook has reported the panic. Further lines are dropped, so that the process is not blocked.
                 if catch_unwind(AssertUnwindSafe(call)).is_err() {
                     self.0 = Sink::Discard;
                 }
@@ -68,15 +68,15 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// The last of what was written.
+/// The last bytes of stderr.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+pub(super) struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
-impl Tail {
+impl StderrTail {
     fn push(&self, bytes: &[u8]) {
         let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend_from_slice(bytes);
-        let surplus = tail.len().saturating_sub(TAIL);
+        let surplus = tail.len().saturating_sub(TAIL_SIZE);
         tail.drain(..surplus);
     }
 
@@ -86,18 +86,18 @@ impl Tail {
     }
 }
 
-/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and nothing is left to read; then
-/// calls `done`.
-pub(super) fn follow(
+/// Reads `pipe` on a thread until it ends, or until the other end of `stop` is dropped and no more bytes are there.
+/// Then calls `done`.
+pub(super) fn follow_stderr(
     pipe: ChildStderr,
     stop: PipeReader,
     mut to: Stderr,
     done: impl FnOnce() + Send + 'static,
-) -> io::Result<Tail> {
-    let tail = Tail::default();
+) -> io::Result<StderrTail> {
+    let tail = StderrTail::default();
     let kept = tail.clone();
     thread::Builder::new().name("barewire-stderr".to_owned()).spawn(move || {
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         read_until(pipe, stop, |bytes| {
             kept.push(bytes);
             lines.push(bytes, |line| to.line(line));
@@ -108,11 +108,11 @@ pub(super) fn follow(
     Ok(tail)
 }
 
-/// Hands on what `pipe` gives, and closes it.
+/// Passes the bytes of `pipe` to `on_bytes`, and closes the pipe.
 fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(&[u8])) {
-    let mut buf = vec![0; LINE];
-    let mut left_after_stop = AFTER_STOP;
-    while left_after_stop > 0 {
+    let mut buf = vec![0; MAX_LINE];
+    let mut reads_after_stop = MAX_READS_AFTER_STOP;
+    while reads_after_stop > 0 {
         let Ok(state) = wait_for_bytes(&pipe, &stop) else { return };
         if !state.is_readable {
             return;
@@ -124,24 +124,24 @@ fn read_until(mut pipe: ChildStderr, stop: PipeReader, mut on_bytes: impl FnMut(
             Err(_) => return,
         }
         if state.is_stopped {
-            left_after_stop -= 1;
+            reads_after_stop -= 1;
         }
     }
 }
 
-/// Bytes -> lines without their ends, of at most `LINE` bytes.
+/// Bytes -> lines without their ends, of at most `MAX_LINE` bytes.
 #[derive(Debug, Default)]
-struct Lines {
+struct LineSplitter {
     unfinished: Vec<u8>,
 }
 
-impl Lines {
+impl LineSplitter {
     fn push(&mut self, bytes: &[u8], mut on_line: impl FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.unfinished.extend_from_slice(part);
-            while self.unfinished.len() > LINE + 1 {
-                on_line(&self.unfinished[..LINE]);
-                self.unfinished.drain(..LINE);
+            while self.unfinished.len() > MAX_LINE + 1 {
+                on_line(&self.unfinished[..MAX_LINE]);
+                self.unfinished.drain(..MAX_LINE);
             }
             if self.unfinished.ends_with(b"\n") {
                 self.unfinished.pop();
@@ -162,21 +162,21 @@ impl Lines {
     }
 }
 
-/// Longer than any line somebody writes to be read.
-const LINE: usize = 8 * 1024;
+/// Longer than any line that people are meant to read.
+const MAX_LINE: usize = 8 * 1024;
 
-/// A stack trace.
-const TAIL: usize = 4 * 1024;
+/// Enough for a stack trace.
+const TAIL_SIZE: usize = 4 * 1024;
 
-/// Reads after the stop: all that a pipe holds, but not for ever if somebody goes on writing.
-const AFTER_STOP: u32 = 16;
+/// The reads after the stop: enough to empty a pipe, but bounded if another process keeps writing.
+const MAX_READS_AFTER_STOP: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines(parts: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let (mut lines, mut seen) = (LineSplitter::default(), Vec::new());
         for part in parts {
             lines.push(part, |line| seen.push(line.to_vec()));
         }
@@ -195,17 +195,17 @@ mod tests {
 
     #[test]
     fn a_long_line_comes_in_pieces() {
-        let long = vec![b'x'; LINE];
+        let long = vec![b'x'; MAX_LINE];
         assert_eq!(lines(&[&long, b"\n"]), std::slice::from_ref(&long));
         assert_eq!(lines(&[&long, &long, b"yz\n"]), [long.clone(), long, b"yz".to_vec()]);
     }
 
     #[test]
     fn the_tail_is_the_end() {
-        let tail = Tail::default();
-        tail.push(&[b'a'; TAIL]);
+        let tail = StderrTail::default();
+        tail.push(&[b'a'; TAIL_SIZE]);
         tail.push(b"end");
-        assert_eq!(tail.text().len(), TAIL);
+        assert_eq!(tail.text().len(), TAIL_SIZE);
         assert!(tail.text().ends_with("aend"));
     }
 }

@@ -1,6 +1,8 @@
-//! Watches over a process group, and ends it when it is let go: wait, SIGTERM, wait, SIGKILL, reap.
+//! The supervisor of a process group. It ends the group when the connection releases it: wait, SIGTERM, wait, SIGKILL,
+//! reap.
 //!
-//! On threads, not on the runtime: it works as well when the runtime is gone, busy, or has its time paused.
+//! It runs on threads, not on the runtime, so that it also works when the runtime is gone, busy, or has its time
+//! paused.
 
 use std::io;
 use std::process::ChildStderr;
@@ -10,86 +12,87 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::stderr::{Stderr, Tail, follow};
+use super::stderr::{Stderr, StderrTail, follow_stderr};
 use crate::platform::{ProcessGroup, exit_signal, wait_for_exit};
 use crate::transport::Exit;
 
-/// What is needed to end a group and to tell how it went.
+/// The supervisor of a process group: ends the group, and reports its exit.
 pub(super) struct Supervisor {
     pub(super) group: ProcessGroup,
     pub(super) program: String,
     pub(super) grace: Duration,
-    /// Dropped when nothing more is to be waited for on stdout.
-    pub(super) cut: oneshot::Sender<()>,
-    pub(super) told: oneshot::Sender<Exit>,
+    /// Dropped when stdout is cut off.
+    pub(super) stdout_cut: oneshot::Sender<()>,
+    pub(super) exit_sender: oneshot::Sender<Exit>,
 }
 
-/// Keeps the group alive. Dropped, it starts the end.
+/// Keeps the process group alive. Dropping it ends the group.
 #[derive(Debug)]
-pub(super) struct Leash(Sender<Event>);
+pub(super) struct GroupKeepAlive(Sender<GroupEvent>);
 
+/// An event of a process group.
 #[derive(Debug, Clone, Copy)]
-enum Event {
-    /// The process is not wanted any more.
-    LetGo,
-    /// The leader has exited. Others of its group may be there.
+enum GroupEvent {
+    /// The process is no longer needed.
+    Released,
+    /// The leader has exited. Other processes of the group may remain.
     LeaderExited,
-    /// Nobody holds stderr any more: as far as can be seen, none of the group is left.
+    /// No process has stderr open any more: as far as can be seen, the whole group has exited.
     StderrClosed,
 }
 
-impl Leash {
-    /// Starts the end. Once more does nothing.
-    pub(super) fn let_go(&self) {
-        let _ = self.0.send(Event::LetGo);
+impl GroupKeepAlive {
+    /// Begins to end the group. Further calls do nothing.
+    pub(super) fn release(&self) {
+        let _ = self.0.send(GroupEvent::Released);
     }
 }
 
-impl Drop for Leash {
+impl Drop for GroupKeepAlive {
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 
 impl Supervisor {
-    /// If it cannot start, the group is ended.
-    pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<Leash> {
+    /// Starts the threads. If that fails, the group is ended.
+    pub(super) fn start(self, stderr: ChildStderr, to: &Stderr) -> io::Result<GroupKeepAlive> {
         let (sender, events) = channel();
         let (stopped, stop) = io::pipe()?;
         let on_stderr = sender.clone();
-        let tail = follow(stderr, stopped, to.clone(), move || {
-            let _ = on_stderr.send(Event::StderrClosed);
+        let tail = follow_stderr(stderr, stopped, to.clone(), move || {
+            let _ = on_stderr.send(GroupEvent::StderrClosed);
         })?;
         let (leader, on_exit) = (self.group.id(), sender.clone());
         thread::Builder::new().name("barewire-wait".to_owned()).spawn(move || {
             wait_for_exit(leader);
-            let _ = on_exit.send(Event::LeaderExited);
+            let _ = on_exit.send(GroupEvent::LeaderExited);
         })?;
-        let watch = Watch { events, leader_exited: false, stderr_closed: false };
+        let monitor = GroupMonitor { events, leader_exited: false, stderr_closed: false };
         thread::Builder::new().name("barewire-child".to_owned()).spawn(move || {
-            self.run(watch, &tail, stop);
+            self.run(monitor, &tail, stop);
         })?;
-        Ok(Leash(sender))
+        Ok(GroupKeepAlive(sender))
     }
 
-    fn run(mut self, mut watch: Watch, tail: &Tail, stop: io::PipeWriter) {
-        let mut cut = Some(self.cut);
-        watch.until_let_go(self.grace, &mut cut);
-        // The halves are dropped: the process has seen the end of its stdin.
+    fn run(mut self, mut monitor: GroupMonitor, tail: &StderrTail, stop: io::PipeWriter) {
+        let mut stdout_cut = Some(self.stdout_cut);
+        monitor.wait_for_release(self.grace, &mut stdout_cut);
+        // The reader and writer are dropped, so the process has seen the end of its stdin.
         let mut by_us = false;
-        if !watch.is_gone_within(self.grace) {
-            by_us = !watch.leader_exited;
+        if !monitor.is_gone_within(self.grace) {
+            by_us = !monitor.leader_exited;
             self.group.terminate();
-            if !watch.is_gone_within(self.grace) {
-                by_us |= !watch.leader_exited;
+            if !monitor.is_gone_within(self.grace) {
+                by_us |= !monitor.leader_exited;
                 self.group.kill();
-                // Not by itself: a process that the kernel holds up does not even die of a SIGKILL.
-                watch.waits_within(self.grace, |watch| watch.leader_exited);
+                // With a time limit: a process that is blocked in the kernel does not exit even on SIGKILL.
+                monitor.wait_until(self.grace, |monitor| monitor.leader_exited);
             }
         }
-        let status = if watch.leader_exited { self.group.end() } else { None };
+        let status = if monitor.leader_exited { self.group.end() } else { None };
         drop(stop);
-        watch.waits_within(LAST_WORDS, |watch| watch.stderr_closed);
+        monitor.wait_until(STDERR_DRAIN_TIME, |monitor| monitor.stderr_closed);
         let exit = Exit {
             program: self.program,
             code: status.and_then(|status| status.code()),
@@ -97,38 +100,38 @@ impl Supervisor {
             by_us,
             stderr: tail.text(),
         };
-        // Whoever let go without waiting does not hear of it.
-        let _ = self.told.send(exit);
+        // The receiver is dropped if no code waits for the exit.
+        let _ = self.exit_sender.send(exit);
     }
 }
 
-/// What has been seen of the group.
-struct Watch {
-    events: Receiver<Event>,
+/// The events of a group so far.
+struct GroupMonitor {
+    events: Receiver<GroupEvent>,
     leader_exited: bool,
     stderr_closed: bool,
 }
 
-impl Watch {
-    /// Ends when the process is not wanted any more. Cuts stdout when the leader has been gone for `grace`.
-    fn until_let_go(&mut self, grace: Duration, cut: &mut Option<oneshot::Sender<()>>) {
-        let mut cut_at = None;
+impl GroupMonitor {
+    /// Waits until the group is released. Cuts off stdout when the leader has been gone for `grace`.
+    fn wait_for_release(&mut self, grace: Duration, stdout_cut: &mut Option<oneshot::Sender<()>>) {
+        let mut cut_time = None;
         loop {
-            match self.next(cut_at) {
-                Ok(Event::LeaderExited) => cut_at = Instant::now().checked_add(grace),
-                Ok(Event::StderrClosed) => {}
-                Ok(Event::LetGo) | Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => (*cut, cut_at) = (None, None),
+            match self.next(cut_time) {
+                Ok(GroupEvent::LeaderExited) => cut_time = Instant::now().checked_add(grace),
+                Ok(GroupEvent::StderrClosed) => {}
+                Ok(GroupEvent::Released) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => (*stdout_cut, cut_time) = (None, None),
             }
         }
     }
 
     fn is_gone_within(&mut self, time: Duration) -> bool {
-        self.waits_within(time, |watch| watch.leader_exited && watch.stderr_closed)
+        self.wait_until(time, |monitor| monitor.leader_exited && monitor.stderr_closed)
     }
 
-    /// Whether `until` holds before `time` is over.
-    fn waits_within(&mut self, time: Duration, until: impl Fn(&Self) -> bool) -> bool {
+    /// Waits until `until` holds; `false` if it does not within `time`.
+    fn wait_until(&mut self, time: Duration, until: impl Fn(&Self) -> bool) -> bool {
         let deadline = Instant::now().checked_add(time);
         while !until(self) {
             if self.next(deadline).is_err() {
@@ -138,19 +141,19 @@ impl Watch {
         true
     }
 
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Event, RecvTimeoutError> {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<GroupEvent, RecvTimeoutError> {
         let event = match deadline {
             Some(deadline) => self.events.recv_timeout(deadline.saturating_duration_since(Instant::now()))?,
             None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected)?,
         };
         match event {
-            Event::LetGo => {}
-            Event::LeaderExited => self.leader_exited = true,
-            Event::StderrClosed => self.stderr_closed = true,
+            GroupEvent::Released => {}
+            GroupEvent::LeaderExited => self.leader_exited = true,
+            GroupEvent::StderrClosed => self.stderr_closed = true,
         }
         Ok(event)
     }
 }
 
-/// What is in the pipe is read in no time; who takes the lines may need longer, and is not waited for.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// The time to read the rest of stderr. Reading the pipe takes far less; a slow callback is not waited for.
+const STDERR_DRAIN_TIME: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! Stdin and stdout -> a transport that nothing else in the process can write to.
+//! Stdin and stdout -> a transport that no other code in the process can write to.
 
 mod thread;
 
@@ -16,15 +16,15 @@ use thread::{ThreadReader, ThreadWriter};
 
 /// Takes stdin and stdout for a connection, once in a process.
 ///
-/// From then on the process reads nothing from stdin, and what it prints goes to stderr: a stray `println!` cannot
-/// corrupt the stream. What was read from `std::io::stdin` before is lost to the connection.
+/// From then on stdin is empty for the rest of the process, and output to stdout goes to stderr, so a stray `println!`
+/// cannot corrupt the stream. Bytes that were read from `std::io::stdin` before are lost to the connection.
 ///
-/// Pipes and sockets are waited for by the runtime, anything else by a thread. No flag is set on what may be shared with
-/// other processes.
+/// The runtime polls pipes and sockets; threads read and write anything else. Files that other processes may share are
+/// not made non-blocking.
 ///
 /// # Panics
 ///
-/// In a runtime whose IO driver is off.
+/// If the runtime's IO driver is not enabled.
 pub fn stdio() -> io::Result<Stdio> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     Handle::try_current().map_err(io::Error::other)?;
@@ -35,21 +35,21 @@ pub fn stdio() -> io::Result<Stdio> {
 }
 
 fn take() -> io::Result<Stdio> {
-    // What was printed so far was meant for stdout.
+    // Earlier output was meant for stdout.
     io::stdout().flush()?;
     let reader = StdioReader(match platform::open_stdin()? {
-        Stdin::Polled(reader) => Input::Polled(reader),
-        Stdin::Blocking(file) => Input::Thread(ThreadReader::start(file)?),
+        Stdin::Polled(reader) => StdioInput::Polled(reader),
+        Stdin::Blocking(file) => StdioInput::Thread(ThreadReader::start(file)?),
     });
     let writer = StdioWriter(match platform::open_stdout()? {
-        Stdout::Polled(writer) => Output::Polled(writer),
-        Stdout::Blocking(file) => Output::Thread(ThreadWriter::start(file)?),
+        Stdout::Polled(writer) => StdioOutput::Polled(writer),
+        Stdout::Blocking(file) => StdioOutput::Thread(ThreadWriter::start(file)?),
     });
     platform::redirect_stdio()?;
     Ok(Stdio { reader, writer, framing: Framing::Lines })
 }
 
-/// Stdin and stdout of this process, taken.
+/// The stdin and stdout of this process.
 #[derive(Debug)]
 pub struct Stdio {
     reader: StdioReader,
@@ -58,7 +58,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// How messages are told apart; one a line unless told otherwise.
+    /// Sets the framing of the messages. The default is one message a line.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -74,22 +74,22 @@ impl Transport for Stdio {
     }
 }
 
-/// What was file descriptor 0.
+/// The reader of what was file descriptor 0.
 #[derive(Debug)]
-pub struct StdioReader(Input);
+pub struct StdioReader(StdioInput);
 
-/// What was file descriptor 1. All that was written is with the system once it is flushed.
+/// The writer of what was file descriptor 1. After a flush, all bytes are handed to the system.
 #[derive(Debug)]
-pub struct StdioWriter(Output);
+pub struct StdioWriter(StdioOutput);
 
 #[derive(Debug)]
-enum Input {
+enum StdioInput {
     Polled(PolledReader),
     Thread(ThreadReader),
 }
 
 #[derive(Debug)]
-enum Output {
+enum StdioOutput {
     Polled(PolledWriter),
     Thread(ThreadWriter),
 }
@@ -97,8 +97,8 @@ enum Output {
 impl AsyncRead for StdioReader {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Input::Polled(reader) => Pin::new(reader).poll_read(cx, buf),
-            Input::Thread(thread) => Pin::new(thread).poll_read(cx, buf),
+            StdioInput::Polled(reader) => Pin::new(reader).poll_read(cx, buf),
+            StdioInput::Thread(thread) => Pin::new(thread).poll_read(cx, buf),
         }
     }
 }
@@ -120,8 +120,8 @@ impl AsyncWrite for StdioWriter {
 impl StdioWriter {
     fn half(&mut self) -> Pin<&mut (dyn AsyncWrite + Unpin)> {
         match &mut self.0 {
-            Output::Polled(writer) => Pin::new(writer),
-            Output::Thread(thread) => Pin::new(thread),
+            StdioOutput::Polled(writer) => Pin::new(writer),
+            StdioOutput::Thread(thread) => Pin::new(thread),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! A file, a terminal or anything else that cannot be waited for, read and written on a thread of its own.
+//! Threads that read and write files, terminals and anything else that the runtime cannot poll.
 //!
-//! Not on the runtime's blocking pool: a read that nobody ends, as of a terminal, would hold up the end of the runtime.
+//! They are not in the runtime's blocking pool: a read that never returns, as of a terminal, would block the runtime's
+//! shutdown.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::platform::{wait_readable, wait_writable};
 
-/// Reads ahead by two chunks at most.
+/// The reader of a file, with its thread. The thread reads ahead by at most two chunks.
 #[derive(Debug)]
 pub(super) struct ThreadReader {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -48,9 +49,9 @@ impl AsyncRead for ThreadReader {
     }
 }
 
-/// Ends when the file does, or when nobody wants the next chunk.
+/// Reads until the end of the file, or until the receiver is dropped.
 fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    let mut buf = vec![0; CHUNK];
+    let mut buf = vec![0; CHUNK_SIZE];
     loop {
         let chunk = match retry(|| Read::read(&mut &*file, &mut buf), || wait_readable(file)) {
             Ok(0) => return,
@@ -64,40 +65,41 @@ fn read_chunks(file: &File, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Holds up to a chunk while another is being written. What is left when it is dropped is still written.
+/// The writer of a file, with its thread. It holds up to one chunk while another is being written. When it is dropped,
+/// the thread still writes the rest.
 #[derive(Debug)]
-pub(super) struct ThreadWriter(Arc<Shared>);
+pub(super) struct ThreadWriter(Arc<WriterShared>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    /// There is something to write, or the writer is dropped.
+struct WriterShared {
+    state: Mutex<WriterState>,
+    /// Notified when there are bytes to write, or the writer is dropped.
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct WriterState {
     waiting: Vec<u8>,
-    thread: Progress,
+    thread: WriterThread,
     /// The task that waits for room or for the end of a write.
     waker: Option<Waker>,
     dropped: bool,
 }
 
 #[derive(Debug)]
-enum Progress {
+enum WriterThread {
     Idle,
     Writing,
-    /// The thread has ended. The error is there until it is told.
+    /// The thread has ended. The error is taken by the first call that returns it.
     Failed(Option<io::Error>),
 }
 
 impl ThreadWriter {
     pub(super) fn start(file: File) -> io::Result<Self> {
-        let state = State { waiting: Vec::new(), thread: Progress::Idle, waker: None, dropped: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let ours = Arc::clone(&shared);
-        thread::Builder::new().name("barewire-stdout".to_owned()).spawn(move || ours.write_chunks(&file))?;
+        let state = WriterState { waiting: Vec::new(), thread: WriterThread::Idle, waker: None, dropped: false };
+        let shared = Arc::new(WriterShared { state: Mutex::new(state), changed: Condvar::new() });
+        let for_thread = Arc::clone(&shared);
+        thread::Builder::new().name("barewire-stdout".to_owned()).spawn(move || for_thread.write_chunks(&file))?;
         Ok(Self(shared))
     }
 }
@@ -106,7 +108,7 @@ impl AsyncWrite for ThreadWriter {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.0.lock();
         state.check()?;
-        let n = bytes.len().min(CHUNK - state.waiting.len());
+        let n = bytes.len().min(CHUNK_SIZE - state.waiting.len());
         if n == 0 && !bytes.is_empty() {
             return state.wait(cx);
         }
@@ -119,7 +121,7 @@ impl AsyncWrite for ThreadWriter {
         let mut state = self.0.lock();
         state.check()?;
         match state.thread {
-            Progress::Idle if state.waiting.is_empty() => Poll::Ready(Ok(())),
+            WriterThread::Idle if state.waiting.is_empty() => Poll::Ready(Ok(())),
             _ => state.wait(cx),
         }
     }
@@ -136,13 +138,13 @@ impl Drop for ThreadWriter {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No step between two valid states can panic.
+impl WriterShared {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        // No change to the state can panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends when the writer is dropped and nothing is left, or when a write fails.
+    /// Writes until the writer is dropped and nothing is left, or a write fails.
     fn write_chunks(&self, file: &File) {
         let mut chunk = Vec::new();
         loop {
@@ -154,7 +156,7 @@ impl Shared {
                 return;
             }
             mem::swap(&mut chunk, &mut state.waiting);
-            state.thread = Progress::Writing;
+            state.thread = WriterThread::Writing;
             wake(state);
 
             let written = write_all(file, &chunk);
@@ -162,7 +164,7 @@ impl Shared {
 
             let mut state = self.lock();
             let failed = written.is_err();
-            state.thread = written.map_or_else(|error| Progress::Failed(Some(error)), |()| Progress::Idle);
+            state.thread = written.map_or_else(|error| WriterThread::Failed(Some(error)), |()| WriterThread::Idle);
             wake(state);
             if failed {
                 return;
@@ -171,11 +173,11 @@ impl Shared {
     }
 }
 
-impl State {
+impl WriterState {
     fn check(&mut self) -> io::Result<()> {
         match &mut self.thread {
-            Progress::Idle | Progress::Writing => Ok(()),
-            Progress::Failed(error) => Err(error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+            WriterThread::Idle | WriterThread::Writing => Ok(()),
+            WriterThread::Failed(error) => Err(error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
         }
     }
 
@@ -185,8 +187,8 @@ impl State {
     }
 }
 
-/// Wakes the task that waits, without the lock: it may want it at once.
-fn wake(mut state: MutexGuard<'_, State>) {
+/// Unlocks the state, then wakes the task that waits, which locks it again.
+fn wake(mut state: MutexGuard<'_, WriterState>) {
     let waker = state.waker.take();
     drop(state);
     if let Some(waker) = waker {
@@ -204,11 +206,11 @@ fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a read or a write until it is done. The file may be non-blocking, if a process that shares it has made it so; then
-/// `wait` is called in between.
-fn retry(mut once: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
+/// Repeats a read or a write until it is done. If another process that shares the file has made it non-blocking, `wait`
+/// is called between the attempts.
+fn retry(mut attempt: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Result<()>) -> io::Result<usize> {
     loop {
-        match once() {
+        match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait()?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
@@ -216,8 +218,8 @@ fn retry(mut once: impl FnMut() -> io::Result<usize>, wait: impl Fn() -> io::Res
     }
 }
 
-/// As much as a pipe holds.
-const CHUNK: usize = 64 * 1024;
+/// The default capacity of a pipe on Linux.
+const CHUNK_SIZE: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -229,10 +231,10 @@ mod tests {
     use crate::platform;
 
     #[tokio::test]
-    async fn what_goes_through_pipes_comes_out_whole_and_ends() {
+    async fn bytes_pass_through_pipes_unchanged_and_end() {
         let (near, mut far_writer) = io::pipe().unwrap();
         let (mut far_reader, far) = io::pipe().unwrap();
-        let sent: Vec<u8> = (0..20 * CHUNK).map(|n| n.to_le_bytes()[0]).collect();
+        let sent: Vec<u8> = (0..20 * CHUNK_SIZE).map(|n| n.to_le_bytes()[0]).collect();
         let expected = sent.clone();
         let feeder = thread::spawn(move || far_writer.write_all(&sent).unwrap());
         let taker = thread::spawn(move || {
@@ -260,12 +262,12 @@ mod tests {
         let mut taken = 0;
         let fill = async {
             loop {
-                taken += writer.write(&[b'x'; CHUNK]).await.unwrap();
+                taken += writer.write(&[b'x'; CHUNK_SIZE]).await.unwrap();
             }
         };
         assert!(tokio::time::timeout(Duration::from_millis(100), fill).await.is_err());
-        // A pipe holds one or two more, by system.
-        assert!((2 * CHUNK..=4 * CHUNK).contains(&taken), "{taken}");
+        // The pipe itself holds one or two chunks more, depending on the system.
+        assert!((2 * CHUNK_SIZE..=4 * CHUNK_SIZE).contains(&taken), "{taken}");
         let flush = tokio::time::timeout(Duration::from_millis(50), writer.flush()).await;
         assert!(flush.is_err());
         drop(far);

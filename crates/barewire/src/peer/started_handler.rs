@@ -1,4 +1,4 @@
-//! A handler at work: a future of any type behind one that the engine can poll, and its outcome on the way out.
+//! A running handler: a future of any type behind a trait that the engine can poll, and the answer from its outcome.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,43 +11,43 @@ use serde::Serialize;
 use super::Raw;
 use crate::Failure;
 
-/// A handler that has been started. First it is polled until it is ready, then its outcome is taken, once: in two steps,
-/// so that what it has sent while it ran can be put on the wire before its answer.
-pub(crate) trait Work: Send {
+/// A handler that has been started. It is polled until it is ready; then its outcome is taken once. These are two steps
+/// so that messages that the handler sent can be written before its answer.
+pub(crate) trait StartedHandler: Send {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Appends the answer with its result, or says why there is none.
+    /// Appends the answer with the result; `Err` if the handler failed.
     fn answer(self: Pin<&mut Self>, reply: Reply<'_>, out: &mut Vec<u8>) -> Result<(), Failure>;
 
-    /// Whether it failed, for when nobody wants the result.
+    /// The failure, if the handler failed. The result is dropped.
     fn failure(self: Pin<&mut Self>) -> Option<Failure>;
 
-    /// How it went, for those who want no answer written.
+    /// The outcome, with the result as JSON.
     fn outcome(self: Pin<&mut Self>) -> Result<Raw, Failure>;
 }
 
-pub(crate) type BoxedWork = Pin<Box<dyn Work>>;
+pub(crate) type BoxedHandler = Pin<Box<dyn StartedHandler>>;
 
 pin_project! {
-    /// A future of a handler, and what came of it.
-    pub(crate) struct Typed<F, T> {
+    /// The future of a handler, and its outcome.
+    pub(crate) struct HandlerFuture<F, T> {
         #[pin]
         future: F,
         outcome: Option<Result<T, Failure>>,
     }
 }
 
-impl<F, T> Typed<F, T>
+impl<F, T> HandlerFuture<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    pub(crate) fn boxed(future: F) -> BoxedWork {
+    pub(crate) fn boxed(future: F) -> BoxedHandler {
         Box::pin(Self { future, outcome: None })
     }
 }
 
-impl<F, T> Work for Typed<F, T>
+impl<F, T> StartedHandler for HandlerFuture<F, T>
 where
     F: Future<Output = Result<T, Failure>> + Send,
     T: Serialize + Send,
@@ -72,8 +72,8 @@ where
     }
 }
 
-/// Polls code that may panic.
-pub(super) fn poll(work: &mut BoxedWork, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+/// Polls a handler, and catches its panics.
+pub(super) fn poll(work: &mut BoxedHandler, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
     match Failure::catch(|| work.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
@@ -81,9 +81,9 @@ pub(super) fn poll(work: &mut BoxedWork, context: &mut Context<'_>) -> Poll<Resu
     }
 }
 
-/// Appends the answer of a handler that is done, whatever came of it. Gives the failure, for the log.
-pub(super) fn answer(
-    done: Result<BoxedWork, Failure>,
+/// Appends the answer of a finished handler: its result, or an error. Returns the failure, for the log.
+pub(super) fn write_answer(
+    done: Result<BoxedHandler, Failure>,
     reply: Reply<'_>,
     method: &str,
     out: &mut Vec<u8>,
@@ -92,7 +92,7 @@ pub(super) fn answer(
     let outcome = done.and_then(|mut work| {
         let write = || {
             let written = work.as_mut().answer(reply.borrow(), out);
-            // Here, because what the handler holds may panic when it is dropped.
+            // Dropped here, where a panic is caught: values that the handler holds may panic in `drop`.
             drop(work);
             written
         };
@@ -105,22 +105,22 @@ pub(super) fn answer(
     Some(failure)
 }
 
-/// Lets go of a handler that is done and whose result nobody wants.
-pub(super) fn finish(done: Result<BoxedWork, Failure>) -> Option<Failure> {
-    let look = |mut work: BoxedWork| work.as_mut().failure();
+/// Drops a finished handler together with its result. Returns its failure, for the log.
+pub(super) fn take_failure(done: Result<BoxedHandler, Failure>) -> Option<Failure> {
+    let look = |mut work: BoxedHandler| work.as_mut().failure();
     done.and_then(|work| Failure::catch(|| look(work))).unwrap_or_else(Some)
 }
 
-/// Runs a handler to its end.
-pub(super) async fn run(mut work: BoxedWork) -> Result<BoxedWork, Failure> {
+/// Runs a handler until it has finished.
+pub(super) async fn run(mut work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let done = std::future::poll_fn(|context| poll(&mut work, context)).await;
-    keep(done, work)
+    check_panic(done, work)
 }
 
-/// A handler that is done, for its outcome; or how it failed.
-pub(super) fn keep(done: Result<(), Failure>, work: BoxedWork) -> Result<BoxedWork, Failure> {
+/// Returns the handler if its last poll was fine; if it panicked, drops the handler and returns the failure.
+pub(super) fn check_panic(done: Result<(), Failure>, work: BoxedHandler) -> Result<BoxedHandler, Failure> {
     let Err(panic) = done else { return Ok(work) };
-    // What a panic has left of it may panic once more.
+    // Dropping a handler that panicked may panic again.
     let _ = Failure::catch(|| drop(work));
     Err(panic)
 }

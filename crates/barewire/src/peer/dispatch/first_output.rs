@@ -1,26 +1,26 @@
-//! The first bytes of the peer: whether it has ever sent a message, and what it sent if it has not.
+//! The first output of the peer: whether it has ever sent a message, and the beginning of its output if it has not.
 
 use crate::log::quoted;
 use crate::peer::StrayOutput;
 
-/// See the module.
+/// The first output of a peer.
 #[derive(Default)]
-pub(super) struct Opening {
-    /// A message has come.
+pub(super) struct FirstOutput {
+    /// The peer has sent a message.
     has_message: bool,
     stray: Option<StrayOutput>,
 }
 
-impl Opening {
-    /// Notes that a message has come.
+impl FirstOutput {
+    /// Notes that the peer has sent a message.
     #[inline]
-    pub(super) fn message_came(&mut self) {
+    pub(super) fn note_message(&mut self) {
         self.has_message = true;
     }
 
-    /// Keeps the beginning of a frame that is no message, if the peer has sent nothing before. Returns whether it has a
-    /// `Content-Length` header: the frames of another format.
-    pub(super) fn frame_failed(&mut self, offset: u64, bytes: &[u8]) -> bool {
+    /// Keeps the beginning of an invalid frame, if it is the peer's first output. Returns whether it is a
+    /// `Content-Length` header, which belongs to another framing.
+    pub(super) fn note_invalid_frame(&mut self, offset: u64, bytes: &[u8]) -> bool {
         if self.has_message || self.stray.is_some() {
             return false;
         }
@@ -34,5 +34,5 @@ impl Opening {
     }
 }
 
-/// The first header of the other format.
+/// The start of `Content-Length` framing.
 const CONTENT_LENGTH: &[u8] = b"content-length:";
