@@ -16,7 +16,7 @@ pub(crate) struct Output {
     coloured: bool,
     width: usize,
     /// What is written goes here, while it is not known whether it is wanted.
-    held: Option<Vec<u8>>,
+    captured: Option<Vec<u8>>,
 }
 
 impl Output {
@@ -30,7 +30,7 @@ impl Output {
         // Prose reads best in lines of at most a hundred characters.
         let width = columns.or_else(told).unwrap_or(80).clamp(40, 100);
         let stdout = BufWriter::with_capacity(64 * 1024, stdout.lock());
-        Self { stdout, is_terminal, coloured, width, held: None }
+        Self { stdout, is_terminal, coloured, width, captured: None }
     }
 
     /// Whether somebody looks.
@@ -39,11 +39,11 @@ impl Output {
     }
 
     /// What `write` writes, kept instead of written.
-    pub(crate) fn hold(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
-        self.held = Some(Vec::new());
+    pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
+        self.captured = Some(Vec::new());
         let done = write(self);
-        let held = self.held.take().unwrap_or_default();
-        done.map(|()| held)
+        let captured = self.captured.take().unwrap_or_default();
+        done.map(|()| captured)
     }
 }
 
@@ -84,8 +84,8 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.held {
-            Some(held) => held.write(bytes),
+        match &mut self.captured {
+            Some(captured) => captured.write(bytes),
             None => self.stdout.write(bytes),
         }
     }

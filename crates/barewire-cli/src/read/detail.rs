@@ -1,4 +1,4 @@
-//! One frame, member by member, with what each means.
+//! One frame in detail: its members, and what each means.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ use crate::explain;
 use crate::output::{Output, Tone, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-pub(super) fn show(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
-    let facts = seen.facts();
-    let title = output.paint(Tone::Strong, format_args!("frame {}: {}", seen.number, facts.kind));
-    writeln!(output, "{title}, {} at byte {}", size(seen.length), seen.offset)?;
-    if let Some(place) = seen.place {
+pub(super) fn show(output: &mut Output, frame: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
+    let facts = frame.facts();
+    let title = output.paint(Tone::Strong, format_args!("frame {}: {}", frame.number, facts.kind));
+    writeln!(output, "{title}, {} at byte {}", size(frame.length), frame.offset)?;
+    if let Some(place) = frame.place {
         let way = format!("{}{}", place.stream.sigil(), place.channel);
         let time = place.time.map_or(String::new(), |time| format!(" at {:.6} s", time.as_secs_f64()));
         writeln!(output, "on {way}{time}")?;
@@ -26,42 +26,42 @@ pub(super) fn show(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) ->
             writeln!(output, "{}", words.join("  "))?;
         }
     }
-    text::details(output, seen, &facts, links)?;
-    if let Some(bytes) = seen.bytes {
-        members(output, &Part { kind: facts.kind, text: bytes, at: 0 })?;
+    text::details(output, frame, &facts, links)?;
+    if let Some(part) = MessageDetail::frame(frame) {
+        members(output, &part)?;
     }
-    for (index, (element, text)) in (1..).zip(seen.elements()).take(MOST_ELEMENTS) {
-        let part = Part::element(seen, FrameFacts::element(&element, text).kind, text);
+    for (index, (element, text)) in (1..).zip(frame.elements()).take(MAX_ELEMENTS) {
+        let part = MessageDetail::element(frame, FrameFacts::element(&element, text).kind, text);
         let title = output.paint(Tone::Strong, format_args!("[{index}] {}", part.kind));
         writeln!(output, "\n{title}")?;
         members(output, &part)?;
     }
     writeln!(output)?;
-    for line in consequence(seen) {
+    for line in consequence(frame) {
         writeln!(output, "{line}")?;
     }
     Ok(())
 }
 
-/// A message to take apart: a frame, or an element of a batch.
-pub(super) struct Part<'a> {
+/// The text of a message: a frame, or an element of a batch.
+pub(super) struct MessageDetail<'a> {
     kind: &'static str,
     text: &'a [u8],
-    /// Where in the frame the text begins.
+    /// The offset of the text in the frame.
     at: usize,
 }
 
-impl<'a> Part<'a> {
-    pub(super) fn frame(seen: &WireFrame<'a>) -> Option<Self> {
-        Some(Self { kind: seen.facts().kind, text: seen.bytes?, at: 0 })
+impl<'a> MessageDetail<'a> {
+    pub(super) fn frame(frame: &WireFrame<'a>) -> Option<Self> {
+        Some(Self { kind: frame.facts().kind, text: frame.bytes?, at: 0 })
     }
 
-    pub(super) fn element(seen: &WireFrame<'a>, kind: &'static str, text: &'a [u8]) -> Self {
-        let frame = seen.bytes.unwrap_or(text);
+    pub(super) fn element(frame: &WireFrame<'a>, kind: &'static str, text: &'a [u8]) -> Self {
+        let frame = frame.bytes.unwrap_or(text);
         Self { kind, text, at: text.as_ptr().addr() - frame.as_ptr().addr() }
     }
 
-    /// The members with where their values begin in the frame, and what they mean. None if it is no object.
+    /// Returns the members with the offsets of their values in the frame, and their meaning. Empty if it is not an object.
     pub(super) fn members(&self) -> Vec<(Member<'a>, usize, String)> {
         let before = self.text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let Ok(object) = Json::parse(self.text) else { return Vec::new() };
@@ -69,21 +69,19 @@ impl<'a> Part<'a> {
         for name in object.members().filter_map(|member| Name::of(member.name)) {
             count[name as usize] += 1;
         }
-        let told = |member: Member<'a>| {
+        let detail = |member: Member<'a>| {
             let meaning = match Name::of(member.name) {
                 None => "not a member of JSON-RPC: ignored".into(),
-                Some(name) if count[name as usize] > 1 => {
-                    "stands twice, so nothing says which of the two is meant".into()
-                }
+                Some(name) if count[name as usize] > 1 => "duplicate: nothing says which of the two is meant".into(),
                 Some(name) => meaning(self.kind, name, member.value),
             };
             (member, self.at + before + member.value_at, meaning)
         };
-        object.members().map(told).collect()
+        object.members().map(detail).collect()
     }
 }
 
-fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
+fn members(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
     for (index, (member, at, meaning)) in part.members().into_iter().enumerate() {
         if index == 0 {
             writeln!(output)?;
@@ -93,11 +91,11 @@ fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
         writeln!(output, "  {name} {at} {}", summary(member.value, 60))?;
         writeln!(output, "  {:<17} {meaning}", "")?;
         if let Some(Name::Params | Name::Result | Name::Error) = Name::of(member.name) {
-            for inner in member.value.members().take(MOST_INNER) {
+            for inner in member.value.members().take(MAX_INNER) {
                 let name = shown(inner.name.raw().as_bytes(), 30);
                 writeln!(output, "  {:<19} {name}: {}", "", summary(inner.value, 50))?;
             }
-            let more = member.value.members().skip(MOST_INNER).count();
+            let more = member.value.members().skip(MAX_INNER).count();
             if more > 0 {
                 writeln!(output, "  {:<19} and {more} more", "")?;
             }
@@ -106,7 +104,7 @@ fn members(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What a member means in a message of this kind.
+/// Returns the meaning of a member in a message of this kind.
 fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
     match (name, value.kind()) {
         (Name::Jsonrpc, _) if Text::from_json(value).is_some_and(|text| text == "2.0") => {
@@ -114,79 +112,77 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
         }
         (Name::Jsonrpc, _) => "must be the string \"2.0\"".into(),
         (Name::Id, Kind::Number | Kind::String) => match kind {
-            "result" | "error" => "which request this answers".into(),
-            _ => "the answer carries it back byte for byte as it stands here".into(),
+            "result" | "error" => "the request that this answers".into(),
+            _ => "the response repeats it, byte for byte".into(),
         },
         (Name::Id, Kind::Null) => match kind {
-            "error" => "the sender could not read the id of what it answers".into(),
-            _ => "null is no id: leave it out for a notification".into(),
+            "error" => "the sender could not read the id of the request".into(),
+            _ => "null is not an id: leave it out for a notification".into(),
         },
         (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
         (Name::Method, Kind::String) => {
             let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::in_a_line(&name));
-            known.unwrap_or("what to do").to_owned()
+            known.unwrap_or("the method to call").to_owned()
         }
         (Name::Method, kind) => format!("must be a string, is {kind}"),
-        (Name::Params, Kind::Object) => "what to do it with, by name".into(),
-        (Name::Params, Kind::Array) => "what to do it with, by position".into(),
+        (Name::Params, Kind::Object) => "the parameters, by name".into(),
+        (Name::Params, Kind::Array) => "the parameters, by position".into(),
         (Name::Params, kind) => {
             format!("must be an object or an array, is {kind}: leave it out if there are none")
         }
-        (Name::Result, _) => "the request succeeded, and this came of it".into(),
-        (Name::Error, Kind::Object) => "the request failed, and this is why: code, message, perhaps data".into(),
+        (Name::Result, _) => "the request succeeded with this".into(),
+        (Name::Error, Kind::Object) => "the request failed: code, message, perhaps data".into(),
         (Name::Error, kind) => format!("must be an object with code and message, is {kind}"),
     }
 }
 
-/// What the other side does with the frame.
-fn consequence(seen: &WireFrame<'_>) -> Vec<String> {
-    let invalid = match &seen.parsed {
+/// Returns what the receiver does with the frame.
+fn consequence(frame: &WireFrame<'_>) -> Vec<String> {
+    let invalid = match &frame.parsed {
         Parsed::Message(Message::Request(request)) => {
             let id = shown(request.id.as_str().as_bytes(), 40);
-            return vec![format!("It waits for one answer: a result or an error, under the id {id}.")];
+            return vec![format!("Its sender expects one response, a result or an error, with the id {id}.")];
         }
         Parsed::Message(Message::Notification(_)) => {
-            return vec!["Nobody answers it, not even if it fails.".into()];
+            return vec!["It gets no response, not even if it fails.".into()];
         }
         Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
-            return vec!["It ends its request. It is not answered.".into()];
+            return vec!["It ends its request. It gets no response.".into()];
         }
         Parsed::Message(Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error)) => {
-            return vec![format!("It is not answered. More: barewire explain {}", error.code)];
+            return vec![format!("It gets no response. More: barewire explain {}", error.code)];
         }
         Parsed::Batch(_) => {
             return vec![
-                "Its answers come in one array, in any order; where batches are not allowed it is refused.".into(),
+                "Its responses come in one array, in any order. Where batches are not allowed, it is refused.".into(),
             ];
         }
         Parsed::Invalid(invalid) => invalid,
     };
     let more = format!("More: barewire explain {}", invalid.rule.name());
-    let silent = match (invalid.rule, invalid.shape) {
-        (Rule::Truncated, _) => "The rest of it is missing, so it cannot be judged.",
-        (_, Shape::Notification) => "It is not answered: it is shaped like a notification.",
-        (_, _) => "It is not answered: it is shaped like a response.",
+    let no_reply = match (invalid.rule, invalid.shape) {
+        (Rule::Truncated, _) => "The rest of the frame is missing, so barewire cannot say what a server would answer.",
+        (_, Shape::Notification) => "It gets no response: it has the shape of a notification.",
+        (_, _) => "It gets no response: it has the shape of a response.",
     };
-    match answer(seen) {
-        Some(answer) => {
-            vec!["A server answers:".into(), format!("  {}", shown(answer.as_bytes(), 400)), more]
-        }
-        None => vec![silent.into(), more],
+    match reply(frame) {
+        Some(reply) => vec!["A server answers:".into(), format!("  {}", shown(reply.as_bytes(), 400)), more],
+        None => vec![no_reply.into(), more],
     }
 }
 
-/// What a server answers to a bad frame.
-pub(super) fn answer(seen: &WireFrame<'_>) -> Option<String> {
-    let Parsed::Invalid(invalid) = &seen.parsed else { return None };
+/// Returns the response of a server to an invalid frame.
+pub(super) fn reply(frame: &WireFrame<'_>) -> Option<String> {
+    let Parsed::Invalid(invalid) = &frame.parsed else { return None };
     if invalid.rule == Rule::Truncated {
         return None;
     }
-    let mut answer = Vec::new();
-    invalid.reply()?.error(&mut answer, &invalid.error());
-    String::from_utf8(answer).ok()
+    let mut reply = Vec::new();
+    invalid.reply()?.error(&mut reply, &invalid.error());
+    String::from_utf8(reply).ok()
 }
 
-/// A value in few words: itself if it is short.
+/// Returns a value if it is short, else its kind, size and beginning.
 fn summary(value: Json<'_>, most: usize) -> String {
     let bytes = value.as_bytes();
     let short = shown(bytes, most);
@@ -199,6 +195,7 @@ fn summary(value: Json<'_>, most: usize) -> String {
     }
 }
 
-/// More members or elements than a person reads at once.
-const MOST_INNER: usize = 20;
-const MOST_ELEMENTS: usize = 50;
+/// The members of params, a result or an error that are shown.
+const MAX_INNER: usize = 20;
+/// The elements of a batch that are shown.
+const MAX_ELEMENTS: usize = 50;
