@@ -16,7 +16,7 @@ pub(crate) fn report(failure: &Failure) {
 }
 
 /// The failure of everything that waits, where the system has no means to.
-pub(crate) fn cannot_begin(error: &io::Error) -> Failure {
+pub(crate) fn runtime_failure(error: &io::Error) -> Failure {
     Failure::new(format!("cannot wait for anything here: {error}"))
 }
 

@@ -1,6 +1,5 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
-mod along;
 mod ask;
 mod attach;
 mod bearer;
@@ -21,6 +20,7 @@ mod read;
 mod replay;
 mod serve;
 mod tap;
+mod url_headers;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -21,7 +21,7 @@ use crate::ask::arguments;
 use crate::ask::given::{Pair, Text};
 use crate::ask::no_answer::{NoAnswer, unless_signalled};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
-use crate::failure::cannot_begin;
+use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure, log};
@@ -87,7 +87,7 @@ pub(super) async fn call(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
-    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
+    let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
     let began = Instant::now();
     let console = Console::stderr();
     let log = Arc::clone(&console);

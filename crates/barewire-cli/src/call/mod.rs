@@ -24,12 +24,12 @@ use barewire_proto::mcp::{LoggingLevel, Revision};
 use serde_json::value::RawValue;
 use tokio::runtime::Builder;
 
-use crate::along::Along;
 use crate::ask::no_answer::RequestContext;
 use crate::ask::params;
 use crate::ask::request::Naming;
-use crate::failure::cannot_begin;
+use crate::failure::runtime_failure;
 use crate::output::Output;
+use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
 use mcp::Wishes;
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with_all = ["raw", "framing"])]
     url: Option<String>,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// WHAT is the name of a tool, also if something else has this name
     #[arg(long, conflicts_with_all = ["method", "raw"])]
     tool: bool,
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let target = Target::of(args)?;
     // All that can be wrong with what was typed is found before anything is started.
     let asked = if args.raw { Asked::Raw(raw_params(args)?) } else { Asked::Mcp(Wishes::of(args)?) };
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| runtime_failure(&error))?;
     let done = match asked {
         Asked::Raw(params) => runtime.block_on(raw::call(args, &target, params.as_deref(), output)),
         Asked::Mcp(wishes) => runtime.block_on(mcp::call(args, &target, wishes, output)),
@@ -193,7 +193,7 @@ impl Args {
             revision: self.revision,
             timeout: self.timeout,
             over_http: self.url.is_some(),
-            with_bearer: self.along.has_bearer(),
+            with_bearer: self.url_headers.has_bearer(),
         }
     }
 

@@ -10,7 +10,7 @@ use super::answer::{self, Answer, Form};
 use super::target::Target;
 use super::{Args, Framing};
 use crate::ask::no_answer::{NoAnswer, Reason, unless_signalled};
-use crate::failure::cannot_begin;
+use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
@@ -22,7 +22,7 @@ pub(super) async fn call(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
-    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
+    let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
     let form = Form::of(args);
     let began = Instant::now();
     let peer = match unless_signalled(&mut signals, target.open(args)).await {

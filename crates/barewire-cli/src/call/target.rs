@@ -41,7 +41,7 @@ impl<'a> Target<'a> {
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
             ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
             ([], Some(address), None) => Ok(Self::Listener(address)),
-            ([], None, Some(url)) => args.along.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
+            ([], None, Some(url)) => args.url_headers.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
             ([], None, None) => {
                 let what = "nobody to ask: neither a program nor --connect nor --url";
                 Err(Failure::new(what).with_hint(if args.raw {

@@ -6,7 +6,7 @@ use crate::Failure;
 use crate::bearer::bearer;
 
 #[derive(clap::Args)]
-pub(crate) struct Along {
+pub(crate) struct UrlHeaders {
     /// Send this header with every request to the URL, as "Name: value"; can be given several times
     #[arg(long, value_name = "HEADER", requires = "url")]
     header: Vec<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Along {
     bearer_env: Option<String>,
 }
 
-impl Along {
+impl UrlHeaders {
     pub(crate) fn has_bearer(&self) -> bool {
         self.bearer_env.is_some()
     }
