@@ -2,7 +2,6 @@
 
 mod ask;
 mod attach;
-mod bearer;
 mod bench;
 mod call;
 mod check;
