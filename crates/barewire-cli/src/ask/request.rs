@@ -29,25 +29,15 @@ pub(crate) enum Naming {
 #[derive(Debug, Clone)]
 pub(crate) enum PlannedRequest {
     /// A list, or the items of it that have these names.
-    List {
-        method: &'static str,
-        names: Vec<String>,
-    },
-    Read {
-        uri: String,
-    },
-    Prompt {
-        name: String,
-        given: GivenArguments,
-    },
-    Tool {
-        name: String,
-        given: GivenArguments,
-    },
-    Method {
-        method: String,
-        given: GivenArguments,
-    },
+    List { method: &'static str, names: Vec<String> },
+    /// A resource.
+    Read { uri: String },
+    /// A prompt with its arguments.
+    Prompt { name: String, given: GivenArguments },
+    /// A call of a tool.
+    Tool { name: String, given: GivenArguments },
+    /// Any other method.
+    Method { method: String, given: GivenArguments },
 }
 
 /// A request as it is sent.

@@ -27,17 +27,10 @@ use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure, log};
 
-/// The answer to a request.
+/// The answer to a request; `Sent` for a notification, which has none.
 pub(super) enum CallOutcome {
-    Result {
-        request: PreparedRequest,
-        result: Raw,
-    },
-    Refused {
-        error: ErrorObject,
-        hint: Option<String>,
-    },
-    /// A notification was sent, which has no response.
+    Result { request: PreparedRequest, result: Raw },
+    Refused { error: ErrorObject, hint: Option<String> },
     Sent,
 }
 

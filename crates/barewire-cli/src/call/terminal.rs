@@ -16,20 +16,8 @@ pub(super) struct Terminal<R, W> {
     pub(super) output: W,
 }
 
-/// A line that the user typed.
-enum TypedLine {
-    Text(String),
-    /// The end of the input, or `!decline`.
-    Decline,
-    Cancel,
-}
-
-/// The answer for one field.
-enum FieldAnswer {
-    Value(Value),
-    LeftOut,
-    Ended(TypedLine),
-}
+/// The answer to a question, or the decline or cancel of the whole form.
+type Answered<T> = Result<T, ElicitAction>;
 
 impl<R: BufRead, W: Write> Terminal<R, W> {
     /// Asks for all fields that `known` does not have.
@@ -49,10 +37,9 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
             let mut content = known.clone();
             for field in &asked {
                 match self.field(field, before.get(&field.name).or(field.default.as_ref()))? {
-                    FieldAnswer::Value(value) => drop(content.insert(field.name.clone(), value)),
-                    FieldAnswer::LeftOut => {}
-                    FieldAnswer::Ended(TypedLine::Cancel) => return Ok(ElicitResult::cancel()),
-                    FieldAnswer::Ended(_) => return Ok(ElicitResult::decline()),
+                    Ok(Some(value)) => drop(content.insert(field.name.clone(), value)),
+                    Ok(None) => {}
+                    Err(action) => return Ok(ElicitResult::new(action)),
                 }
             }
             // MCP, client/elicitation: users can "review and modify their responses before sending".
@@ -62,8 +49,7 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
             match self.yes_or_no("send this (y), or edit it (n)?")? {
                 Ok(true) => return Ok(ElicitResult::accept(content)),
                 Ok(false) => before = content,
-                Err(TypedLine::Cancel) => return Ok(ElicitResult::cancel()),
-                Err(_) => return Ok(ElicitResult::decline()),
+                Err(action) => return Ok(ElicitResult::new(action)),
             }
         }
     }
@@ -73,15 +59,15 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &page.message))?;
         writeln!(self.output, "It asks you to open this page in a browser:")?;
         writeln!(self.output, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
-        Ok(match self.yes_or_no("accept, and open it yourself? [y/n]")? {
-            Ok(true) => ElicitResult::new(ElicitAction::Accept),
-            Ok(false) | Err(TypedLine::Decline | TypedLine::Text(_)) => ElicitResult::decline(),
-            Err(TypedLine::Cancel) => ElicitResult::cancel(),
-        })
+        Ok(ElicitResult::new(match self.yes_or_no("accept, and open it yourself? [y/n]")? {
+            Ok(true) => ElicitAction::Accept,
+            Ok(false) => ElicitAction::Decline,
+            Err(action) => action,
+        }))
     }
 
-    /// Asks for a field until the answer is valid.
-    fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<FieldAnswer> {
+    /// Asks for a field until the answer is valid; `None` if it is left out.
+    fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<Answered<Option<Value>>> {
         let label = match (&field.title, &field.description) {
             (Some(title), Some(description)) => format!(" {title}: {description}"),
             (Some(only), None) | (None, Some(only)) => format!(" {only}"),
@@ -98,16 +84,16 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
             let preset = default
                 .map_or(String::new(), |default| format!("[{}] ", shown(as_typed(default).as_bytes(), MAX_TEXT)));
             let text = match self.line(&format!("{preset}> "))? {
-                TypedLine::Text(text) => text,
-                other => return Ok(FieldAnswer::Ended(other)),
+                Ok(text) => text,
+                Err(action) => return Ok(Err(action)),
             };
             let error = match (text.trim(), default) {
-                ("", Some(default)) => return Ok(FieldAnswer::Value(default.clone())),
-                ("", None) if !field.required => return Ok(FieldAnswer::LeftOut),
+                ("", Some(default)) => return Ok(Ok(Some(default.clone()))),
+                ("", None) if !field.required => return Ok(Ok(None)),
                 ("", None) => "a value is required; \"\" is an empty text".to_owned(),
-                ("\"\"", _) if field.may_be(Type::String) => return Ok(FieldAnswer::Value(Value::from(""))),
+                ("\"\"", _) if field.may_be(Type::String) => return Ok(Ok(Some(Value::from("")))),
                 (text, _) => match read(field, text) {
-                    Ok(value) => return Ok(FieldAnswer::Value(value)),
+                    Ok(value) => return Ok(Ok(Some(value))),
                     Err(error) => error,
                 },
             };
@@ -115,30 +101,31 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         }
     }
 
-    fn yes_or_no(&mut self, question: &str) -> io::Result<Result<bool, TypedLine>> {
+    fn yes_or_no(&mut self, question: &str) -> io::Result<Answered<bool>> {
         loop {
             match self.line(&format!("{question} "))? {
-                TypedLine::Text(text) => match boolean(text.trim()) {
+                Ok(text) => match boolean(text.trim()) {
                     Some(answer) => return Ok(Ok(answer)),
                     None => writeln!(self.output, "  answer y or n")?,
                 },
-                other => return Ok(Err(other)),
+                Err(action) => return Ok(Err(action)),
             }
         }
     }
 
-    fn line(&mut self, prompt: &str) -> io::Result<TypedLine> {
+    /// Reads a line. The end of the input is a decline.
+    fn line(&mut self, prompt: &str) -> io::Result<Answered<String>> {
         write!(self.output, "{prompt}")?;
         self.output.flush()?;
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
             writeln!(self.output)?;
-            return Ok(TypedLine::Decline);
+            return Ok(Err(ElicitAction::Decline));
         }
         Ok(match line.trim() {
-            "!decline" => TypedLine::Decline,
-            "!cancel" => TypedLine::Cancel,
-            _ => TypedLine::Text(line.trim_end_matches(['\n', '\r']).to_owned()),
+            "!decline" => Err(ElicitAction::Decline),
+            "!cancel" => Err(ElicitAction::Cancel),
+            _ => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
         })
     }
 }

@@ -36,11 +36,7 @@ pub(super) fn show(output: &mut Output, frame: &WireFrame<'_>, links: &[Link]) -
         writeln!(output, "\n{title}")?;
         members(output, &part)?;
     }
-    writeln!(output)?;
-    for line in consequence(frame) {
-        writeln!(output, "{line}")?;
-    }
-    Ok(())
+    writeln!(output, "\n{}", consequence(frame))
 }
 
 /// The text of a message: a frame, or an element of a batch.
@@ -121,7 +117,7 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
         },
         (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
         (Name::Method, Kind::String) => {
-            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::in_a_line(&name));
+            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::summary(&name));
             known.unwrap_or("the method to call").to_owned()
         }
         (Name::Method, kind) => format!("must be a string, is {kind}"),
@@ -137,38 +133,32 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
 }
 
 /// Returns what the receiver does with the frame.
-fn consequence(frame: &WireFrame<'_>) -> Vec<String> {
+fn consequence(frame: &WireFrame<'_>) -> String {
     let invalid = match &frame.parsed {
         Parsed::Message(Message::Request(request)) => {
             let id = shown(request.id.as_str().as_bytes(), 40);
-            return vec![format!("Its sender expects one response, a result or an error, with the id {id}.")];
+            return format!("Its sender expects one response, a result or an error, with the id {id}.");
         }
-        Parsed::Message(Message::Notification(_)) => {
-            return vec!["It gets no response, not even if it fails.".into()];
-        }
+        Parsed::Message(Message::Notification(_)) => return "It gets no response, not even if it fails.".to_owned(),
         Parsed::Message(Message::Response(Response { outcome: Ok(_), .. })) => {
-            return vec!["It ends its request. It gets no response.".into()];
+            return "It ends its request. It gets no response.".to_owned();
         }
         Parsed::Message(Message::Response(Response { outcome: Err(error), .. }) | Message::OrphanError(error)) => {
-            return vec![format!("It gets no response. More: barewire explain {}", error.code)];
+            return format!("It gets no response. More: barewire explain {}", error.code);
         }
         Parsed::Batch(_) => {
-            return vec![
-                "Its responses come in one array, in any order. Where batches are not allowed, it is refused.".into(),
-            ];
+            return "Its responses come in one array, in any order. Where batches are not allowed, it is refused."
+                .to_owned();
         }
         Parsed::Invalid(invalid) => invalid,
     };
-    let more = format!("More: barewire explain {}", invalid.rule.name());
-    let no_reply = match (invalid.rule, invalid.shape) {
-        (Rule::Truncated, _) => "The rest of the frame is missing, so barewire cannot say what a server would answer.",
-        (_, Shape::Notification) => "It gets no response: it has the shape of a notification.",
-        (_, _) => "It gets no response: it has the shape of a response.",
+    let effect = match (reply(frame), invalid.rule, invalid.shape) {
+        (Some(reply), ..) => format!("A server answers:\n  {}", shown(reply.as_bytes(), 400)),
+        (None, Rule::Truncated, _) => "The rest of the frame is missing, so it cannot be checked.".to_owned(),
+        (None, _, Shape::Notification) => "It gets no response: it has the shape of a notification.".to_owned(),
+        (None, ..) => "It gets no response: it has the shape of a response.".to_owned(),
     };
-    match reply(frame) {
-        Some(reply) => vec!["A server answers:".into(), format!("  {}", shown(reply.as_bytes(), 400)), more],
-        None => vec![no_reply.into(), more],
-    }
+    format!("{effect}\nMore: barewire explain {}", invalid.rule.name())
 }
 
 /// Returns the response of a server to an invalid frame.

@@ -1,6 +1,5 @@
 //! Filter options and a message -> whether the message is shown.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use barewire_proto::json::Text;
@@ -17,20 +16,20 @@ use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessag
 #[group(id = "filters", multiple = true, conflicts_with_all = ["summary", "frame"])]
 pub(crate) struct Filter {
     /// Only frames of this kind: request, notification, result, error, batch, invalid
-    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(long, value_parser = KINDS, value_name = "KIND", value_delimiter = ',', hide_possible_values = true)]
     #[arg(help_heading = HEADING)]
-    kind: Vec<KindFilter>,
+    kind: Vec<String>,
     /// Only frames in this direction: to-server (>) or to-client (<)
     #[arg(long, value_enum, value_name = "DIRECTION", hide_possible_values = true, help_heading = HEADING)]
     direction: Option<Direction>,
     /// Only this method, and its responses; * matches any characters, ? any one
-    #[arg(long, value_name = "GLOB", help_heading = HEADING)]
+    #[arg(long, value_name = "GLOB", value_parser = Glob::parse, help_heading = HEADING)]
     method: Option<Glob>,
     /// Only messages with this id, and progress and cancels of its request; 1 also matches "1"
-    #[arg(long, value_name = "ID", help_heading = HEADING)]
+    #[arg(long, value_name = "ID", value_parser = IdFilter::parse, help_heading = HEADING)]
     id: Option<IdFilter>,
     /// Only calls of this tool: requests, progress, responses; * and ? as above
-    #[arg(long, value_name = "NAME", help_heading = HEADING)]
+    #[arg(long, value_name = "NAME", value_parser = Glob::parse, help_heading = HEADING)]
     tool: Option<Glob>,
     /// Only responses that took at least this long: 100ms, 1.5s, 250us
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = HEADING)]
@@ -42,34 +41,13 @@ pub(crate) struct Filter {
     #[arg(long, help_heading = HEADING, conflicts_with = "follow")]
     unanswered: bool,
     /// Only frames that contain this text; case does not matter
-    #[arg(long, value_name = "TEXT", help_heading = HEADING)]
+    #[arg(long, value_name = "TEXT", value_parser = TextFilter::parse, help_heading = HEADING)]
     text: Option<TextFilter>,
 }
 
 const HEADING: &str = "Filters, all of which must match";
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum KindFilter {
-    Request,
-    Notification,
-    Result,
-    Error,
-    Batch,
-    Invalid,
-}
-
-impl KindFilter {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
-            Self::Batch => "batch",
-            Self::Invalid => "invalid",
-        }
-    }
-}
+const KINDS: [&str; 6] = ["request", "notification", "result", "error", "batch", "invalid"];
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Direction {
@@ -121,7 +99,7 @@ impl Filter {
         let text = tracked.text.unwrap_or_default();
         let facts = FrameFacts::element(tracked.message, text);
         let in_batch = tracked.element.is_some();
-        let is_kind = |kind: &KindFilter| kind.name() == facts.kind || (in_batch && *kind == KindFilter::Batch);
+        let is_kind = |kind: &String| kind == facts.kind || (in_batch && kind == "batch");
         (self.kind.is_empty() || self.kind.iter().any(is_kind))
             && self.direction.is_none_or(|it| tracked.frame.place.is_some_and(|place| it.is(place.stream)))
             && self.method.as_ref().is_none_or(|glob| has_method(glob, tracked))
@@ -193,15 +171,11 @@ fn is_error(tracked: &TrackedMessage<'_>) -> bool {
 #[derive(Clone)]
 struct TextFilter(String);
 
-impl FromStr for TextFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl TextFilter {
+    fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(folded(text)))
     }
-}
 
-impl TextFilter {
     fn is_in(&self, text: &[u8]) -> bool {
         let wanted = self.0.as_bytes();
         if wanted.is_empty() {
@@ -227,10 +201,8 @@ struct IdFilter {
     string: Option<Id<'static>>,
 }
 
-impl FromStr for IdFilter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl IdFilter {
+    fn parse(text: &str) -> Result<Self, String> {
         let typed = Id::parse(text.as_bytes()).map(Id::into_owned);
         // With quotes, only the string matches.
         let quoted = serde_json::to_string(text).map_err(|error| error.to_string())?;
@@ -238,9 +210,7 @@ impl FromStr for IdFilter {
         let string = if is_quoted { None } else { Id::parse(quoted.as_bytes()).map(Id::into_owned) };
         Ok(Self { typed, string })
     }
-}
 
-impl IdFilter {
     fn is(&self, id: &Id<'_>) -> bool {
         [&self.typed, &self.string].into_iter().flatten().any(|wanted| wanted == id)
     }
@@ -266,15 +236,11 @@ impl IdFilter {
 #[derive(Clone)]
 struct Glob(Vec<char>);
 
-impl FromStr for Glob {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Glob {
+    fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(text.chars().collect()))
     }
-}
 
-impl Glob {
     fn matches(&self, name: &str) -> bool {
         let (glob, name): (&[char], Vec<char>) = (&self.0, name.chars().collect());
         let (mut at, mut from) = (0, 0);
@@ -317,11 +283,10 @@ mod tests {
             ("n*/*/x", "n/x", false),
         ];
         for (glob, name, is) in cases {
-            let wanted: Glob = glob.parse().unwrap();
-            assert_eq!(wanted.matches(name), is, "{glob} {name}");
+            assert_eq!(Glob::parse(glob).unwrap().matches(name), is, "{glob} {name}");
         }
         // Many stars take no longer than the product of both lengths.
-        let stars: Glob = "*a".repeat(200).parse().unwrap();
+        let stars = Glob::parse(&"*a".repeat(200)).unwrap();
         assert!(!stars.matches(&"a".repeat(199)));
     }
 
@@ -338,10 +303,8 @@ mod tests {
             ("ΟΔΟΣ", "οδος", true),
         ];
         for (wanted, text, is) in cases {
-            let wanted: TextFilter = wanted.parse().unwrap();
-            assert_eq!(wanted.is_in(text.as_bytes()), is, "{text}");
+            assert_eq!(TextFilter::parse(wanted).unwrap().is_in(text.as_bytes()), is, "{text}");
         }
-        let wanted: TextFilter = "ärger".parse().unwrap();
-        assert!(wanted.is_in(b"\xff \xc3\x84RGER"));
+        assert!(TextFilter::parse("ärger").unwrap().is_in(b"\xff \xc3\x84RGER"));
     }
 }

@@ -1,6 +1,6 @@
 //! Content and resources -> text unchanged, and a line about everything else; bytes go to files or to a pipe.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents};
@@ -96,11 +96,10 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
 }
 
 /// Prints text, with a newline at its end.
-fn line(output: &mut Output, text: &str) -> Result<(), Failure> {
+fn line(output: &mut Output, text: &str) -> io::Result<()> {
     let text = text_for(output.is_terminal(), text);
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    write!(output, "{text}{end}")?;
-    Ok(())
+    write!(output, "{text}{end}")
 }
 
 fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: Option<&Path>) -> Result<(), Failure> {
@@ -115,13 +114,12 @@ fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: O
     Ok(())
 }
 
-fn saved(output: &mut Output, facts: &str, path: &Path) -> Result<(), Failure> {
-    writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), MAX_NAME))?;
-    Ok(())
+fn saved(output: &mut Output, facts: &str, path: &Path) -> io::Result<()> {
+    writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), MAX_NAME))
 }
 
 /// Prints a part of a resource, under a line with its URI, type and size.
-fn part_with_heading(output: &mut Output, part: &ResourceContents) -> Result<(), Failure> {
+fn part_with_heading(output: &mut Output, part: &ResourceContents) -> io::Result<()> {
     let uri = shown(part.uri().as_bytes(), MAX_NAME);
     match part {
         ResourceContents::Text(text) => {
@@ -133,13 +131,9 @@ fn part_with_heading(output: &mut Output, part: &ResourceContents) -> Result<(),
                 Ok(bytes) => facts(part.mime_type(), bytes.len()),
                 Err(error) => error,
             };
-            writeln!(output, "[{uri}, {facts}]")?;
-            Ok(())
+            writeln!(output, "[{uri}, {facts}]")
         }
-        other => {
-            writeln!(output, "{}", safe_json(&json(other)))?;
-            Ok(())
-        }
+        other => writeln!(output, "{}", safe_json(&json(other))),
     }
 }
 

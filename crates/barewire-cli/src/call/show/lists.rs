@@ -19,13 +19,13 @@ pub(super) fn tools(output: &mut Output, tools: &[Tool], in_full: bool) -> io::R
     let all: Vec<Fields> = tools.iter().map(|tool| Fields::of(&tool.input_schema)).collect();
     let columns = ArgumentColumns::of(&all);
     for (tool, fields) in tools.iter().zip(&all) {
-        heading(output, &tool.name, tool.title.as_deref().filter(|_| in_full), tool.description.as_deref(), in_full)?;
+        heading(output, &tool.name, tool.title.as_deref(), tool.description.as_deref(), in_full)?;
         arguments(output, fields, &columns, in_full)?;
         if in_full {
             details(output, tool)?;
         }
     }
-    legend(output, all.iter().flat_map(|fields| &fields.fields))
+    legend(output, &all)
 }
 
 pub(super) fn prompts(output: &mut Output, prompts: &[Prompt], in_full: bool) -> io::Result<()> {
@@ -35,16 +35,10 @@ pub(super) fn prompts(output: &mut Output, prompts: &[Prompt], in_full: bool) ->
     let all: Vec<Fields> = prompts.iter().map(fields_of).collect();
     let columns = ArgumentColumns { kind: 0, ..ArgumentColumns::of(&all) };
     for (prompt, fields) in prompts.iter().zip(&all) {
-        heading(
-            output,
-            &prompt.name,
-            prompt.title.as_deref().filter(|_| in_full),
-            prompt.description.as_deref(),
-            in_full,
-        )?;
+        heading(output, &prompt.name, prompt.title.as_deref(), prompt.description.as_deref(), in_full)?;
         arguments(output, fields, &columns, in_full)?;
     }
-    legend(output, all.iter().flat_map(|fields| &fields.fields))
+    legend(output, &all)
 }
 
 pub(super) fn resources(output: &mut Output, resources: &[Resource], in_full: bool) -> io::Result<()> {
@@ -92,7 +86,7 @@ fn uri_entry(
     Ok(())
 }
 
-/// Prints `name: description`, wrapped.
+/// Prints `name: description`, wrapped; `in_full` with the title.
 fn heading(
     output: &mut Output,
     name: &str,
@@ -101,7 +95,7 @@ fn heading(
     in_full: bool,
 ) -> io::Result<()> {
     let name = shown(name.as_bytes(), MAX_NAME);
-    let prose = [title, description].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let prose = [title.filter(|_| in_full), description].into_iter().flatten().collect::<Vec<_>>().join("\n");
     if prose.trim().is_empty() {
         let name = output.paint(Tone::Strong, name);
         return writeln!(output, "{name}");
@@ -219,8 +213,8 @@ fn details(output: &mut Output, tool: &Tool) -> io::Result<()> {
     Ok(())
 }
 
-fn legend<'a>(output: &mut Output, mut fields: impl Iterator<Item = &'a Field>) -> io::Result<()> {
-    if fields.any(|field| field.required) {
+fn legend(output: &mut Output, all: &[Fields]) -> io::Result<()> {
+    if all.iter().flat_map(|fields| &fields.fields).any(|field| field.required) {
         let legend = output.paint(Tone::Faint, "* required");
         writeln!(output, "{legend}")?;
     }

@@ -64,18 +64,17 @@ pub(super) struct Scale {
 impl Bars {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let in_seconds = timeline.items.iter().all(|item| item.at.time.is_some() || item.at.frame == 0);
-        let unit = ScaleUnit { in_seconds };
         let mut bars = Vec::new();
         let mut notifications = 0;
         for item in &timeline.items {
-            let at = unit.of(item.at);
+            let at = position(item.at, in_seconds);
             bars.extend(match &item.kind {
-                ItemKind::Request { op, round: 0 } => Some(operation(&timeline.operations[*op], unit)),
+                ItemKind::Request { op, round: 0 } => Some(operation(&timeline.operations[*op], in_seconds)),
                 ItemKind::Repeat { op, count, least, most, until } => {
                     let one = &timeline.operations[*op];
-                    let mut bar = operation(one, unit);
+                    let mut bar = operation(one, in_seconds);
                     bar.label = format!("{}, {count} times", one.title);
-                    bar.rounds = vec![(at, Some(unit.of(*until)))];
+                    bar.rounds = vec![(at, Some(position(*until, in_seconds)))];
                     let each = match (least, most) {
                         (Some(least), Some(most)) => format!("{} to {}", took(*least), took(*most)),
                         _ => String::new(),
@@ -125,25 +124,19 @@ impl Section {
     }
 }
 
-#[derive(Clone, Copy)]
-struct ScaleUnit {
-    in_seconds: bool,
-}
-
-impl ScaleUnit {
-    fn of(self, at: Moment) -> f64 {
-        match (self.in_seconds, at.time) {
-            (true, Some(time)) => time.as_secs_f64(),
-            (true, None) => 0.0,
-            #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
-            (false, _) => at.frame as f64,
-        }
+/// Returns a moment in seconds, or as the number of its frame.
+fn position(at: Moment, in_seconds: bool) -> f64 {
+    match (in_seconds, at.time) {
+        (true, time) => time.unwrap_or_default().as_secs_f64(),
+        #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
+        (false, _) => at.frame as f64,
     }
 }
 
-fn operation(op: &TimelineOperation, unit: ScaleUnit) -> Bar {
+fn operation(op: &TimelineOperation, in_seconds: bool) -> Bar {
     let asked = op.rounds.first().map_or(Moment { frame: 0, time: None }, |round| round.asked);
-    let rounds = op.rounds.iter().map(|round| (unit.of(round.asked), round.answered.map(|at| unit.of(at)))).collect();
+    let at = |moment| position(moment, in_seconds);
+    let rounds = op.rounds.iter().map(|round| (at(round.asked), round.answered.map(at))).collect();
     let style = match op.ending {
         Ending::Open | Ending::Cancelled | Ending::InputRequired => BarStyle::Open,
         // A listen request stays open, as it should.

@@ -22,12 +22,10 @@ pub(super) struct Row {
 }
 
 pub(super) enum RowContent {
+    /// A message.
     Arrow(Arrow),
     /// Text across both lifelines.
-    Note {
-        text: String,
-        bad: bool,
-    },
+    Note { text: String, bad: bool },
     /// The time without a message before the next row.
     Pause(Duration),
 }

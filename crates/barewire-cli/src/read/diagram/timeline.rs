@@ -70,50 +70,22 @@ pub(super) struct TimelineItem {
 
 /// `op` and `round` are places in [`Timeline::operations`] and [`TimelineOperation::rounds`].
 pub(super) enum ItemKind {
-    Request {
-        op: usize,
-        round: usize,
-    },
-    Response {
-        op: usize,
-        round: usize,
-        ending: Ending,
-    },
-    Progress {
-        op: usize,
-        round: usize,
-        count: u64,
-    },
-    Cancellation {
-        op: usize,
-        round: usize,
-    },
-    /// A notification that belongs to no operation.
-    Notification {
-        from: Side,
-        title: String,
-        tag: String,
-        count: u64,
-    },
+    /// The request of a round.
+    Request { op: usize, round: usize },
+    /// The response to a round.
+    Response { op: usize, round: usize, ending: Ending },
+    /// Progress notifications in a row.
+    Progress { op: usize, round: usize, count: u64 },
+    /// The cancellation of a round.
+    Cancellation { op: usize, round: usize },
+    /// Equal notifications in a row that belong to no operation.
+    Notification { from: Side, title: String, tag: String, count: u64 },
     /// A frame that is not a message, or a response that matches no open request.
-    Stray {
-        from: Side,
-        title: String,
-        tag: String,
-    },
+    Stray { from: Side, title: String, tag: String },
     /// Stderr, the exit of the program, or an HTTP status of 400 or more.
-    Event {
-        text: String,
-        bad: bool,
-    },
+    Event { text: String, bad: bool },
     /// The same operation several times in a row: from the first request to the last response.
-    Repeat {
-        op: usize,
-        count: u64,
-        least: Option<Duration>,
-        most: Option<Duration>,
-        until: Moment,
-    },
+    Repeat { op: usize, count: u64, least: Option<Duration>, most: Option<Duration>, until: Moment },
 }
 
 impl Ending {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use barewire_proto::mcp::Era;
 use barewire_proto::transcript::{Note, Stream};
 
-use super::figures::{FailureKey, FailureKind, MAX_NAMED, SlowOperation, Summary, UnansweredRequest};
+use super::figures::{FailureKey, FailureKind, MAX_NAMED, Summary};
 use crate::read::event::status;
 use barewire_workbench::frames::{FrameFacts, WireFrame, WireItem};
 use barewire_workbench::operations::{
-    Conversation, Operation, OperationTracker, Outcome, Participant, Relation, Round, TrackedMessage,
+    Conversation, MessagePosition, Operation, OperationTracker, Outcome, Participant, Relation, Round, TrackedMessage,
 };
 use barewire_workbench::pipeline::Observer;
 
@@ -83,21 +83,18 @@ impl Observer for SummaryCollector {
     fn end(&mut self, operations: &OperationTracker) {
         let summary = &mut self.summary;
         for operation in operations.open() {
-            let Operation { method, name, rounds, .. } = operation;
             // The server asked for input, and the client sent none.
             if operation.answer().is_some() {
                 ended(summary, operation);
                 continue;
             }
-            *summary.rounds.entry(rounds.len()).or_default() += 1;
+            *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
             if !operation.is_unanswered() {
                 continue;
             }
             summary.unanswered += 1;
             if summary.unanswered_first.len() < MAX_NAMED {
-                let asked = rounds.last().map_or(operation.asked(), |round| round.asked);
-                let (method, name) = (method.clone(), name.clone());
-                summary.unanswered_first.push(UnansweredRequest { frame: asked.frame, time: asked.time, method, name });
+                summary.unanswered_first.push(operation.clone());
             }
         }
         summary.conversations = self.conversations.len() as u64;
@@ -185,21 +182,13 @@ fn failure(operation: &Operation, kind: FailureKind, message: Option<String>) ->
 
 /// Counts an operation that has its last response.
 fn ended(summary: &mut Summary, operation: &Operation) {
-    let (method, frame) = (&operation.method, operation.asked().frame);
     *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
-    let figures = summary.method(method);
+    let figures = summary.method(&operation.method);
     figures.answered += 1;
     let latencies = operation.rounds.iter().filter_map(Round::latency);
     if let Some(waited) = latencies.reduce(Duration::saturating_add) {
         figures.latencies.add(waited);
-        summary.add_slow(SlowOperation {
-            waited,
-            total: operation.latency(),
-            frame,
-            rounds: operation.rounds.len(),
-            method: method.clone(),
-            name: operation.name.clone(),
-        });
+        summary.add_slow(waited, operation);
     }
 }
 
@@ -226,6 +215,11 @@ fn version(summary: &mut Summary, conversation: &Conversation) {
         });
         summary.versions.push((version.clone(), era));
     }
+}
+
+/// Returns the place of the last request of an operation.
+pub(super) fn last_request(operation: &Operation) -> MessagePosition {
+    operation.rounds.last().map_or(operation.asked(), |round| round.asked)
 }
 
 /// More conversations are not counted.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::output::as_told;
-use barewire_workbench::operations::Participant;
+use barewire_workbench::operations::{Operation, Participant};
 
 #[derive(Default)]
 pub(super) struct Summary {
@@ -38,11 +38,11 @@ pub(super) struct Summary {
     pub(super) ids_in_use: u64,
     pub(super) methods: BTreeMap<String, MethodFigures>,
     pub(super) failures: BTreeMap<FailureKey, FailureFigures>,
-    /// The slowest first.
-    pub(super) slowest: Vec<SlowOperation>,
+    /// The slowest operations, with the sum of the latencies of their rounds.
+    pub(super) slowest: Vec<(Duration, Operation)>,
     pub(super) unanswered: u64,
-    /// The first unanswered requests.
-    pub(super) unanswered_first: Vec<UnansweredRequest>,
+    /// The first of them.
+    pub(super) unanswered_first: Vec<Operation>,
 }
 
 #[derive(Default)]
@@ -96,24 +96,6 @@ pub(super) struct FailureFigures {
     pub(super) frame: u64,
 }
 
-pub(super) struct SlowOperation {
-    /// The sum of the latencies of all rounds.
-    pub(super) waited: Duration,
-    /// The time from the first request to the last response.
-    pub(super) total: Option<Duration>,
-    pub(super) frame: u64,
-    pub(super) rounds: usize,
-    pub(super) method: String,
-    pub(super) name: Option<String>,
-}
-
-pub(super) struct UnansweredRequest {
-    pub(super) frame: u64,
-    pub(super) time: Option<Duration>,
-    pub(super) method: String,
-    pub(super) name: Option<String>,
-}
-
 impl Summary {
     pub(super) fn invalid(&self) -> u64 {
         self.directions.iter().filter_map(|direction| direction.kinds.get("invalid")).sum()
@@ -152,11 +134,11 @@ impl Summary {
             && (is_any(&key.message) || messages < MAX_MESSAGES)
     }
 
-    pub(super) fn add_slow(&mut self, slow: SlowOperation) {
+    pub(super) fn add_slow(&mut self, waited: Duration, operation: &Operation) {
         // Equal times stay in order.
-        let at = self.slowest.partition_point(|other| other.waited >= slow.waited);
+        let at = self.slowest.partition_point(|(other, _)| *other >= waited);
         if at < MAX_NAMED {
-            self.slowest.insert(at, slow);
+            self.slowest.insert(at, (waited, operation.clone()));
             self.slowest.truncate(MAX_NAMED);
         }
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::figures::{DirectionFigures, FailureKind, MethodFigures, SlowOperation, Summary};
+use super::collect::last_request;
+use super::figures::{DirectionFigures, FailureKind, MethodFigures, Summary};
 use crate::output::{Output, safe_json};
-use barewire_workbench::operations::Participant;
+use barewire_workbench::operations::{Operation, Participant};
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let text = value(summary).to_string();
@@ -79,14 +80,14 @@ fn methods(summary: &Summary) -> Vec<Value> {
 }
 
 fn slowest(summary: &Summary) -> Vec<Value> {
-    let one = |slow: &SlowOperation| {
+    let one = |(waited, operation): &(Duration, Operation)| {
         json!({
-            "frame": slow.frame,
-            "method": slow.method,
-            "name": slow.name,
-            "rounds": slow.rounds,
-            "latency": seconds(slow.waited),
-            "total": slow.total.map(seconds),
+            "frame": operation.asked().frame,
+            "method": operation.method,
+            "name": operation.name,
+            "rounds": operation.rounds.len(),
+            "latency": seconds(*waited),
+            "total": operation.latency().map(seconds),
         })
     };
     summary.slowest.iter().map(one).collect()
@@ -111,10 +112,12 @@ fn failures(summary: &Summary) -> Vec<Value> {
 }
 
 fn unanswered(summary: &Summary) -> Vec<Value> {
-    let first = summary.unanswered_first.iter();
-    first
-        .map(|one| json!({"frame": one.frame, "time": one.time.map(seconds), "method": one.method, "name": one.name}))
-        .collect()
+    let one = |operation: &Operation| {
+        let asked = last_request(operation);
+        let (method, name) = (&operation.method, &operation.name);
+        json!({"frame": asked.frame, "time": asked.time.map(seconds), "method": method, "name": name})
+    };
+    summary.unanswered_first.iter().map(one).collect()
 }
 
 /// Returns seconds with six digits, as times are written elsewhere.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::figures::{FailureKind, Summary};
+use super::collect::last_request;
+use super::figures::{FailureKind, MethodFigures, Summary};
 use crate::output::{Output, Tone, shown, size, took};
 use crate::read::link::title;
 use crate::read::plural;
@@ -119,19 +120,13 @@ fn methods(output: &mut Output, summary: &Summary) -> io::Result<()> {
     heading(output, &format!("{:<width$}  asked  failed       p50       p95       max", "method"))?;
     for (method, figures) in all {
         let latency = |time: Option<Duration>| format!("{:>9}", time.map_or("-".into(), took));
-        let (median, high, max) =
-            (figures.latencies.percentile(50), figures.latencies.percentile(95), figures.latencies.max());
+        let MethodFigures { asked, failed, latencies, .. } = figures;
+        let (p50, p95) = (latency(latencies.percentile(50)), latency(latencies.percentile(95)));
         let method = name(method);
         let space = " ".repeat(width - method.width());
-        let failed = if figures.failed == 0 { "-".to_owned() } else { figures.failed.to_string() };
-        writeln!(
-            output,
-            "{method}{space}  {:>5}  {failed:>6} {} {} {}",
-            figures.asked,
-            latency(median),
-            latency(high),
-            latency(max)
-        )?;
+        let failed = if *failed == 0 { "-".to_owned() } else { failed.to_string() };
+        let max = latency(latencies.max());
+        writeln!(output, "{method}{space}  {asked:>5}  {failed:>6} {p50} {p95} {max}")?;
     }
     if more > 0 {
         writeln!(output, "and {more} more: --json has them all")?;
@@ -144,12 +139,12 @@ fn slowest(output: &mut Output, summary: &Summary) -> io::Result<()> {
         return Ok(());
     }
     heading(output, "slowest")?;
-    for slow in summary.slowest.iter().take(5) {
-        let title = title(&slow.method, slow.name.as_deref());
-        write!(output, "{:>9}  frame {:<6} {title}", took(slow.waited), slow.frame)?;
-        if slow.rounds > 1 {
-            let total = slow.total.map_or(String::new(), |total| format!(", {} in all", took(total)));
-            write!(output, "  {} rounds{total}", slow.rounds)?;
+    for (waited, operation) in summary.slowest.iter().take(5) {
+        let title = title(&operation.method, operation.name.as_deref());
+        write!(output, "{:>9}  frame {:<6} {title}", took(*waited), operation.asked().frame)?;
+        if operation.rounds.len() > 1 {
+            let total = operation.latency().map_or(String::new(), |total| format!(", {} in all", took(total)));
+            write!(output, "  {} rounds{total}", operation.rounds.len())?;
         }
         writeln!(output)?;
     }
@@ -187,9 +182,11 @@ fn unanswered(output: &mut Output, summary: &Summary) -> io::Result<()> {
         return Ok(());
     }
     heading(output, "unanswered")?;
-    for one in &summary.unanswered_first {
-        let time = one.time.map_or(String::new(), |time| format!("{:.3} s", time.as_secs_f64()));
-        writeln!(output, "{time:>9}  frame {:<6} {}", one.frame, title(&one.method, one.name.as_deref()))?;
+    for operation in &summary.unanswered_first {
+        let asked = last_request(operation);
+        let time = asked.time.map_or(String::new(), |time| format!("{:.3} s", time.as_secs_f64()));
+        let title = title(&operation.method, operation.name.as_deref());
+        writeln!(output, "{time:>9}  frame {:<6} {title}", asked.frame)?;
     }
     let more = summary.unanswered - summary.unanswered_first.len() as u64;
     if more > 0 {
