@@ -89,14 +89,12 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
         return chosen.map(|choice| to_raw_value(&choice.value).expect("a Value is JSON"));
     }
     let json = Json::parse(text.as_bytes()).ok();
-    let kind = json.map(Json::kind);
-    let is = |wanted: &[Type]| wanted.iter().any(|wanted| field.may_be(*wanted));
-    let fits = match kind {
-        Some(Kind::Null) => is(&[Type::Null]),
-        Some(Kind::True | Kind::False) => is(&[Type::Boolean]),
-        Some(Kind::Number) => is(&[Type::Number]) || (is(&[Type::Integer]) && json.is_some_and(is_whole)),
-        Some(Kind::Array) => is(&[Type::Array]),
-        Some(Kind::Object) => is(&[Type::Object]),
+    let fits = match json.map(Json::kind) {
+        Some(Kind::Null) => field.may_be(Type::Null),
+        Some(Kind::True | Kind::False) => field.may_be(Type::Boolean),
+        Some(Kind::Number) => field.may_be(Type::Number) || (field.may_be(Type::Integer) && json.is_some_and(is_whole)),
+        Some(Kind::Array) => field.may_be(Type::Array),
+        Some(Kind::Object) => field.may_be(Type::Object),
         // The quotes of a text belong to it, unless the field has no type.
         Some(Kind::String) => field.kinds.is_empty(),
         None => false,
@@ -104,7 +102,7 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
     if let Some(json) = json.filter(|_| fits) {
         return Some(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
     }
-    is(&[Type::String]).then(|| to_raw_value(text).expect("a string is JSON"))
+    field.may_be(Type::String).then(|| to_raw_value(text).expect("a string is JSON"))
 }
 
 fn is_whole(json: Json<'_>) -> bool {

@@ -1,7 +1,5 @@
 //! The table of codes, shapes and rules.
 
-use std::ops::RangeInclusive;
-
 pub(super) struct Topic {
     /// The name, and other words that users type for it.
     pub(super) names: &'static [&'static str],
@@ -12,11 +10,10 @@ pub(super) struct Topic {
     pub(super) see: &'static str,
 }
 
-/// Codes without an entry of their own, by range; the first match counts.
-pub(super) const RANGES: &[(RangeInclusive<i64>, Topic)] = &[
-    (
-        -32019..=-32000,
-        Topic {
+/// Returns the topic of a code without an entry of its own.
+pub(super) fn code_topic(code: i64) -> Topic {
+    match code {
+        -32019..=-32000 => Topic {
             names: &[],
             title: "a code of the implementation",
             what: "JSON-RPC leaves -32099 to -32000 to servers. MCP reserves -32099 to -32020 for itself. This code \
@@ -25,10 +22,7 @@ pub(super) const RANGES: &[(RangeInclusive<i64>, Topic)] = &[
             fix: "read the message and data of the error, and the documentation of the server",
             see: "JSON-RPC 2.0, section 5.1; MCP 2026-07-28, base protocol, error codes",
         },
-    ),
-    (
-        -32099..=-32020,
-        Topic {
+        -32099..=-32020 => Topic {
             names: &[],
             title: "a code reserved for MCP",
             what: "The specification reserves -32099 to -32020 for its own codes, and does not define this one.",
@@ -36,10 +30,7 @@ pub(super) const RANGES: &[(RangeInclusive<i64>, Topic)] = &[
             fix: "use a code outside -32768 to -32000 for errors of an application",
             see: "MCP 2026-07-28, base protocol, error codes",
         },
-    ),
-    (
-        -32768..=-32100,
-        Topic {
+        -32768..=-32100 => Topic {
             names: &[],
             title: "a reserved code without a definition",
             what: "JSON-RPC reserves -32768 to -32000 for itself, and does not define this one.",
@@ -47,10 +38,7 @@ pub(super) const RANGES: &[(RangeInclusive<i64>, Topic)] = &[
             fix: "use a code outside that range for errors of an application",
             see: "JSON-RPC 2.0, section 5.1",
         },
-    ),
-    (
-        i64::MIN..=i64::MAX,
-        Topic {
+        _ => Topic {
             names: &[],
             title: "an application's own code",
             what: "Outside -32768 to -32000 the application defines the meaning of a code.",
@@ -58,8 +46,8 @@ pub(super) const RANGES: &[(RangeInclusive<i64>, Topic)] = &[
             fix: "read the message and data of the error, and the documentation of the application",
             see: "JSON-RPC 2.0, section 5.1",
         },
-    ),
-];
+    }
+}
 
 pub(super) const TOPICS: &[Topic] = &[
     // Codes.

@@ -99,15 +99,17 @@ impl Filter {
         let text = tracked.text.unwrap_or_default();
         let facts = FrameFacts::element(tracked.message, text);
         let in_batch = tracked.element.is_some();
+        let is_request = matches!(tracked.relation, Relation::Request { operation, .. } if !operation.is_listen());
+        let latency = if let Relation::Response { latency, .. } = tracked.relation { latency } else { None };
         let is_kind = |kind: &String| kind == facts.kind || (in_batch && kind == "batch");
         (self.kind.is_empty() || self.kind.iter().any(is_kind))
             && self.direction.is_none_or(|it| tracked.frame.place.is_some_and(|place| it.is(place.stream)))
             && self.method.as_ref().is_none_or(|glob| has_method(glob, tracked))
             && self.id.as_ref().is_none_or(|id| id.is_of(tracked))
-            && self.tool.as_ref().is_none_or(|tool| calls(tool, tracked))
-            && self.slower_than.is_none_or(|least| took_at_least(least, tracked))
+            && self.tool.as_ref().is_none_or(|tool| is_call(tool, tracked))
+            && self.slower_than.is_none_or(|least| latency >= Some(least))
             && (!self.errors || is_error(tracked))
-            && (!self.unanswered || is_request(tracked))
+            && (!self.unanswered || is_request)
             && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 
@@ -145,18 +147,10 @@ fn operation<'a>(tracked: &TrackedMessage<'a>) -> Option<&'a Operation> {
     }
 }
 
-fn calls(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
+fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     operation(tracked).is_some_and(|operation| {
         operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
     })
-}
-
-fn took_at_least(least: Duration, tracked: &TrackedMessage<'_>) -> bool {
-    matches!(tracked.relation, Relation::Response { latency: Some(latency), .. } if latency >= least)
-}
-
-fn is_request(tracked: &TrackedMessage<'_>) -> bool {
-    matches!(tracked.relation, Relation::Request { operation, .. } if !operation.is_listen())
 }
 
 fn is_error(tracked: &TrackedMessage<'_>) -> bool {

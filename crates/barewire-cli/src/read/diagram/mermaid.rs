@@ -1,6 +1,7 @@
 //! Rows and bars -> a `sequenceDiagram` of Mermaid, for Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 
@@ -67,8 +68,7 @@ fn arrow(out: &mut String, arrow: &Arrow, row: &Row, bracket: Option<String>) {
         Some((_, SpanPosition::Last)) => "-",
         Some((_, SpanPosition::Inner)) | None => "",
     };
-    let mut label = row.time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
-    label.push_str(&shown(arrow.label.as_bytes(), MAX_LABEL));
+    let mut label = label(row.time, &arrow.label);
     if !arrow.latency.is_empty() {
         label = format!("{label}, {}", arrow.latency);
     }
@@ -87,17 +87,13 @@ pub(super) fn bars(bars: &Bars) -> String {
     for (at, bar) in bars.bars().enumerate() {
         let text = bar_label(bar, bars.many_conversations);
         let (from, to) = if bar.from_server { ('S', 'C') } else { ('C', 'S') };
-        let shaft = match bar.style {
-            BarStyle::Good | BarStyle::Repeated => "->>",
-            BarStyle::Open => "-)",
-            BarStyle::Bad => "--x",
-            BarStyle::Stray => "",
+        let start = match bar.style {
+            BarStyle::Good | BarStyle::Repeated => format!("{from}->>{to}: "),
+            BarStyle::Open => format!("{from}-){to}: "),
+            BarStyle::Bad => format!("{from}--x{to}: "),
+            BarStyle::Stray => "Note over C,S: ! ".to_owned(),
         };
-        if bar.style == BarStyle::Stray {
-            line(&mut out, &format!("Note over C,S: ! {text}"));
-        } else {
-            line(&mut out, &format!("{from}{shaft}{to}: {text}"));
-        }
+        line(&mut out, &format!("{start}{text}"));
         if out.len() > MAX_LENGTH {
             let rest = bars.bars().count() - at - 1;
             line(&mut out, &format!("Note over C,S: and {rest} more: --diagram svg draws them"));
@@ -111,8 +107,7 @@ pub(super) fn bars(bars: &Bars) -> String {
 }
 
 fn bar_label(bar: &Bar, many_conversations: bool) -> String {
-    let mut label = bar.time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
-    label.push_str(&shown(bar.label.as_bytes(), MAX_LABEL));
+    let mut label = label(bar.time, &bar.label);
     if !bar.outcome.is_empty() {
         let _ = write!(label, ": {}", bar.outcome);
     }
@@ -120,6 +115,11 @@ fn bar_label(bar: &Bar, many_conversations: bool) -> String {
         let _ = write!(label, " [{}]", bar.tag);
     }
     escaped(&label)
+}
+
+fn label(time: Option<Duration>, text: &str) -> String {
+    let time = time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
+    format!("{time}{}", shown(text.as_bytes(), MAX_LABEL))
 }
 
 fn begin() -> String {
