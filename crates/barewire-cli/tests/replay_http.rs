@@ -5,7 +5,7 @@
 #[path = "tap_http/ends.rs"]
 mod ends;
 mod eventually;
-mod said;
+mod program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 
 use ends::{Client, PROGRAM, Served, Tap, server};
-use said::Said;
+use program_output::ProgramOutput;
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
 
-fn run(args: &[&str]) -> Said {
+fn run(args: &[&str]) -> ProgramOutput {
     let mut command = Command::new(PROGRAM);
-    Said::of(command.args(args).env(TOKEN, SECRET).stdin(Stdio::null()).output().expect("it runs"))
+    ProgramOutput::of(command.args(args).env(TOKEN, SECRET).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 fn file(name: &str) -> PathBuf {

@@ -48,11 +48,6 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the purpose of a method in one line.
-pub(crate) fn summary(method: &str) -> Option<&'static str> {
-    Method::find(method).map(|known| known.summary)
-}
-
 fn explain(output: &mut Output, what: &str, json: bool) -> Result<Exit, Failure> {
     let wanted = what.trim();
     let is_wanted = |topic: &&Topic| topic.names.iter().any(|name| name.eq_ignore_ascii_case(wanted));

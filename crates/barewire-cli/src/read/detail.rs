@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use barewire_proto::json::{Json, Kind, Member, Text};
+use barewire_proto::mcp::Method;
 use barewire_proto::rpc::{Message, Name, Parsed, Response, Rule, Shape};
 
 use super::link::Link;
 use super::text;
-use crate::explain;
 use crate::output::{Output, Tone, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
@@ -117,8 +117,8 @@ fn meaning(kind: &str, name: Name, value: Json<'_>) -> String {
         },
         (Name::Id, kind) => format!("must be a string or a number, is {kind}"),
         (Name::Method, Kind::String) => {
-            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| explain::summary(&name));
-            known.unwrap_or("the method to call").to_owned()
+            let known = Text::from_json(value).and_then(Text::to_str).and_then(|name| Method::find(&name));
+            known.map_or("the method to call", |method| method.summary).to_owned()
         }
         (Name::Method, kind) => format!("must be a string, is {kind}"),
         (Name::Params, Kind::Object) => "the parameters, by name".into(),
