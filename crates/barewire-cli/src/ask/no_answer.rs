@@ -119,28 +119,23 @@ impl NoAnswer {
 
     /// Converts a failure of HTTP.
     fn http(failure: &HttpFailure, context: &RequestContext) -> Self {
-        let (reason, hint) = match failure {
-            // Its message has its own hint.
-            HttpFailure::Fetch(error) if !error.sent() => (Reason::NotConnected, None),
-            HttpFailure::Unauthorized { .. } if context.with_bearer => {
-                (Reason::Unauthorized, Some("the server does not accept the token of --bearer-env"))
-            }
-            HttpFailure::Unauthorized { .. } => {
-                (Reason::Unauthorized, Some("--bearer-env NAME sends the token in $NAME"))
-            }
-            HttpFailure::Forbidden { .. } => (Reason::Unauthorized, None),
-            _ => (Reason::Http, None),
-        };
-        // The message of the library names its methods, which are of no use here.
-        let what = match failure {
+        let what = failure.to_string();
+        match failure {
+            // The message of the library names its methods, which are of no use here.
             HttpFailure::Unauthorized { origin, challenge } => {
                 let origin = shown(origin.as_bytes(), EXCERPT_LENGTH);
                 let challenge = if challenge.is_empty() { String::new() } else { format!(": {challenge}") };
-                format!("{origin} requires authentication (401 Unauthorized){challenge}")
+                let what = format!("{origin} requires authentication (401 Unauthorized){challenge}");
+                let hint = match context.with_bearer {
+                    true => "the server does not accept the token of --bearer-env",
+                    false => "--bearer-env NAME sends the token in $NAME",
+                };
+                Self::new(Reason::Unauthorized, what, Some(hint))
             }
-            failure => failure.to_string(),
-        };
-        Self::new(reason, what, hint)
+            HttpFailure::Forbidden { .. } => Self::new(Reason::Unauthorized, what, None),
+            HttpFailure::Fetch(error) if !error.sent() => Self::new(Reason::NotConnected, what, None),
+            _ => Self::new(Reason::Http, what, None),
+        }
     }
 
     pub(crate) fn timed_out(method: &str, context: &RequestContext) -> Self {

@@ -66,25 +66,13 @@ fn extension(mime_type: Option<&str>) -> &'static str {
     }
 }
 
+#[rustfmt::skip]
 const EXTENSIONS: [(&str, &str); 18] = [
-    ("image/png", "png"),
-    ("image/jpeg", "jpg"),
-    ("image/gif", "gif"),
-    ("image/webp", "webp"),
-    ("image/svg+xml", "svg"),
-    ("audio/wav", "wav"),
-    ("audio/mpeg", "mp3"),
-    ("audio/ogg", "ogg"),
-    ("audio/flac", "flac"),
-    ("video/mp4", "mp4"),
-    ("application/json", "json"),
-    ("application/pdf", "pdf"),
-    ("application/zip", "zip"),
-    ("application/xml", "xml"),
-    ("text/html", "html"),
-    ("text/markdown", "md"),
-    ("text/csv", "csv"),
-    ("text/css", "css"),
+    ("image/png", "png"), ("image/jpeg", "jpg"), ("image/gif", "gif"), ("image/webp", "webp"),
+    ("image/svg+xml", "svg"), ("audio/wav", "wav"), ("audio/mpeg", "mp3"), ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"), ("video/mp4", "mp4"), ("application/json", "json"), ("application/pdf", "pdf"),
+    ("application/zip", "zip"), ("application/xml", "xml"), ("text/html", "html"), ("text/markdown", "md"),
+    ("text/csv", "csv"), ("text/css", "css"),
 ];
 
 /// The characters of a file name, and of a path in a message.

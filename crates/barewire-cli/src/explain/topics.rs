@@ -49,6 +49,18 @@ pub(super) fn code_topic(code: i64) -> Topic {
     }
 }
 
+/// Returns the topic of a rule that only the sender of a frame can break.
+const fn rule(
+    names: &'static [&'static str],
+    title: &'static str,
+    what: &'static str,
+    fix: &'static str,
+    see: &'static str,
+) -> Topic {
+    Topic { names, title, what, fault: "the sender", fix, see }
+}
+
+#[rustfmt::skip]
 pub(super) const TOPICS: &[Topic] = &[
     // Codes.
     Topic {
@@ -219,24 +231,15 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "docs/rough-edges.md",
     },
     // Rules, as `barewire read` and `data.rule` name them.
-    Topic {
-        names: &["syntax"],
-        title: "not JSON",
-        what: "The text breaks RFC 8259. The usual causes: a log line or banner on stdout, single quotes, a trailing \
+    rule(&["syntax"], "not JSON",
+        "The text breaks RFC 8259. The usual causes: a log line or banner on stdout, single quotes, a trailing \
             comma, a line break inside a message, NaN, two messages in a line, a truncated line.",
-        fault: "the sender",
-        fix: "write messages with a JSON library, one per line, and everything else to stderr",
-        see: "RFC 8259; barewire explain -32700",
-    },
-    Topic {
-        names: &["bad-utf8"],
-        title: "a string that is not UTF-8",
-        what: "JSON between systems is UTF-8. The usual causes: another code page on Windows, bytes of a file in a \
+        "write messages with a JSON library, one per line, and everything else to stderr",
+        "RFC 8259; barewire explain -32700"),
+    rule(&["bad-utf8"], "a string that is not UTF-8",
+        "JSON between systems is UTF-8. The usual causes: another code page on Windows, bytes of a file in a \
             string, a character cut in two.",
-        fault: "the sender",
-        fix: "set the encoding of stdout to UTF-8; send bytes as Base64",
-        see: "RFC 8259, section 8.1; barewire explain -32700",
-    },
+        "set the encoding of stdout to UTF-8; send bytes as Base64", "RFC 8259, section 8.1; barewire explain -32700"),
     Topic {
         names: &["too-long"],
         title: "a frame over the limit of bytes",
@@ -248,8 +251,8 @@ pub(super) const TOPICS: &[Topic] = &[
     Topic {
         names: &["too-deep"],
         title: "nested deeper than the limit",
-        what: "Well formed, but refused: many parsers recurse for each bracket and overflow their stack. The default \
-            limit is 128 levels, the outermost object being the first.",
+        what: "Well formed, but refused: many parsers recurse for each bracket and overflow their stack. The \
+            default limit is 128 levels, the outermost object being the first.",
         fault: "the sender, or the limit",
         fix: "send flatter data, or raise the limit",
         see: "docs/limits.md",
@@ -266,119 +269,58 @@ pub(super) const TOPICS: &[Topic] = &[
     Topic {
         names: &["truncated"],
         title: "the rest of a frame is missing",
-        what: "The stream ended in the middle of a message: its sender exited, was killed, or lost the connection. Or \
-            a transcript holds only the beginning of the frame.",
+        what: "The stream ended in the middle of a message: its sender exited, was killed, or lost the connection. \
+            Or a transcript holds only the beginning of the frame.",
         fault: "the sender, the transport, or the recording",
         fix: "find out why the sender ended: see its exit code and its stderr",
         see: "docs/wire-format.md",
     },
-    Topic {
-        names: &["not-an-object"],
-        title: "a message must be an object",
-        what: "A bare string, number, true, false or null is JSON, but not a message.",
-        fault: "the sender",
-        fix: "send an object with jsonrpc, and method, result or error",
-        see: "JSON-RPC 2.0, section 4",
-    },
-    Topic {
-        names: &["empty-batch"],
-        title: "an empty batch",
-        what: "A batch must have at least one message.",
-        fault: "the sender",
-        fix: "send nothing instead",
-        see: "JSON-RPC 2.0, section 6",
-    },
+    rule(&["not-an-object"], "a message must be an object",
+        "A bare string, number, true, false or null is JSON, but not a message.",
+        "send an object with jsonrpc, and method, result or error", "JSON-RPC 2.0, section 4"),
+    rule(&["empty-batch"], "an empty batch",
+        "A batch must have at least one message.",
+        "send nothing instead", "JSON-RPC 2.0, section 6"),
     Topic {
         names: &["batch-too-long"],
         title: "a batch with more elements than the limit",
-        what: "A response can be many times longer than its request, so the number of elements is limited. The whole \
-            batch is refused, with an id of null.",
+        what: "A response can be many times longer than its request, so the number of elements is limited. The \
+            whole batch is refused, with an id of null.",
         fault: "the sender, or the limit",
         fix: "send the messages one by one, one per line, or raise the limit",
         see: "docs/limits.md",
     },
-    Topic {
-        names: &["nested-batch"],
-        title: "a batch inside a batch",
-        what: "The elements of a batch are messages, and an array is not a message.",
-        fault: "the sender",
-        fix: "send the inner messages in the outer array, or one by one",
-        see: "JSON-RPC 2.0, section 6",
-    },
-    Topic {
-        names: &["batch-not-allowed"],
-        title: "a batch where none is allowed",
-        what: "MCP has batches only in 2025-03-26 and, by JSON-RPC, in 2024-11-05; never before the handshake.",
-        fault: "the sender",
-        fix: "send the messages one by one, one per line",
-        see: "MCP 2025-06-18, changelog",
-    },
-    Topic {
-        names: &["duplicate-member"],
-        title: "a duplicate member of the envelope",
-        what: "Parsers differ in which of the two they take, so two programs would read two different messages. A \
+    rule(&["nested-batch"], "a batch inside a batch",
+        "The elements of a batch are messages, and an array is not a message.",
+        "send the inner messages in the outer array, or one by one", "JSON-RPC 2.0, section 6"),
+    rule(&["batch-not-allowed"], "a batch where none is allowed",
+        "MCP has batches only in 2025-03-26 and, by JSON-RPC, in 2024-11-05; never before the handshake.",
+        "send the messages one by one, one per line", "MCP 2025-06-18, changelog"),
+    rule(&["duplicate-member"], "a duplicate member of the envelope",
+        "Parsers differ in which of the two they take, so two programs would read two different messages. A \
             duplicate id is not an id, so the response has the id null.",
-        fault: "the sender",
-        fix: "write each member once",
-        see: "RFC 8259, section 4; docs/rough-edges.md",
-    },
-    Topic {
-        names: &["no-version"],
-        title: "\"jsonrpc\" is missing",
-        what: "Every message has \"jsonrpc\":\"2.0\".",
-        fault: "the sender",
-        fix: "add it, also to responses and notifications",
-        see: "JSON-RPC 2.0, section 4",
-    },
-    Topic {
-        names: &["bad-version"],
-        title: "\"jsonrpc\" is not the string \"2.0\"",
-        what: "The number 2.0 is not the string, and 1.0 is another protocol.",
-        fault: "the sender",
-        fix: "write \"jsonrpc\":\"2.0\"",
-        see: "JSON-RPC 2.0, section 4",
-    },
-    Topic {
-        names: &["nothing-to-do"],
-        title: "neither method nor result nor error",
-        what: "Without one of the three it is neither a request, nor a notification, nor a response.",
-        fault: "the sender",
-        fix: "an empty result is \"result\":{} in MCP, not left out",
-        see: "JSON-RPC 2.0, sections 4 and 5",
-    },
-    Topic {
-        names: &["bad-method"],
-        title: "\"method\" is not a string",
-        what: "The name of a method is a string.",
-        fault: "the sender",
-        fix: "write the name in quotes",
-        see: "JSON-RPC 2.0, section 4",
-    },
-    Topic {
-        names: &["method-and-outcome"],
-        title: "\"method\" beside \"result\" or \"error\"",
-        what: "It is both a request and a response, and so neither.",
-        fault: "the sender",
-        fix: "leave out the other members: do not write unset fields as null either",
-        see: "JSON-RPC 2.0, sections 4 and 5",
-    },
-    Topic {
-        names: &["result-and-error"],
-        title: "\"result\" beside \"error\"",
-        what: "A response has exactly one of the two. \"error\":null beside a result, as in JSON-RPC 1.0, is not \
-            allowed.",
-        fault: "the sender",
-        fix: "leave out the one that does not apply",
-        see: "JSON-RPC 2.0, section 5",
-    },
-    Topic {
-        names: &["bad-params"],
-        title: "\"params\" is neither an object nor an array",
-        what: "Params are by name or by position, and null is neither.",
-        fault: "the sender",
-        fix: "leave params out if there are none; put a single value into an object",
-        see: "JSON-RPC 2.0, section 4.2",
-    },
+        "write each member once", "RFC 8259, section 4; docs/rough-edges.md"),
+    rule(&["no-version"], "\"jsonrpc\" is missing",
+        "Every message has \"jsonrpc\":\"2.0\".",
+        "add it, also to responses and notifications", "JSON-RPC 2.0, section 4"),
+    rule(&["bad-version"], "\"jsonrpc\" is not the string \"2.0\"",
+        "The number 2.0 is not the string, and 1.0 is another protocol.",
+        "write \"jsonrpc\":\"2.0\"", "JSON-RPC 2.0, section 4"),
+    rule(&["nothing-to-do"], "neither method nor result nor error",
+        "Without one of the three it is neither a request, nor a notification, nor a response.",
+        "an empty result is \"result\":{} in MCP, not left out", "JSON-RPC 2.0, sections 4 and 5"),
+    rule(&["bad-method"], "\"method\" is not a string",
+        "The name of a method is a string.",
+        "write the name in quotes", "JSON-RPC 2.0, section 4"),
+    rule(&["method-and-outcome"], "\"method\" beside \"result\" or \"error\"",
+        "It is both a request and a response, and so neither.",
+        "leave out the other members: do not write unset fields as null either", "JSON-RPC 2.0, sections 4 and 5"),
+    rule(&["result-and-error"], "\"result\" beside \"error\"",
+        "A response has exactly one of the two. \"error\":null beside a result, as in JSON-RPC 1.0, is not allowed.",
+        "leave out the one that does not apply", "JSON-RPC 2.0, section 5"),
+    rule(&["bad-params"], "\"params\" is neither an object nor an array",
+        "Params are by name or by position, and null is neither.",
+        "leave params out if there are none; put a single value into an object", "JSON-RPC 2.0, section 4.2"),
     Topic {
         names: &["null-id"],
         title: "\"id\" is null",
@@ -388,28 +330,14 @@ pub(super) const TOPICS: &[Topic] = &[
         fix: "leave id out for a notification, set it for a request",
         see: "JSON-RPC 2.0, section 4; MCP base protocol, requests",
     },
-    Topic {
-        names: &["bad-id"],
-        title: "\"id\" is neither a string nor a number",
-        what: "true, an object or an array cannot be an id.",
-        fault: "the sender",
-        fix: "use an integer or a string",
-        see: "JSON-RPC 2.0, section 4",
-    },
-    Topic {
-        names: &["no-id"],
-        title: "a result without an id",
-        what: "Without an id it belongs to no request.",
-        fault: "the sender",
-        fix: "copy the id of the request into the response, as it was written",
-        see: "JSON-RPC 2.0, section 5",
-    },
-    Topic {
-        names: &["bad-error"],
-        title: "\"error\" is not an error object",
-        what: "It must be an object with an integer code and a string message, each exactly once.",
-        fault: "the sender",
-        fix: "write {\"code\":-32603,\"message\":\"…\"}; a failed tool is a result with isError instead",
-        see: "JSON-RPC 2.0, section 5.1",
-    },
+    rule(&["bad-id"], "\"id\" is neither a string nor a number",
+        "true, an object or an array cannot be an id.",
+        "use an integer or a string", "JSON-RPC 2.0, section 4"),
+    rule(&["no-id"], "a result without an id",
+        "Without an id it belongs to no request.",
+        "copy the id of the request into the response, as it was written", "JSON-RPC 2.0, section 5"),
+    rule(&["bad-error"], "\"error\" is not an error object",
+        "It must be an object with an integer code and a string message, each exactly once.",
+        "write {\"code\":-32603,\"message\":\"…\"}; a failed tool is a result with isError instead",
+        "JSON-RPC 2.0, section 5.1"),
 ];

@@ -3,6 +3,8 @@
 mod http;
 mod server;
 
+use std::str::FromStr;
+
 use barewire_proto::mcp::Revision;
 use tokio::runtime::Builder;
 
@@ -17,7 +19,7 @@ use crate::{Exit, Failure, log};
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// Speak only these revisions, separated by commas
-    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
+    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = Revision::from_str)]
     revision: Vec<Revision>,
     /// Accept requests before the handshake is complete
     #[arg(long)]
@@ -60,8 +62,4 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     });
     runtime.shutdown_background();
     served.map(|()| Exit::Clean).map_err(|closed| Failure::new(closed.to_string()))
-}
-
-fn revision(text: &str) -> Result<Revision, String> {
-    text.parse().map_err(|error: barewire_proto::mcp::UnknownRevision| error.to_string())
 }
