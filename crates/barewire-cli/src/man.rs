@@ -39,7 +39,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if let Some(folder) = &args.to {
         let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
         for command in std::iter::once(&program).chain(verbs) {
-            let file = folder.join(format!("{}.1", title(command)));
+            let title = command.get_display_name().unwrap_or_else(|| command.get_name());
+            let file = folder.join(format!("{title}.1"));
             let written = page(command, &program).and_then(|page| std::fs::write(&file, page));
             written.map_err(|error| cannot_write(&file, &error))?;
         }
@@ -120,10 +121,6 @@ fn literal(line: &str) -> String {
         }
     }
     out
-}
-
-fn title(command: &Command) -> &str {
-    command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
 fn cannot_write(file: &Path, error: &io::Error) -> Failure {

@@ -44,19 +44,7 @@ impl Output {
         let captured = self.captured.take().unwrap_or_default();
         done.map(|()| captured)
     }
-}
 
-impl Style for Output {
-    fn paint(&self, tone: Tone, text: &str) -> String {
-        Self::paint(self, tone, text)
-    }
-
-    fn width(&self) -> usize {
-        self.width
-    }
-}
-
-impl Output {
     /// Returns `text` in the colour of a tone, or unchanged without colours.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
         if !self.coloured {
@@ -77,6 +65,16 @@ impl Output {
 
     /// Returns the number of columns for prose.
     pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl Style for Output {
+    fn paint(&self, tone: Tone, text: &str) -> String {
+        Self::paint(self, tone, text)
+    }
+
+    fn width(&self) -> usize {
         self.width
     }
 }

@@ -92,7 +92,10 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
     let fits = match json.map(Json::kind) {
         Some(Kind::Null) => field.may_be(Type::Null),
         Some(Kind::True | Kind::False) => field.may_be(Type::Boolean),
-        Some(Kind::Number) => field.may_be(Type::Number) || (field.may_be(Type::Integer) && json.is_some_and(is_whole)),
+        Some(Kind::Number) => {
+            let is_integer = json.and_then(Decimal::from_json).is_some_and(|number| number.is_integer());
+            field.may_be(Type::Number) || (field.may_be(Type::Integer) && is_integer)
+        }
         Some(Kind::Array) => field.may_be(Type::Array),
         Some(Kind::Object) => field.may_be(Type::Object),
         // The quotes of a text belong to it, unless the field has no type.
@@ -103,10 +106,6 @@ fn plain(field: &Field, text: &str) -> Option<Box<RawValue>> {
         return Some(RawValue::from_string(json.as_str().to_owned()).expect("what was scanned as JSON is JSON"));
     }
     field.may_be(Type::String).then(|| to_raw_value(text).expect("a string is JSON"))
-}
-
-fn is_whole(json: Json<'_>) -> bool {
-    Decimal::from_json(json).is_some_and(|number| number.is_integer())
 }
 
 fn unknown(key: &str, fields: &Fields) -> String {

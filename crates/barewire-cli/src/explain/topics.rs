@@ -188,7 +188,7 @@ pub(super) const TOPICS: &[Topic] = &[
         what: "{\"jsonrpc\":\"2.0\",\"method\":\"…\",\"params\":{…}}\nTells the receiver something. It never gets a \
             response, not even if it is wrong. With an id of null it is not a notification, but an invalid request.",
         fault: "none: a regular message",
-        fix: "if you expect a response, add an id; if you send a response to one, do not",
+        fix: "if you expect a response, add an id; never respond to a notification",
         see: "JSON-RPC 2.0, section 4.1; MCP base protocol, notifications",
     },
     Topic {

@@ -9,7 +9,7 @@ use barewire_proto::transcript::Stream;
 use crate::Failure;
 use barewire_workbench::duration;
 use barewire_workbench::frames::FrameFacts;
-use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Outcome, Relation, TrackedMessage};
 
 /// All filters must match. In a batch, all must match the same element.
 #[derive(clap::Args)]
@@ -137,20 +137,16 @@ fn has_method(glob: &Glob, tracked: &TrackedMessage<'_>) -> bool {
     }
 }
 
-fn operation<'a>(tracked: &TrackedMessage<'a>) -> Option<&'a Operation> {
-    match tracked.relation {
-        Relation::Request { operation, .. }
-        | Relation::Response { operation, .. }
-        | Relation::Progress { operation }
-        | Relation::Cancellation { operation } => Some(operation),
-        Relation::None | Relation::RefusesUnidentified | Relation::Duplicate | Relation::Unsolicited => None,
-    }
-}
-
+/// Whether a message is part of a call of this tool.
 fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
-    operation(tracked).is_some_and(|operation| {
-        operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
-    })
+    let (Relation::Request { operation, .. }
+    | Relation::Response { operation, .. }
+    | Relation::Progress { operation }
+    | Relation::Cancellation { operation }) = tracked.relation
+    else {
+        return false;
+    };
+    operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
 }
 
 fn is_error(tracked: &TrackedMessage<'_>) -> bool {
