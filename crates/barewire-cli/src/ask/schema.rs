@@ -3,8 +3,8 @@
 use std::fmt;
 
 use barewire_proto::json::Json;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::output::shown;
 
@@ -87,19 +87,15 @@ impl Fields {
             let listed = object.get("required").and_then(Value::as_array);
             listed.is_some_and(|names| names.iter().any(|it| it == name))
         };
-        let mut fields = Vec::new();
-        for name in order(schema) {
-            let Some(property) = properties.and_then(|them| them.get(&name)) else { continue };
-            let is_required = required(&name);
-            fields.push(Field { name, required: is_required, ..Field::of(&root, property, MAX_DEPTH) });
-        }
+        let mut names = order(schema);
         // Properties that are found by reference have lost their order.
-        for (name, property) in properties.into_iter().flatten() {
-            if fields.iter().all(|field| field.name != *name) {
-                let field = Field::of(&root, property, MAX_DEPTH);
-                fields.push(Field { name: name.clone(), required: required(name), ..field });
-            }
-        }
+        let others: Vec<_> = properties.into_iter().flat_map(Map::keys).filter(|name| !names.contains(name)).collect();
+        names.extend(others.into_iter().cloned());
+        let field = |name: String| {
+            let property = properties?.get(&name)?;
+            Some(Field { required: required(&name), name, ..Field::of(&root, property, MAX_DEPTH) })
+        };
+        let fields = names.into_iter().filter_map(field).collect();
         let has_patterns = object.get("patternProperties").is_some();
         let others = match object.get("additionalProperties") {
             Some(Value::Bool(false)) if !has_patterns => Others::Refused,
@@ -463,17 +459,17 @@ mod tests {
 
     #[test]
     fn a_value_is_checked_by_type_choice_and_limits() {
-        let wrong = |schema: Value, value: Value| field(schema).check(&value).expect_err("wrong");
-        assert_eq!(wrong(json!({"type": "integer"}), json!(1.5)), "must be an integer");
+        let error = |schema: Value, value: Value| field(schema).check(&value).expect_err("an error");
+        assert_eq!(error(json!({"type": "integer"}), json!(1.5)), "must be an integer");
         assert!(field(json!({"type": "integer"})).check(&json!(1.0)).is_ok());
-        assert_eq!(wrong(json!({"type": "number", "maximum": 3}), json!(4)), "must be at most 3");
-        assert_eq!(wrong(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
-        assert_eq!(wrong(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
-        assert_eq!(wrong(json!({"enum": ["a"]}), json!("b")), "must be a");
-        let steering = wrong(json!({"enum": ["\u{1b}[31m", "\u{202e}"]}), json!("b"));
+        assert_eq!(error(json!({"type": "number", "maximum": 3}), json!(4)), "must be at most 3");
+        assert_eq!(error(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
+        assert_eq!(error(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
+        assert_eq!(error(json!({"enum": ["a"]}), json!("b")), "must be a");
+        let steering = error(json!({"enum": ["\u{1b}[31m", "\u{202e}"]}), json!("b"));
         assert!(!steering.contains(['\u{1b}', '\u{202e}']), "{steering}");
         let list = json!({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1});
-        assert_eq!(wrong(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
-        assert_eq!(wrong(list, json!(["c"])), "has an element that must be one of a, b");
+        assert_eq!(error(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
+        assert_eq!(error(list, json!(["c"])), "has an element that must be one of a, b");
     }
 }

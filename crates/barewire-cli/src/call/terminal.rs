@@ -243,8 +243,8 @@ mod tests {
     }
 
     fn one(schema: Value, typed: &str) -> Value {
-        let (result, seen) = fill(json!({"properties": {"it": schema}, "required": ["it"]}), typed);
-        assert_eq!(result["action"], "accept", "{seen}");
+        let (result, printed) = fill(json!({"properties": {"it": schema}, "required": ["it"]}), typed);
+        assert_eq!(result["action"], "accept", "{printed}");
         result["content"]["it"].clone()
     }
 
@@ -264,12 +264,12 @@ mod tests {
 
     #[test]
     fn an_invalid_answer_is_asked_again() {
-        let (result, seen) =
+        let (result, printed) =
             fill(json!({"properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}), "\nx\n0\n7\n");
         assert_eq!(result, json!({"action": "accept", "content": {"n": 7}}));
-        assert!(seen.contains("a value is required"), "{seen}");
-        assert!(seen.contains("must be an integer, not \"x\""), "{seen}");
-        assert!(seen.contains("must be at least 1"), "{seen}");
+        assert!(printed.contains("a value is required"), "{printed}");
+        assert!(printed.contains("must be an integer, not \"x\""), "{printed}");
+        assert!(printed.contains("must be at least 1"), "{printed}");
         assert_eq!(one(json!({"type": "string", "format": "email"}), "ada\nada@example.org\n"), "ada@example.org");
         assert_eq!(one(json!({"type": "string", "format": "date"}), "today\n2026-07-28\n"), "2026-07-28");
     }
@@ -281,9 +281,9 @@ mod tests {
         assert_eq!(result, json!({"action": "accept", "content": {"a": "3"}}));
         let list = json!({"type": "array", "items": {"enum": ["x", "y"]}});
         let schema = json!({"properties": {"a": {"type": "boolean"}, "b": list}});
-        let (result, seen) = fill(schema, "y\n1,2\nn\n\ny\ny\n");
+        let (result, printed) = fill(schema, "y\n1,2\nn\n\ny\ny\n");
         assert_eq!(result, json!({"action": "accept", "content": {"a": true, "b": ["y"]}}));
-        assert!(seen.contains("[yes] > ") && seen.contains("[x, y] > "), "{seen}");
+        assert!(printed.contains("[yes] > ") && printed.contains("[x, y] > "), "{printed}");
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn text_of_the_server_is_escaped() {
-        let (_, seen) = fill(json!({"properties": {"\u{7}": {"type": "string", "title": "\u{9b}"}}}), "");
-        assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{seen:?}");
+        let (_, printed) = fill(json!({"properties": {"\u{7}": {"type": "string", "title": "\u{9b}"}}}), "");
+        assert!(printed.chars().all(|c| c == '\n' || !c.is_control()), "{printed:?}");
     }
 }

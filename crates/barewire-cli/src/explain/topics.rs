@@ -64,8 +64,7 @@ const fn rule(
 pub(super) const TOPICS: &[Topic] = &[
     // Codes.
     Topic {
-        names: &["-32700", "parse-error", "parse error"],
-        title: "Parse error",
+        names: &["-32700", "parse-error", "parse error"], title: "Parse error",
         what: "The text is not JSON, or a string in it is not UTF-8. The response has the id null, because an id in \
             broken text cannot be trusted; it has the id of the request only if just a string is bad.",
         fault: "the sender of the line, or code that writes other text to stdout: a print, a banner, a log",
@@ -73,8 +72,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1; RFC 8259; MCP transports, stdio",
     },
     Topic {
-        names: &["-32600", "invalid-request", "invalid request"],
-        title: "Invalid Request",
+        names: &["-32600", "invalid-request", "invalid request"], title: "Invalid Request",
         what: "It is JSON, but not a message: a member is missing, duplicate or of the wrong type, or it is too long \
             or too deep. Or it is a message at the wrong time: before initialize, or a batch where none is allowed.",
         fault: "the sender",
@@ -82,8 +80,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, sections 4 and 5.1",
     },
     Topic {
-        names: &["-32601", "method-not-found", "method not found"],
-        title: "Method not found",
+        names: &["-32601", "method-not-found", "method not found"], title: "Method not found",
         what: "The receiver does not know the method, or does not offer it. In MCP this includes methods of a \
             capability that it did not declare, and of another revision.",
         fault: "the caller, if the method was not offered; else the receiver",
@@ -91,8 +88,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1; MCP lifecycle, capability negotiation",
     },
     Topic {
-        names: &["-32602", "invalid-params", "invalid params"],
-        title: "Invalid params",
+        names: &["-32602", "invalid-params", "invalid params"], title: "Invalid params",
         what: "The method exists, but not with these parameters. In MCP also: an unknown tool, a bad cursor, missing \
             request metadata (2026-07-28). A tool that ran and failed does not give this error, but a result with \
             isError.",
@@ -102,8 +98,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1; MCP tools, error handling",
     },
     Topic {
-        names: &["-32603", "internal-error", "internal error"],
-        title: "Internal error",
+        names: &["-32603", "internal-error", "internal error"], title: "Internal error",
         what: "The receiver failed for a reason of its own: a handler raised an error or panicked. barewire puts the \
             type of the error into data.exception, and its message only into the log.",
         fault: "the receiver",
@@ -111,16 +106,14 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1",
     },
     Topic {
-        names: &["-32002", "resource-not-found"],
-        title: "Resource not found (MCP up to 2025-11-25)",
+        names: &["-32002", "resource-not-found"], title: "Resource not found (MCP up to 2025-11-25)",
         what: "The uri of a resources/read names no resource. From 2026-07-28 on, the code is -32602 with data.uri.",
         fault: "the caller, or a list of resources that is out of date",
         fix: "list the resources with resources/list and resources/templates/list",
         see: "MCP 2025-11-25, server resources, error handling",
     },
     Topic {
-        names: &["-32020", "header-mismatch"],
-        title: "Header mismatch (MCP 2026-07-28)",
+        names: &["-32020", "header-mismatch"], title: "Header mismatch (MCP 2026-07-28)",
         what: "An HTTP header that mirrors the body is missing, cannot be read, or differs from the body.",
         fault: "the client, or a proxy that changed a header",
         fix: "send MCP-Protocol-Version, Mcp-Method and Mcp-Name with the values of the body; for Mcp-Param-*, \
@@ -128,8 +121,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, transports, Streamable HTTP",
     },
     Topic {
-        names: &["-32021", "missing-client-capability"],
-        title: "Missing required client capability (MCP 2026-07-28)",
+        names: &["-32021", "missing-client-capability"], title: "Missing required client capability (MCP 2026-07-28)",
         what: "The server needs a capability that the request did not declare: see data.requiredCapabilities.",
         fault: "the client, if it has the capability and did not declare it; else neither side: the request needs \
             another client",
@@ -137,8 +129,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, lifecycle",
     },
     Topic {
-        names: &["-32022", "unsupported-protocol-version"],
-        title: "Unsupported protocol version (MCP 2026-07-28)",
+        names: &["-32022", "unsupported-protocol-version"], title: "Unsupported protocol version (MCP 2026-07-28)",
         what: "The server does not speak the revision of the request. data.supported lists the revisions that it \
             speaks.",
         fault: "neither side: this is how they agree on a version",
@@ -146,16 +137,14 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2026-07-28, versioning",
     },
     Topic {
-        names: &["-32042", "url-elicitation-required"],
-        title: "URL elicitation required (MCP 2025-11-25)",
+        names: &["-32042", "url-elicitation-required"], title: "URL elicitation required (MCP 2025-11-25)",
         what: "The user has to open the URLs in data.elicitations before the request can succeed.",
         fault: "neither side",
         fix: "let the user open the URLs, then send the request again",
         see: "MCP 2025-11-25, client elicitation",
     },
     Topic {
-        names: &["-1", "user-rejected"],
-        title: "User rejected sampling request (MCP up to 2025-11-25)",
+        names: &["-1", "user-rejected"], title: "User rejected sampling request (MCP up to 2025-11-25)",
         what: "The user, or the client on their behalf, refuses to ask the model. The specification has this code \
             only as an example, so other clients may use another code, or this code for something else.",
         fault: "neither side: a user may refuse",
@@ -163,8 +152,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "MCP 2025-11-25, client sampling, error handling",
     },
     Topic {
-        names: &["-32800"],
-        title: "Request cancelled (LSP)",
+        names: &["-32800"], title: "Request cancelled (LSP)",
         what: "The response to a request that was cancelled with $/cancelRequest. In MCP a cancelled request gets no \
             response.",
         fault: "neither side",
@@ -173,8 +161,7 @@ pub(super) const TOPICS: &[Topic] = &[
     },
     // Shapes.
     Topic {
-        names: &["request"],
-        title: "method and id",
+        names: &["request"], title: "method and id",
         what: "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"…\",\"params\":{…}}\nAsks the receiver to do something. It \
             gets exactly one response, with the same id, byte for byte. The id is a string or a number, never null, \
             and different from all other requests in flight of the same sender.",
@@ -183,8 +170,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 4; MCP base protocol, requests",
     },
     Topic {
-        names: &["notification"],
-        title: "method without id",
+        names: &["notification"], title: "method without id",
         what: "{\"jsonrpc\":\"2.0\",\"method\":\"…\",\"params\":{…}}\nTells the receiver something. It never gets a \
             response, not even if it is wrong. With an id of null it is not a notification, but an invalid request.",
         fault: "none: a regular message",
@@ -192,8 +178,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 4.1; MCP base protocol, notifications",
     },
     Topic {
-        names: &["result", "response"],
-        title: "result and id",
+        names: &["result", "response"], title: "result and id",
         what: "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":…}\nThe request with this id succeeded. A response has a \
             result or an error, never both, and gets no response itself. In MCP a failed tool is also a result, with \
             isError.",
@@ -202,8 +187,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5; MCP base protocol, responses",
     },
     Topic {
-        names: &["error"],
-        title: "error and id",
+        names: &["error"], title: "error and id",
         what: "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"…\",\"data\":…}}\nThe request \
             with this id failed. The code is an integer and the message a string; data is optional. If the sender \
             could not read the id it is null, or left out (MCP 2026-07-28).",
@@ -212,8 +196,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 5.1",
     },
     Topic {
-        names: &["batch"],
-        title: "an array of messages",
+        names: &["batch"], title: "an array of messages",
         what: "[{…},{…}]\nEach element is a message of its own. The responses come in one array, in any order; \
             notifications have none. In MCP only 2025-03-26 requires batches; 2025-06-18 and later do not allow them.",
         fault: "none, where batches are allowed; else the sender",
@@ -221,8 +204,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "JSON-RPC 2.0, section 6; MCP 2025-03-26, base protocol, batching",
     },
     Topic {
-        names: &["invalid"],
-        title: "a frame that is not a message",
+        names: &["invalid"], title: "a frame that is not a message",
         what: "It is not JSON, or not a request, notification, result, error or batch. If its sender may expect a \
             response, it gets an error: -32700 for broken text, -32600 for a wrong shape. A frame with the shape of a \
             notification or a response gets none.",
@@ -241,16 +223,14 @@ pub(super) const TOPICS: &[Topic] = &[
             string, a character cut in two.",
         "set the encoding of stdout to UTF-8; send bytes as Base64", "RFC 8259, section 8.1; barewire explain -32700"),
     Topic {
-        names: &["too-long"],
-        title: "a frame over the limit of bytes",
+        names: &["too-long"], title: "a frame over the limit of bytes",
         what: "It was skipped in constant memory, and gets an error with its id. The default limit is 64 MiB.",
         fault: "the sender, or the limit",
         fix: "send less at once (resource links, pages), or raise the limit",
         see: "docs/limits.md",
     },
     Topic {
-        names: &["too-deep"],
-        title: "nested deeper than the limit",
+        names: &["too-deep"], title: "nested deeper than the limit",
         what: "Well formed, but refused: many parsers recurse for each bracket and overflow their stack. The \
             default limit is 128 levels, the outermost object being the first.",
         fault: "the sender, or the limit",
@@ -258,8 +238,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "docs/limits.md",
     },
     Topic {
-        names: &["bad-header"],
-        title: "headers without the length of the body",
+        names: &["bad-header"], title: "headers without the length of the body",
         what: "Content-Length framing needs a Content-Length. If the peer sends one message per line instead, it \
             speaks newline-delimited JSON, as MCP does.",
         fault: "the sender, or the choice of framing",
@@ -267,8 +246,7 @@ pub(super) const TOPICS: &[Topic] = &[
         see: "LSP 3.17, base protocol; MCP transports, stdio",
     },
     Topic {
-        names: &["truncated"],
-        title: "the rest of a frame is missing",
+        names: &["truncated"], title: "the rest of a frame is missing",
         what: "The stream ended in the middle of a message: its sender exited, was killed, or lost the connection. \
             Or a transcript holds only the beginning of the frame.",
         fault: "the sender, the transport, or the recording",
@@ -282,8 +260,7 @@ pub(super) const TOPICS: &[Topic] = &[
         "A batch must have at least one message.",
         "send nothing instead", "JSON-RPC 2.0, section 6"),
     Topic {
-        names: &["batch-too-long"],
-        title: "a batch with more elements than the limit",
+        names: &["batch-too-long"], title: "a batch with more elements than the limit",
         what: "A response can be many times longer than its request, so the number of elements is limited. The \
             whole batch is refused, with an id of null.",
         fault: "the sender, or the limit",
@@ -322,8 +299,7 @@ pub(super) const TOPICS: &[Topic] = &[
         "Params are by name or by position, and null is neither.",
         "leave params out if there are none; put a single value into an object", "JSON-RPC 2.0, section 4.2"),
     Topic {
-        names: &["null-id"],
-        title: "\"id\" is null",
+        names: &["null-id"], title: "\"id\" is null",
         what: "A null id is not an absent one, so this is not a notification. MCP forbids it, and JSON-RPC reserves \
             it for errors about unreadable requests.",
         fault: "the sender, often a serialiser that writes unset fields as null",

@@ -8,6 +8,7 @@ use barewire_proto::transcript::{Bytes, Event, Note, Stream};
 use serde_json::Value;
 
 use super::filter::Filter;
+use super::json::write_place;
 use super::text::DirectionColumn;
 use crate::output::{Output, Tone, safe_json, shown};
 use barewire_workbench::frames::WireItem;
@@ -67,15 +68,8 @@ impl<'a> EventLine<'a> {
 
     pub(super) fn json(&self, output: &mut Output) -> io::Result<()> {
         write!(output, "{{\"event\":\"{}\"", self.word)?;
-        if let Some(stream @ (Stream::ToServer | Stream::ToClient)) = self.stream {
-            write!(output, ",\"stream\":\"{}\"", stream.sigil())?;
-        }
-        if !self.channel.is_empty() {
-            write!(output, ",\"channel\":\"{}\"", self.channel)?;
-        }
-        if let Some(time) = self.time {
-            write!(output, ",\"time\":{:.6}", time.as_secs_f64())?;
-        }
+        let stream = self.stream.filter(|stream| *stream != Stream::Stderr);
+        write_place(output, stream, self.channel, self.time)?;
         if !self.text.is_empty() {
             let quoted = Value::String(String::from_utf8_lossy(&self.text).into_owned()).to_string();
             write!(output, ",\"text\":{}", safe_json(&quoted))?;

@@ -1,8 +1,10 @@
 //! A frame -> one JSON object on a line, for scripts.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use barewire_proto::rpc::Parsed;
+use barewire_proto::transcript::Stream;
 use serde_json::Value;
 
 use super::detail::{self, MessageDetail};
@@ -12,19 +14,14 @@ use barewire_workbench::frames::{FrameFacts, WireFrame};
 
 /// Writes the object of a frame, with details about each member if `with_members`.
 pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], with_members: bool) -> io::Result<()> {
-    write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{},", frame.number, frame.offset, frame.length)?;
+    write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{}", frame.number, frame.offset, frame.length)?;
     if let Some(place) = frame.place {
-        write!(output, "\"stream\":\"{}\",", place.stream.sigil())?;
-        if !place.channel.is_empty() {
-            write!(output, "\"channel\":\"{}\",", place.channel)?;
-        }
-        if let Some(time) = place.time {
-            write!(output, "\"time\":{:.6},", time.as_secs_f64())?;
-        }
+        write_place(output, Some(place.stream), place.channel, place.time)?;
         if place.redacted {
-            write!(output, "\"redacted\":true,")?;
+            write!(output, ",\"redacted\":true")?;
         }
     }
+    write!(output, ",")?;
     facts(output, &frame.facts())?;
     if let (Parsed::Message(_) | Parsed::Invalid(_), Some(link)) = (&frame.parsed, links.first()) {
         relation(output, link)?;
@@ -54,6 +51,22 @@ pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], 
         write!(output, ",\"answer\":{}", safe_json(&answer))?;
     }
     writeln!(output, "}}")
+}
+
+/// Writes the members for the place of a frame or event in a transcript.
+pub(super) fn write_place(
+    output: &mut Output,
+    stream: Option<Stream>,
+    channel: &str,
+    time: Option<Duration>,
+) -> io::Result<()> {
+    if let Some(stream) = stream {
+        write!(output, ",\"stream\":\"{}\"", stream.sigil())?;
+    }
+    if !channel.is_empty() {
+        write!(output, ",\"channel\":\"{channel}\"")?;
+    }
+    time.map_or(Ok(()), |time| write!(output, ",\"time\":{:.6}", time.as_secs_f64()))
 }
 
 fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {

@@ -49,7 +49,13 @@ pub(super) fn run(server: &Server, addr: &str, args: &ServeHttpArgs) -> Result<E
 }
 
 async fn serve(server: &Server, http: Http, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
-    let listener = http.bind(addr).await.map_err(|error| bind_failure(addr, &error))?;
+    let listener = http.bind(addr).await.map_err(|error| {
+        let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
+        match error {
+            HttpError::NoHosts(_) => failure.with_hint("--host NAME gives the host name that clients use"),
+            _ => failure,
+        }
+    })?;
     let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
     tokio::spawn(tick(server.handle()));
     let _ = announce(&listener, args);
@@ -86,12 +92,4 @@ fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
     };
     writeln!(stderr, "barewire: try it:   barewire call tools --url {url}{header}")?;
     writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)
-}
-
-fn bind_failure(addr: &str, error: &HttpError) -> Failure {
-    let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
-    match error {
-        HttpError::NoHosts(_) => failure.with_hint("--host NAME gives the host name that clients use"),
-        _ => failure,
-    }
 }

@@ -70,16 +70,12 @@ impl Bars {
             let at = position(item.at, in_seconds);
             bars.extend(match &item.kind {
                 ItemKind::Request { op, round: 0 } => Some(operation(&timeline.operations[*op], in_seconds)),
-                ItemKind::Repeat { op, count, least, most, until } => {
+                ItemKind::Repeat { op, count, latency, until } => {
                     let one = &timeline.operations[*op];
                     let mut bar = operation(one, in_seconds);
                     bar.label = format!("{}, {count} times", one.title);
                     bar.rounds = vec![(at, Some(position(*until, in_seconds)))];
-                    let each = match (least, most) {
-                        (Some(least), Some(most)) => format!("{} to {}", took(*least), took(*most)),
-                        _ => String::new(),
-                    };
-                    bar.outcome = outcome_text(each, &one.ending, one.late);
+                    bar.outcome = outcome_text(latency.clone(), &one.ending, one.late);
                     bar.style = if bar.style == BarStyle::Good { BarStyle::Repeated } else { bar.style };
                     Some(bar)
                 }

@@ -186,7 +186,7 @@ impl RowBuilder<'_> {
                 self.push_arrow(time, Arrow::new(*from, ArrowKind::Stray, title.clone(), tag));
             }
             ItemKind::Event { text, bad } => self.push(time, RowContent::Note { text: text.clone(), bad: *bad }),
-            ItemKind::Repeat { op, count, least, most, until } => {
+            ItemKind::Repeat { op, count, latency, until } => {
                 let operation = &self.timeline.operations[*op];
                 let tag = &operation.rounds[0].tag;
                 let span = self.begin_span(operation, *op);
@@ -195,14 +195,10 @@ impl RowBuilder<'_> {
                     time,
                     Arrow { span: first, ..Arrow::new(operation.asker, ArrowKind::Request, label, tag) },
                 );
-                let latency = match (least, most) {
-                    (Some(least), Some(most)) => format!("{} to {}", took(*least), took(*most)),
-                    _ => String::new(),
-                };
                 let label = format!("{}, {count} times", operation.ending.words());
                 let (from, last) = (operation.asker.other(), Some((span, SpanPosition::Last)));
                 let arrow = Arrow::new(from, response_kind(&operation.ending), label, tag);
-                self.push_arrow(until.time, Arrow { span: last, latency, ..arrow });
+                self.push_arrow(until.time, Arrow { span: last, latency: latency.clone(), ..arrow });
             }
         }
     }

@@ -7,7 +7,7 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Message;
 use barewire_proto::transcript::{Note, Stream};
 
-use crate::output::shown;
+use crate::output::{shown, took};
 use crate::read::event::status;
 use crate::read::filter::Filter;
 use crate::read::link::title;
@@ -85,7 +85,7 @@ pub(super) enum ItemKind {
     /// Stderr, the exit of the program, or an HTTP status of 400 or more.
     Event { text: String, bad: bool },
     /// The same operation several times in a row: from the first request to the last response.
-    Repeat { op: usize, count: u64, least: Option<Duration>, most: Option<Duration>, until: Moment },
+    Repeat { op: usize, count: u64, latency: String, until: Moment },
 }
 
 impl Ending {
@@ -210,8 +210,9 @@ impl Timeline {
             return;
         };
         let latencies = || run.iter().filter_map(|op| self.operations[*op].rounds[0].latency());
-        let (least, most, count) = (latencies().min(), latencies().max(), run.len() as u64);
-        let kind = ItemKind::Repeat { op: run[0], count, least, most, until: last.at };
+        let range = latencies().min().zip(latencies().max());
+        let latency = range.map_or(String::new(), |(least, most)| format!("{} to {}", took(least), took(most)));
+        let kind = ItemKind::Repeat { op: run[0], count: run.len() as u64, latency, until: last.at };
         items.push(TimelineItem { at: first.at, kind });
     }
 }

@@ -113,21 +113,17 @@ impl SummaryCollector {
     }
 
     fn event(&mut self, note: &Note) {
+        let exits = &mut self.summary.exits;
         match note {
-            Note::ExitCode(code) => self.exit(format!("exit code {code}")),
-            Note::ExitSignal(signal) => self.exit(format!("ended by signal {signal}")),
+            Note::ExitCode(_) | Note::ExitSignal(_) if exits.len() >= MAX_NAMED => {}
+            Note::ExitCode(code) => exits.push(format!("exit code {code}")),
+            Note::ExitSignal(signal) => exits.push(format!("ended by signal {signal}")),
             Note::Head(Stream::ToClient, line) => {
                 if let Some(status) = status(line) {
                     *self.summary.statuses.entry(status).or_default() += 1;
                 }
             }
             _ => {}
-        }
-    }
-
-    fn exit(&mut self, text: String) {
-        if self.summary.exits.len() < MAX_NAMED {
-            self.summary.exits.push(text);
         }
     }
 }
