@@ -118,7 +118,7 @@ fn an_overwritten_file_is_followed() {
     child.kill().expect("it still waits");
     let output = child.wait_with_output().expect("it ends");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(stderr.matches(" was replaced; reading it from the start\n").count(), 3, "{stderr}");
+    assert_eq!(stderr.matches(" was truncated or replaced; reading it from the start\n").count(), 3, "{stderr}");
     std::fs::remove_file(path).expect("it is ours");
 }
 
@@ -157,7 +157,7 @@ fn a_name_is_followed_to_the_file_that_has_it_next() {
     child.kill().expect("it still waits");
     let output = child.wait_with_output().expect("it ends");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(stderr.matches(" was replaced; reading it from the start\n").count(), 2, "{stderr}");
+    assert_eq!(stderr.matches(" was truncated or replaced; reading it from the start\n").count(), 2, "{stderr}");
     for path in [path, aside] {
         std::fs::remove_file(path).expect("it is ours");
     }

@@ -173,7 +173,7 @@ fn bytes_that_no_program_reads_are_refused() {
     let said = shell(&capture, &[], "cat");
     let told = format!(
         "barewire: cannot replay {capture}: its framing is sse, which no program reads on stdin\n\
-         hint: barewire read shows what is in it\n"
+         hint: barewire read lists its frames\n"
     );
     said.has(2, "", &told);
 }
@@ -279,8 +279,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
         ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
     );
     let said = shell(&redacted, &[], &touch);
-    let hint =
-        "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
+    let hint = "hint: --allow-redacted replays the replaced text as it is, and accepts any response in its place\n";
     said.has(
         2,
         "",

@@ -34,7 +34,7 @@ pub(super) enum CallOutcome {
     Sent,
 }
 
-/// The request of a command line, and all that goes with it.
+/// A request of the command line, with the answers, roots and `_meta` that go with it.
 pub(super) struct McpCall {
     request: PlannedRequest,
     answers: Vec<Pair>,

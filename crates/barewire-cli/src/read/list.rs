@@ -59,7 +59,7 @@ impl Sink for Listing<'_> {
         self.print_pending(|pending| !pending.lines.is_empty())?;
         (self.tracker, self.guess) = (OperationTracker::new(), DirectionGuess::default());
         self.output.flush()?;
-        let _ = writeln!(io::stderr(), "barewire: {name} was replaced; reading it from the start");
+        let _ = writeln!(io::stderr(), "barewire: {name} was truncated or replaced; reading it from the start");
         Ok(())
     }
 }
