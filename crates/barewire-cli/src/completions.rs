@@ -1,4 +1,4 @@
-//! `barewire completions`: the command line -> a script that a shell completes it with.
+//! `barewire completions`: the command line -> a completion script for a shell.
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::check::catalogue;
@@ -8,9 +8,9 @@ use clap_complete::Shell;
 use crate::output::Output;
 use crate::{Exit, Failure};
 
-/// Print a script that completes barewire's command line in a shell.
+/// Print a completion script for a shell.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// The shell
     #[arg(value_enum)]
@@ -19,21 +19,23 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  source <(barewire completions bash)    for this bash; put it into ~/.bashrc for every one
+  source <(barewire completions bash)             for the current shell; or add it to ~/.bashrc
   barewire completions bash > ~/.local/share/bash-completion/completions/barewire
-  barewire completions zsh > ~/.zfunc/_barewire    where fpath in ~/.zshrc has that folder
+  barewire completions zsh > ~/.zfunc/_barewire   if ~/.zfunc is in the fpath of ~/.zshrc
   barewire completions fish > ~/.config/fish/completions/barewire.fish";
 
+const NOTES: &str = "Exit codes: 0 the script is printed, 2 it cannot be written.";
+
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    // `generate` panics when its output cannot be written, as into a pipe that is closed: it writes into memory.
+    // `generate` panics if it cannot write, for example to a closed pipe, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "barewire", &mut script);
     std::io::Write::write_all(output, &script)?;
     Ok(Exit::Clean)
 }
 
-/// The command line with the words that there are for some values. When it is parsed they are not needed: whoever takes such a value
-/// says in better words what is wrong with it.
+/// Returns the command line with the possible values of some options. The parser does not use them, because the verbs have better
+/// error messages for bad values.
 fn command() -> clap::Command {
     let ids: Vec<&str> = catalogue::all().map(|check| check.id).collect();
     let revisions: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();

@@ -1,4 +1,4 @@
-//! An error -> lines on stderr, with the options that would help.
+//! An error -> lines on stderr, with a hint that names an option.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use barewire_workbench::Advice;
 
 pub(crate) use barewire_workbench::Error as Failure;
 
-/// Writes an error to stderr. If that is closed nothing can be said.
+/// Writes an error to stderr.
 pub(crate) fn report(failure: &Failure) {
     let mut stderr = io::stderr().lock();
     let _ = writeln!(stderr, "barewire: {failure}").and_then(|()| match failure.hint_in(option) {
@@ -15,37 +15,36 @@ pub(crate) fn report(failure: &Failure) {
     });
 }
 
-/// The failure of everything that waits, where the system has no means to.
-pub(crate) fn cannot_begin(error: &io::Error) -> Failure {
-    Failure::new(format!("cannot wait for anything here: {error}"))
+/// Returns the failure to start a runtime or to catch signals.
+pub(crate) fn runtime_failure(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot set up timers and signals: {error}"))
 }
 
-/// The option of the command line for a setting that would help.
+/// Returns a hint that names the option for a setting.
 pub(crate) fn option(advice: &Advice) -> String {
     match advice {
         Advice::NameFile => "give the path of a file, or - for stdin".to_owned(),
         Advice::RaiseFrameLimit => "--max-frame raises the limit".to_owned(),
-        Advice::CheckCapture => "check reads .wire files, as barewire tap --record writes them".to_owned(),
-        Advice::AllowMoreTime => "--timeout gives more".to_owned(),
-        Advice::AllowHostile => "--hostile sends it to a URL as well".to_owned(),
+        Advice::CheckCapture => "check reads .wire files, which barewire tap --record writes".to_owned(),
+        Advice::AllowMoreTime => "--timeout waits longer".to_owned(),
+        Advice::AllowHostile => "--hostile sends it to a URL too".to_owned(),
         Advice::AllowCalls => "--call TOOL=ARGS or --allow-calls".to_owned(),
         Advice::AllowAllCalls => "--allow-calls".to_owned(),
-        Advice::SendCredentials => "--bearer-env NAME or --header gives it what it wants".to_owned(),
+        Advice::SendCredentials => "--bearer-env NAME or --header sends credentials".to_owned(),
         Advice::WriteBaseline => "--write-baseline writes one".to_owned(),
         Advice::ListChecks { near: Some(near) } => {
             format!("did you mean {near}? barewire check --list shows all")
         }
         Advice::ListChecks { near: None } => "barewire check --list shows all".to_owned(),
-        Advice::ExplainCheck => "barewire check --explain ID says where it runs".to_owned(),
+        Advice::ExplainCheck => "barewire check --explain ID tells where it runs".to_owned(),
         Advice::NameAllChecks => "-v names them".to_owned(),
         Advice::ReadAsLines => "--format lines reads newline-delimited JSON".to_owned(),
-        Advice::ReadCapture => "barewire read shows what is in it".to_owned(),
-        Advice::NameChannel { channels } => format!("--channel NAME says which: {channels}"),
+        Advice::ReadCapture => "barewire read lists its frames".to_owned(),
+        Advice::NameChannel { channels } => format!("choose one with --channel NAME: {channels}"),
         Advice::AllowRedacted => {
-            "--allow-redacted replays it as it stands there, and takes any answer where something is replaced"
-                .to_owned()
+            "--allow-redacted replays the replaced text as it is, and accepts any response in its place".to_owned()
         }
-        Advice::RecordUncompressed => "capture it again, with barewire tap --http --uncompressed".to_owned(),
+        Advice::RecordUncompressed => "record it again with barewire tap --http --uncompressed".to_owned(),
         other => other.to_string(),
     }
 }

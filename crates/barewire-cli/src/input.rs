@@ -1,11 +1,11 @@
-//! `FILE`, `-` or nothing on the command line -> what is read.
+//! `FILE`, `-` or nothing on the command line -> a file, or stdin.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use barewire_workbench::frames::Format;
 
-/// How the input is cut into frames.
+/// The `--format` of the input.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 pub(crate) enum InputFormat {
     Auto,
@@ -27,7 +27,7 @@ impl From<InputFormat> for Format {
     }
 }
 
-/// The file that is named; `None` is stdin. Tells a user at a terminal that the program waits for what is typed.
+/// Returns the named file, or `None` for stdin. If stdin is a terminal, tells the user that the program reads from it.
 pub(crate) fn file(named: Option<&Path>) -> Option<&Path> {
     let file = named.filter(|path| path.as_os_str() != "-");
     if file.is_none() && io::stdin().is_terminal() {

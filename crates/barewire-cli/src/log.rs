@@ -1,39 +1,39 @@
-//! What the library logs -> lines for people.
+//! Log events of the library -> lines on stderr.
 
-use std::fmt::{self, Debug, Write};
+use std::fmt::Debug;
+use std::io::Write;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Says each event of the library's log as a line, from now on and in every thread. The library has escaped what a peer wrote.
-pub(crate) fn start(say: impl Fn(&str) + Send + Sync + 'static) {
-    // The first one stays: a verb starts its log once.
-    let _ = tracing::subscriber::set_global_default(Lines(say));
+/// Calls `write_line` with each event of the library's log, from now on and in every thread. The library escapes text of peers.
+pub(crate) fn start(write_line: impl Fn(&str) + Send + Sync + 'static) {
+    // A second call has no effect: a verb starts its log once.
+    let _ = tracing::subscriber::set_global_default(LogSubscriber(write_line));
 }
 
-/// The lines on stderr. If it is closed there is nobody to tell, and nothing is.
 pub(crate) fn start_on_stderr() {
     start(|line| {
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes());
+        let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
     });
 }
 
-struct Lines<S>(S);
+struct LogSubscriber<W>(W);
 
-impl<S: Fn(&str) + Send + Sync + 'static> Subscriber for Lines<S> {
+impl<W: Fn(&str) + Send + Sync + 'static> Subscriber for LogSubscriber<W> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == LIBRARY
+        metadata.is_event() && metadata.target() == LIBRARY_TARGET
     }
 
-    /// So that the spans of requests cost nothing.
+    /// With this hint the spans of requests cost nothing.
     fn max_level_hint(&self) -> Option<LevelFilter> {
         Some(LevelFilter::WARN)
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         event.record(&mut fields);
         (self.0)(&fields.line());
     }
@@ -48,63 +48,40 @@ impl<S: Fn(&str) + Send + Sync + 'static> Subscriber for Lines<S> {
     fn exit(&self, _: &Id) {}
 }
 
-/// The fields of an event, as text.
+/// The names and values of an event's fields.
 #[derive(Default)]
-struct Fields {
-    message: String,
-    offset: Option<String>,
-    rule: Option<String>,
-    code: Option<String>,
-    frame: Option<String>,
-    method: Option<String>,
-    error: Option<String>,
-}
+struct EventFields(Vec<(&'static str, String)>);
 
-impl Fields {
+impl EventFields {
+    fn find(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(field, _)| *field == name).map(|(_, value)| &**value)
+    }
+
     fn line(&self) -> String {
-        let mut line = String::from("barewire: ");
-        self.write(&mut line).expect("a String takes everything");
-        line
-    }
-
-    fn write(&self, line: &mut String) -> fmt::Result {
-        if let Some(offset) = &self.offset {
-            write!(line, "frame at byte {offset}: ")?;
-        }
-        match (&self.rule, &self.code, &self.method, &self.error) {
+        let message = self.find("message").unwrap_or_default();
+        let offset = self.find("offset").map_or(String::new(), |offset| format!("frame at byte {offset}: "));
+        let text = match (self.find("rule"), self.find("code"), self.find("method"), self.find("error")) {
             (Some(rule), Some(code), ..) => {
-                let why = self.message.strip_prefix("refused: ").unwrap_or(&self.message);
-                write!(line, "refused, {rule}: {why} ({code})")?;
+                let reason = message.strip_prefix("refused: ").unwrap_or(message);
+                format!("refused, {rule}: {reason} ({code})")
             }
-            (.., Some(method), Some(error)) => write!(line, "handler of {method} failed: {error}")?,
-            _ => line.push_str(&self.message),
-        }
-        match &self.frame {
-            Some(frame) => write!(line, ": {frame}"),
-            None => Ok(()),
-        }
+            (.., Some(method), Some(error)) => format!("handler of {method} failed: {error}"),
+            _ => message.to_owned(),
+        };
+        let frame = self.find("frame").map_or(String::new(), |frame| format!(": {frame}"));
+        format!("barewire: {offset}{text}{frame}")
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let text = format!("{value:?}");
-        match field.name() {
-            "message" => self.message = text,
-            "offset" => self.offset = Some(text),
-            "rule" => self.rule = Some(text),
-            "code" => self.code = Some(text),
-            "frame" => self.frame = Some(text),
-            "method" => self.method = Some(text),
-            "error" => self.error = Some(text),
-            _ => {}
-        }
+        self.0.push((field.name(), format!("{value:?}")));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
+        self.0.push((field.name(), value.to_owned()));
     }
 }
 
-/// The target of the library's log. Its other events are for those who debug the library.
-const LIBRARY: &str = "barewire";
+/// The target of log events for users. Events with other targets are for debugging the library.
+const LIBRARY_TARGET: &str = "barewire";

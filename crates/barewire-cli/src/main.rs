@@ -1,9 +1,7 @@
 //! `barewire`: read, debug and drive the wire of the Model Context Protocol. One file a verb.
 
-mod along;
 mod ask;
 mod attach;
-mod bearer;
 mod bench;
 mod call;
 mod check;
@@ -21,6 +19,7 @@ mod read;
 mod replay;
 mod serve;
 mod tap;
+mod url_headers;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `barewire man`: the command line, its examples and its notes -> pages for man(1).
+//! `barewire man`: the command line, its examples and its notes -> man pages.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,33 +11,36 @@ use crate::output::{Output, shown};
 use crate::{Exit, Failure};
 use barewire_workbench::text::nearest;
 
-/// Print the manual page of barewire, or of one of its verbs.
+/// Print the man page of barewire, or of one of its verbs.
 ///
-/// The page is printed as man(1) reads it; no pager is started.
+/// The output is roff, the source format of man(1); no pager is started.
 #[derive(clap::Args)]
-#[command(before_help = EXAMPLES)]
+#[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// The verb; without one it is the page about all of them
+    /// The verb; without one, the page of barewire itself
     verb: Option<String>,
-    /// Write the pages of barewire and of all verbs into this folder
+    /// Write all pages to this folder
     #[arg(long, value_name = "DIR", conflicts_with = "verb", value_hint = clap::ValueHint::DirPath)]
     to: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire man | man -l -                        look at it
-  barewire man call | man -l -                   at the page of a verb
-  barewire man --to ~/.local/share/man/man1      for man barewire and man barewire-call";
+  barewire man | man -l -                     show the page of barewire
+  barewire man call | man -l -                show the page of a verb
+  barewire man --to ~/.local/share/man/man1   install all pages, as for man barewire-call";
+
+const NOTES: &str = "Exit codes: 0 the pages are written, 2 they cannot be written, or there is no such verb.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    // `barewire help` has no page: it shows what the pages say.
+    // `barewire help` needs no page: it prints the same text.
     let mut program = crate::command().disable_help_subcommand(true);
     program.build();
     if let Some(folder) = &args.to {
         let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set());
         for command in std::iter::once(&program).chain(verbs) {
-            let file = folder.join(format!("{}.1", title(command)));
+            let title = command.get_display_name().unwrap_or_else(|| command.get_name());
+            let file = folder.join(format!("{title}.1"));
             let written = page(command, &program).and_then(|page| std::fs::write(&file, page));
             written.map_err(|error| cannot_write(&file, &error))?;
         }
@@ -51,7 +54,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Clean)
 }
 
-/// One page: the sections of `--help` in the order that man pages have them, and the examples early here too.
+/// Returns one page: the sections of `--help` in the order of man pages, with the examples early.
 fn page(command: &Command, program: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let is_program = command.get_name() == program.get_name();
@@ -90,7 +93,7 @@ fn page(command: &Command, program: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A heading, and text that keeps its lines.
+/// Writes a heading, and text with its own line breaks.
 fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> io::Result<()> {
     writeln!(page, ".SH \"{heading}\"\n.nf")?;
     for line in text.lines() {
@@ -99,7 +102,7 @@ fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> io::Result<()> {
     writeln!(page, ".fi")
 }
 
-/// A line that roff prints as it is. A hyphen would become a longer one that no shell takes for an option.
+/// Escapes a line for roff. A plain hyphen would become a longer one that no shell takes for an option.
 fn literal(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     if line.starts_with(['.', '\'']) {
@@ -120,31 +123,27 @@ fn literal(line: &str) -> String {
     out
 }
 
-fn title(command: &Command) -> &str {
-    command.get_display_name().unwrap_or_else(|| command.get_name())
-}
-
 fn cannot_write(file: &Path, error: &io::Error) -> Failure {
     let name = shown(file.as_os_str().as_encoded_bytes(), 200);
     Failure::new(format!("cannot write {name}: {error}"))
-        .with_hint("--to takes a folder that is there, as ~/.local/share/man/man1")
+        .with_hint("--to takes an existing folder, such as ~/.local/share/man/man1")
 }
 
 fn unknown(verb: &str, program: &Command) -> Failure {
     let names = program.get_subcommands().map(Command::get_name);
-    let failure = Failure::new(format!("there is no verb {}", shown(verb.as_bytes(), 40)));
+    let failure = Failure::new(format!("no such verb: {}", shown(verb.as_bytes(), 40)));
     match nearest(verb, names) {
         Some(near) => failure.with_hint(format!("did you mean {near}?")),
         None => failure.with_hint("barewire --help lists them"),
     }
 }
 
-/// What the last paragraph of a verb's notes begins with.
+/// The beginning of the last paragraph of every verb's notes.
 const EXIT_CODES: &str = "Exit codes: ";
 
 const ENVIRONMENT: &str = "\
-NO_COLOR         no colours, if it is not empty
-CLICOLOR_FORCE   colours also where the output is no terminal, if it is not empty
-CLICOLOR         no colours, if it is 0
-TERM             no colours, if it is dumb
-COLUMNS          how wide lines may be, where the output is no terminal";
+NO_COLOR         if not empty, no colours
+CLICOLOR_FORCE   if not empty, colours even if the output is not a terminal
+CLICOLOR         if 0, no colours
+TERM             if dumb, no colours
+COLUMNS          the width of lines if the output is not a terminal";

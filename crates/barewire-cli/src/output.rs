@@ -1,4 +1,4 @@
-//! stdout: buffered, coloured only where somebody looks, and safe to look at.
+//! Standard output: buffered, in colour only on a terminal, and with the text of peers escaped.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -9,14 +9,14 @@ use barewire_proto::transcript::{escape, is_clean};
 
 pub(crate) use barewire_workbench::text::{Style, Tone, as_told, pad, precisely, safe_json, shown, size, took, wrap};
 
-/// Where results go.
+/// The standard output, which is for results only.
 pub(crate) struct Output {
     stdout: BufWriter<StdoutLock<'static>>,
     is_terminal: bool,
     coloured: bool,
     width: usize,
-    /// What is written goes here, while it is not known whether it is wanted.
-    held: Option<Vec<u8>>,
+    /// Receives everything that is written during [`Output::capture`].
+    captured: Option<Vec<u8>>,
 }
 
 impl Output {
@@ -24,46 +24,28 @@ impl Output {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         let coloured = is_coloured(is_terminal, |name| std::env::var_os(name));
-        // In a pipe nobody says how many columns there are, unless the user does.
-        let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+        // A pipe has no width, so the user can set one.
+        let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
         // Prose reads best in lines of at most a hundred characters.
-        let width = columns.or_else(told).unwrap_or(80).clamp(40, 100);
+        let width = columns.or_else(variable).unwrap_or(80).clamp(40, 100);
         let stdout = BufWriter::with_capacity(64 * 1024, stdout.lock());
-        Self { stdout, is_terminal, coloured, width, held: None }
+        Self { stdout, is_terminal, coloured, width, captured: None }
     }
 
-    /// Whether somebody looks.
     pub(crate) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Whether text is written in colour.
-    pub(crate) fn is_coloured(&self) -> bool {
-        self.coloured
-    }
-
-    /// What `write` writes, kept instead of written.
-    pub(crate) fn hold(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
-        self.held = Some(Vec::new());
+    /// Returns everything that `write` writes, instead of printing it.
+    pub(crate) fn capture(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Vec<u8>> {
+        self.captured = Some(Vec::new());
         let done = write(self);
-        let held = self.held.take().unwrap_or_default();
-        done.map(|()| held)
-    }
-}
-
-impl Style for Output {
-    fn paint(&self, tone: Tone, text: &str) -> String {
-        Self::paint(self, tone, text)
+        let captured = self.captured.take().unwrap_or_default();
+        done.map(|()| captured)
     }
 
-    fn width(&self) -> usize {
-        self.width
-    }
-}
-
-impl Output {
-    /// Returns `text` in a tone, or as it is where colours are not wanted.
+    /// Returns `text` in the colour of a tone, or unchanged without colours.
     pub(crate) fn paint(&self, tone: Tone, text: impl fmt::Display) -> String {
         if !self.coloured {
             return text.to_string();
@@ -81,16 +63,26 @@ impl Output {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// How many columns prose should take.
+    /// Returns the number of columns for prose.
     pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl Style for Output {
+    fn paint(&self, tone: Tone, text: &str) -> String {
+        Self::paint(self, tone, text)
+    }
+
+    fn width(&self) -> usize {
         self.width
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.held {
-            Some(held) => held.write(bytes),
+        match &mut self.captured {
+            Some(captured) => captured.write(bytes),
             None => self.stdout.write(bytes),
         }
     }
@@ -100,8 +92,7 @@ impl Write for Output {
     }
 }
 
-/// Whether colours are wanted: the rules of <https://no-color.org> and <https://bixense.com/clicolors>, which clap's help and errors
-/// follow as well.
+/// Whether to use colours, by the rules of <https://no-color.org> and <https://bixense.com/clicolors>, as clap does.
 fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let is = |name, value: &str| variable(name).is_some_and(|it| it == value);
@@ -111,7 +102,7 @@ fn is_coloured(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -
     is_set("CLICOLOR_FORCE") || is_terminal && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
-/// Text of a peer over several lines: as it is in a pipe, and with every line escaped where somebody looks.
+/// Returns text of a peer: unchanged for a pipe, with every line escaped for a terminal.
 pub(crate) fn text_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
     let clean = |line: &str| line.split('\t').all(|part| is_clean(part.as_bytes()));
     if !is_terminal || text.split('\n').all(clean) {
@@ -130,7 +121,7 @@ mod tests {
     use super::is_coloured;
 
     #[test]
-    fn colours_are_where_they_are_wanted() {
+    fn colours_follow_the_environment() {
         let cases: [(bool, &[&str], bool); 10] = [
             (true, &[], true),
             (false, &[], false),

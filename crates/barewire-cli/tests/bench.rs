@@ -2,8 +2,8 @@
 #![cfg(unix)]
 
 mod eventually;
-mod said;
-mod served;
+mod http_server;
+mod program_output;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eventually::{eventually, system_calls_grow};
+use http_server::{HttpServer, PROGRAM, TOKEN};
+use program_output::ProgramOutput;
 use rustix::process::{Pid, Signal, kill_process};
-use said::Said;
 use serde_json::Value;
-use served::{PROGRAM, Served, TOKEN};
 
 fn bench(options: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
@@ -23,8 +23,8 @@ fn bench(options: &[&str]) -> Command {
     command
 }
 
-fn run(options: &[&str]) -> Said {
-    Said::of(bench(options).output().expect("it runs"))
+fn run(options: &[&str]) -> ProgramOutput {
+    ProgramOutput::of(bench(options).output().expect("it runs"))
 }
 
 /// The first server of the JSON output, and the exit code.
@@ -96,7 +96,7 @@ fn a_good_server_is_measured_in_both_eras_on_stdio() {
 
 #[test]
 fn a_good_server_is_measured_in_both_eras_over_http() {
-    let served = Served::new(&["--bearer-env", TOKEN]);
+    let served = HttpServer::new(&["--bearer-env", TOKEN]);
     let pid = served.process.id().to_string();
     for revision in ["2025-11-25", "2026-07-28"] {
         let options = ["--bearer-env", TOKEN, "--url", &served.url, "--pid", &pid, "--revision", revision];
@@ -287,21 +287,21 @@ fn a_signal_while_it_is_warmed_up_leaves_nothing_measured() {
     eventually("it is warmed up", || busy.exists());
     let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("it is there");
-    let said = Said::of(child.wait_with_output().expect("it ends"));
+    let said = ProgramOutput::of(child.wait_with_output().expect("it ends"));
     said.has(2, "", "barewire: stopped before anything was measured\n");
 }
 
 #[test]
 fn a_server_over_http_that_goes_away_is_lost_and_not_wrong() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let mut served = Served::new(&[]);
+        let mut served = HttpServer::new(&[]);
         let options = ["--json", "--duration", "60", "-n", "4", "--warm-up", "0", "--revision", revision];
         let mut command = bench(&[&options[..], &["--url", &served.url]].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         let began = Instant::now();
         system_calls_grow(&served.process, "syscw", 200);
         served.process.kill().expect("it is there");
-        let said = Said::of(child.wait_with_output().expect("it ends"));
+        let said = ProgramOutput::of(child.wait_with_output().expect("it ends"));
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         let json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
         let server = &json["servers"][0];
@@ -367,7 +367,7 @@ fn a_signal_ends_it_early_and_what_was_measured_is_printed() {
     eventually("it is measured", || busy.exists());
     let pid = Pid::from_raw(child.id().try_into().expect("a pid")).expect("a pid");
     kill_process(pid, Signal::INT).expect("it is there");
-    let said = Said::of(child.wait_with_output().expect("it ends"));
+    let said = ProgramOutput::of(child.wait_with_output().expect("it ends"));
     assert!(began.elapsed() < Duration::from_secs(30));
     let json: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr));
     assert_eq!((said.code, &json["stopped"]), (Some(0), &true.into()));

@@ -1,8 +1,8 @@
-//! `barewire call` with real programs and real sockets on the other side: what is printed where, and what is left behind.
+//! `barewire call` with real programs and sockets: its output, and the processes it leaves behind.
 #![cfg(unix)]
 
 mod eventually;
-mod said;
+mod program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,11 +14,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use eventually::eventually;
-use said::Said;
+use program_output::ProgramOutput;
 
 const ANSWER: &str = r#"read -r request; echo '{"jsonrpc":"2.0","id":1,"result":{"ok":true, "n":1.0}}'"#;
 
-/// Gives back the whole request as its result.
+/// A server that returns the whole request as its result.
 const MIRROR: &str = r#"read -r request; printf '{"jsonrpc":"2.0","id":1,"result":%s}\n' "$request""#;
 
 fn call(options: &[&str]) -> Command {
@@ -27,13 +27,13 @@ fn call(options: &[&str]) -> Command {
     command
 }
 
-/// Asks a program that is a line of shell.
-fn ask(options: &[&str], script: &str) -> Said {
-    Said::of(call(options).args(["--", "sh", "-c", script]).output().expect("it runs"))
+/// Calls a server that is a line of shell.
+fn call_script(options: &[&str], script: &str) -> ProgramOutput {
+    ProgramOutput::of(call(options).args(["--", "sh", "-c", script]).output().expect("it runs"))
 }
 
-impl Said {
-    /// No answer, for this reason.
+impl ProgramOutput {
+    /// Asserts that there is no answer, with this message.
     #[track_caller]
     fn failed(&self, stderr: &str) {
         self.has(2, "", stderr);
@@ -42,10 +42,10 @@ impl Said {
 
 #[test]
 fn the_result_is_printed_byte_for_byte() {
-    ask(&["ping"], ANSWER).has(0, "{\"ok\":true, \"n\":1.0}\n", "");
+    call_script(&["ping"], ANSWER).has(0, "{\"ok\":true, \"n\":1.0}\n", "");
 }
 
-/// A server of 2025-11-25 that shows on stderr what it is told after the handshake.
+/// A server of 2025-11-25 that copies messages after the handshake to stderr.
 const LEGACY: &str = r#"read -r line
     echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
     read -r line; read -r line; printf '%s\n' "$line" >&2"#;
@@ -55,25 +55,25 @@ fn meta_is_sent_with_notifications_too_or_refused() {
     let mcp = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
         command.args(["call", "--method"]).args(options).args(["--revision", "2025-11-25", "--", "sh", "-c", LEGACY]);
-        Said::of(command.stdin(Stdio::null()).output().expect("it runs"))
+        ProgramOutput::of(command.stdin(Stdio::null()).output().expect("it runs"))
     };
-    let said = mcp(&["notifications/own", r#"{"n":1.0,"_meta":{"a":1}}"#, "--meta", "a=2", "--meta", "b=2"]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let printed = mcp(&["notifications/own", r#"{"n":1.0,"_meta":{"a":1}}"#, "--meta", "a=2", "--meta", "b=2"]);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let sent = r#"{"jsonrpc":"2.0","method":"notifications/own","params":{"_meta":{"a":1,"b":2},"n":1.0}}"#;
-    assert!(said.stderr.contains(sent), "{}", said.stderr);
+    assert!(printed.stderr.contains(sent), "{}", printed.stderr);
 
-    let said = mcp(&["notifications/own", "--meta", "b=2"]);
-    assert!(said.stderr.contains(r#""params":{"_meta":{"b":2}}"#), "{}", said.stderr);
+    let printed = mcp(&["notifications/own", "--meta", "b=2"]);
+    assert!(printed.stderr.contains(r#""params":{"_meta":{"b":2}}"#), "{}", printed.stderr);
 
-    let said = mcp(&["subscriptions/listen", "--meta", "b=2"]);
-    said.failed(
-        "barewire: --meta: subscriptions/listen is sent with no _meta but the client's own\nhint: --raw sends any params\n",
+    let printed = mcp(&["subscriptions/listen", "--meta", "b=2"]);
+    printed.failed(
+        "barewire: --meta: the _meta of subscriptions/listen cannot be extended\nhint: --raw sends any params\n",
     );
 }
 
 #[test]
 fn a_pretty_result_is_the_same_value() {
-    ask(&["--pretty", "ping"], ANSWER).has(0, "{\n  \"ok\": true,\n  \"n\": 1.0\n}\n", "");
+    call_script(&["--pretty", "ping"], ANSWER).has(0, "{\n  \"ok\": true,\n  \"n\": 1.0\n}\n", "");
 }
 
 #[test]
@@ -87,35 +87,37 @@ fn the_request_is_one_line_with_the_params_as_they_were_written() {
         (Some("[\n1e400]"), r#"{"jsonrpc":"2.0","id":1,"method":"m\"\n","params":[ 1e400]}"#),
     ] {
         let options: Vec<&str> = ["m\"\n"].into_iter().chain(params).collect();
-        ask(&options, MIRROR).has(0, &format!("{sent}\n"), "");
+        call_script(&options, MIRROR).has(0, &format!("{sent}\n"), "");
     }
 }
 
 #[test]
 fn an_error_is_exit_1_with_the_error_on_stdout() {
     let script = r#"read -r request; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no\u001b[2J","data":[1.0]}}'"#;
-    let said = ask(&["ping"], script);
-    assert_eq!(said.code, Some(1));
-    assert_eq!(said.stdout, "{\"code\":-32601,\"message\":\"no\\u001b[2J\",\"data\":[1.0]}\n");
-    let told = "barewire: the answer is an error: no\\x1b[2J (-32601)\nhint: barewire explain -32601\n";
-    assert_eq!(said.stderr, told);
+    let printed = call_script(&["ping"], script);
+    assert_eq!(printed.code, Some(1));
+    assert_eq!(printed.stdout, "{\"code\":-32601,\"message\":\"no\\u001b[2J\",\"data\":[1.0]}\n");
+    let expected = "barewire: the response is an error: no\\x1b[2J (-32601)\nhint: barewire explain -32601\n";
+    assert_eq!(printed.stderr, expected);
 }
 
 #[test]
-fn json_is_one_object_whatever_comes_of_it() {
-    let json = |said: &Said| -> serde_json::Value {
-        assert_eq!(said.stdout.lines().count(), 1, "{}", said.stdout);
-        serde_json::from_str(&said.stdout).expect("JSON")
+fn json_is_one_object_for_every_outcome() {
+    let json = |printed: &ProgramOutput| -> serde_json::Value {
+        assert_eq!(printed.stdout.lines().count(), 1, "{}", printed.stdout);
+        serde_json::from_str(&printed.stdout).expect("JSON")
     };
-    let said = ask(&["--json", "ping"], ANSWER);
-    assert!(said.stdout.ends_with(",\"result\":{\"ok\":true, \"n\":1.0}}\n"), "{}", said.stdout);
-    assert!(json(&said)["elapsed"].is_f64());
-    assert_eq!((said.code, &json(&said)["kind"]), (Some(0), &"result".into()));
+    let printed = call_script(&["--json", "ping"], ANSWER);
+    assert!(printed.stdout.ends_with(",\"result\":{\"ok\":true, \"n\":1.0}}\n"), "{}", printed.stdout);
+    assert!(json(&printed)["elapsed"].is_f64());
+    assert_eq!((printed.code, &json(&printed)["kind"]), (Some(0), &"result".into()));
 
-    let said =
-        ask(&["--json", "ping"], r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'"#);
-    assert_eq!((said.code, &json(&said)["kind"]), (Some(1), &"error".into()));
-    assert_eq!(json(&said)["error"]["code"], 1);
+    let printed = call_script(
+        &["--json", "ping"],
+        r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}'"#,
+    );
+    assert_eq!((printed.code, &json(&printed)["kind"]), (Some(1), &"error".into()));
+    assert_eq!(json(&printed)["error"]["code"], 1);
 
     for (reason, options, script) in [
         ("closed", &["--json", "ping"][..], "echo 'no \"luck\"' >&2; echo twice >&2; exit 3"),
@@ -123,53 +125,53 @@ fn json_is_one_object_whatever_comes_of_it() {
         ("timed-out", &["--json", "ping", "--timeout", "0.1"], "cat >/dev/null"),
         ("bad-answer", &["--json", "ping"], r#"read -r _; echo '{"jsonrpc":"2.0","id":1,"result":1,"error":2}'; cat"#),
     ] {
-        let said = ask(options, script);
-        assert_eq!((said.code, &json(&said)["kind"]), (Some(2), &"failed".into()), "{reason}");
-        assert_eq!(json(&said)["reason"], reason);
-        let detail = json(&said)["detail"].as_str().expect("a sentence").to_owned();
-        assert!(said.stderr.contains(&format!("barewire: {detail}\n")), "{}", said.stderr);
+        let printed = call_script(options, script);
+        assert_eq!((printed.code, &json(&printed)["kind"]), (Some(2), &"failed".into()), "{reason}");
+        assert_eq!(json(&printed)["reason"], reason);
+        let detail = json(&printed)["detail"].as_str().expect("a sentence").to_owned();
+        assert!(printed.stderr.contains(&format!("barewire: {detail}\n")), "{}", printed.stderr);
     }
-    let said = Said::of(call(&["--json", "ping", "--", "no-such-program"]).output().expect("it runs"));
-    assert_eq!((said.code, &json(&said)["reason"]), (Some(2), &"not-started".into()));
-    let said = Said::of(call(&["--json", "ping", "--connect", "unix:/no/such"]).output().expect("it runs"));
-    assert_eq!((said.code, &json(&said)["reason"]), (Some(2), &"not-connected".into()));
+    let printed = ProgramOutput::of(call(&["--json", "ping", "--", "no-such-program"]).output().expect("it runs"));
+    assert_eq!((printed.code, &json(&printed)["reason"]), (Some(2), &"not-started".into()));
+    let printed = ProgramOutput::of(call(&["--json", "ping", "--connect", "unix:/no/such"]).output().expect("it runs"));
+    assert_eq!((printed.code, &json(&printed)["reason"]), (Some(2), &"not-connected".into()));
 }
 
 #[test]
 fn a_program_that_cannot_be_started_is_named() {
-    let dir = Dir::new("start");
+    let dir = TempDir::new("start");
     let script = dir.file("server.py", "print()");
     let orphan = dir.file("orphan", "#!/no/such/interpreter\n");
     let runnable = Command::new("chmod").arg("+x").arg(&orphan).status().expect("chmod");
     assert!(runnable.success());
-    for (program, told) in [
+    for (program, expected) in [
         ("no-such-program", "no such program in PATH\nhint: is it installed?"),
         ("./no-such-program", "no such file\nhint: check the path"),
-        ("my-server --stdio", "no such program in PATH\nhint: the program and its arguments are words"),
-        (&script, "not an executable file\nhint: chmod +x"),
+        ("my-server --stdio", "no such program in PATH\nhint: do not quote the program and its arguments"),
+        (&script, "not an executable file\nhint: make it executable with chmod +x"),
         (&orphan, "the interpreter in its first line is missing\nhint: install it"),
     ] {
-        let said = Said::of(call(&["ping", "--", program]).output().expect("it runs"));
-        assert_eq!((said.code, &*said.stdout), (Some(2), ""));
-        let told = format!("barewire: cannot start {program}: {told}");
-        assert!(said.stderr.starts_with(&told), "{}", said.stderr);
+        let printed = ProgramOutput::of(call(&["ping", "--", program]).output().expect("it runs"));
+        assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
+        let expected = format!("barewire: cannot start {program}: {expected}");
+        assert!(printed.stderr.starts_with(&expected), "{}", printed.stderr);
     }
 }
 
 #[test]
-fn a_program_that_exits_is_told_with_its_code_and_its_last_words() {
-    ask(&["ping"], "echo no config >&2; exit 3")
+fn the_exit_code_and_stderr_of_a_program_are_reported() {
+    call_script(&["ping"], "echo no config >&2; exit 3")
         .failed("no config\nbarewire: sh exited with code 3; its stderr ends with: no config\n");
-    ask(&["ping"], "kill -9 $$").failed("barewire: sh was ended by signal 9\n");
+    call_script(&["ping"], "kill -9 $$").failed("barewire: sh was ended by signal 9\n");
 }
 
 #[test]
 fn a_banner_on_stdout_is_reported_and_skipped() {
     let noise = "barewire: frame at byte 0: refused, syntax: expected a value at byte 0 (-32700): Ready!\n";
-    ask(&["ping"], &format!("echo 'Ready!'; {ANSWER}")).has(0, "{\"ok\":true, \"n\":1.0}\n", noise);
-    ask(&["ping"], "echo 'Ready!'; read -r request; exit 0").failed(&format!(
+    call_script(&["ping"], &format!("echo 'Ready!'; {ANSWER}")).has(0, "{\"ok\":true, \"n\":1.0}\n", noise);
+    call_script(&["ping"], "echo 'Ready!'; read -r request; exit 0").failed(&format!(
         "{noise}barewire: sh exited with code 0; it sent something that is no message, at byte 0: Ready!\n\
-         hint: stdout is for messages alone; all else belongs on stderr\n"
+         hint: the program must write only messages to stdout, and logs to stderr\n"
     ));
 }
 
@@ -177,28 +179,28 @@ fn a_banner_on_stdout_is_reported_and_skipped() {
 fn the_other_framing_is_recognised_and_spoken() {
     let script =
         r#"read -r request; printf 'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}'; cat >/dev/null"#;
-    let said = ask(&["ping"], script);
-    assert_eq!((said.code, &*said.stdout), (Some(2), ""));
-    let told = "barewire: the peer sends Content-Length headers, as language servers do; expected one message a line\n\
-                hint: --framing content-length speaks it\n";
-    assert!(said.stderr.ends_with(told), "{}", said.stderr);
-    ask(&["ping", "--framing", "content-length"], script).has(0, "{}\n", "");
+    let printed = call_script(&["ping"], script);
+    assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
+    let expected = "barewire: the other side speaks Content-Length framing, as language servers do, and not one message a \
+                line\nhint: try --framing content-length\n";
+    assert!(printed.stderr.ends_with(expected), "{}", printed.stderr);
+    call_script(&["ping", "--framing", "content-length"], script).has(0, "{}\n", "");
 }
 
 #[test]
-fn time_runs_out_and_the_other_side_is_told() {
-    let said = ask(&["ping", "--timeout", "0.2"], "while read -r line; do echo $line >&2; done");
-    assert_eq!((said.code, &*said.stdout), (Some(2), ""));
+fn a_timeout_cancels_the_request() {
+    let printed = call_script(&["ping", "--timeout", "0.2"], "while read -r line; do echo $line >&2; done");
+    assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
     for line in [
-        "barewire: no answer within 200ms\nhint: --timeout waits longer; a language server needs --framing content-length",
+        "barewire: no response within 200ms\nhint: --timeout waits longer; a language server needs --framing content-length",
         r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#,
     ] {
-        assert!(said.stderr.contains(&format!("{line}\n")), "{}", said.stderr);
+        assert!(printed.stderr.contains(&format!("{line}\n")), "{}", printed.stderr);
     }
 }
 
 #[test]
-fn what_comes_meanwhile_is_talk() {
+fn notifications_and_requests_meanwhile_go_to_stderr() {
     let script = r#"read -r request
         echo '{"jsonrpc":"2.0","method":"progress","params":{"done":0.50}}'
         echo '{"jsonrpc":"2.0","method":"m\u001b"}'
@@ -207,88 +209,90 @@ fn what_comes_meanwhile_is_talk() {
         echo "$refusal" >&2
         echo '{"jsonrpc":"2.0","id":1,"result":null}'"#;
     let refusal = r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"Method not found","data":{"method":"roots/list"}}}"#;
-    let said = ask(&["ping"], script);
-    assert_eq!((said.code, &*said.stdout), (Some(0), "null\n"));
+    let printed = call_script(&["ping"], script);
+    assert_eq!((printed.code, &*printed.stdout), (Some(0), "null\n"));
     for line in [r#"notification progress {"done":0.50}"#, r"notification m\x1b", "refused request roots/list", refusal]
     {
-        assert!(said.stderr.lines().any(|told| told == line), "{line}\n{}", said.stderr);
+        assert!(printed.stderr.lines().any(|printed| printed == line), "{line}\n{}", printed.stderr);
     }
-    ask(&["ping", "--quiet"], script).has(0, "null\n", &format!("{refusal}\n"));
+    call_script(&["ping", "--quiet"], script).has(0, "null\n", &format!("{refusal}\n"));
 }
 
-/// In a file or a pipe colours are as welcome as the program meant them.
+/// In a file or a pipe, colours of the program are kept.
 #[test]
-fn stderr_of_the_program_passes_as_it_is_where_no_terminal_is() {
-    let said = ask(&["ping"], &format!("printf '\\033[31mred\\033[0m\\n\\tindented\\nno end' >&2; {ANSWER}"));
-    said.has(0, "{\"ok\":true, \"n\":1.0}\n", "\x1b[31mred\x1b[0m\n\tindented\nno end\n");
+fn stderr_of_the_program_is_unchanged_without_a_terminal() {
+    let printed =
+        call_script(&["ping"], &format!("printf '\\033[31mred\\033[0m\\n\\tindented\\nno end' >&2; {ANSWER}"));
+    printed.has(0, "{\"ok\":true, \"n\":1.0}\n", "\x1b[31mred\x1b[0m\n\tindented\nno end\n");
 }
 
 #[test]
 fn params_come_from_a_file_or_stdin() {
-    let dir = Dir::new("params");
+    let dir = TempDir::new("params");
     let params = "{\n  \"a\": [1.0]\n}\n";
     let sent = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{   \"a\": [1.0] }}\n";
     let file = format!("@{}", dir.file("params.json", params));
-    ask(&["m", &file], MIRROR).has(0, sent, "");
+    call_script(&["m", &file], MIRROR).has(0, sent, "");
 
     let mut child = call(&["m", "-", "--", "sh", "-c", MIRROR]);
     let mut child =
         child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     child.stdin.take().expect("piped").write_all(params.as_bytes()).expect("it reads");
-    Said::of(child.wait_with_output().expect("it ends")).has(0, sent, "");
+    ProgramOutput::of(child.wait_with_output().expect("it ends")).has(0, sent, "");
 }
 
 #[test]
-fn bad_params_are_pointed_at_before_anything_is_started() {
-    let dir = Dir::new("bad-params");
+fn bad_params_are_reported_before_a_program_is_started() {
+    let dir = TempDir::new("bad-params");
     let started = dir.path.join("started");
     let script = format!("touch {}; {ANSWER}", started.display());
     let file = dir.file("params.json", "{\n  \"a\": [1,]\n}\n");
     let quoted = "hint: params are JSON; in a shell, quoted: '{\"name\":\"value\"}'\n";
-    ask(&["m", &format!("@{file}")], &script)
+    call_script(&["m", &format!("@{file}")], &script)
         .failed(&format!("barewire: {file}: expected a value at byte 12\n    \"a\": [1,]\n            ^\n{quoted}"));
-    ask(&["m", "{a: 1}"], &script).failed(&format!(
+    call_script(&["m", "{a: 1}"], &script).failed(&format!(
         "barewire: the params: expected a member name in double quotes at byte 1\n  {{a: 1}}\n   ^\n{quoted}"
     ));
-    ask(&["m", " 1"], &script).failed(
+    call_script(&["m", " 1"], &script).failed(
         "barewire: the params: expected an object or an array, not a number, at byte 1\n   1\n   ^\n\
-         hint: leave them out if there are none\n",
+         hint: leave the params out if there are none\n",
     );
-    ask(&["m", "\"\u{1b}"], &script).failed(&format!(
+    call_script(&["m", "\"\u{1b}"], &script).failed(&format!(
         "barewire: the params: a control character inside a string must be escaped at byte 1\n  \"\\x1b\n   ^\n{quoted}"
     ));
-    ask(&["m", "@/no/such/file"], &script).failed(
+    call_script(&["m", "@/no/such/file"], &script).failed(
         "barewire: cannot read /no/such/file: No such file or directory (os error 2)\n\
-         hint: @ is followed by the path of a file\n",
+         hint: @ takes the path of a file\n",
     );
     assert!(!started.exists());
 }
 
 #[test]
-fn listeners_are_asked_like_programs() {
-    let dir = Dir::new("sockets");
+fn a_listener_can_be_called() {
+    let dir = TempDir::new("sockets");
     let path = dir.path.join("s");
     let unix = UnixListener::bind(&path).expect("a socket");
     let server = answer_once(move || unix.accept().expect("a connection").0);
-    let said = Said::of(call(&["ping", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"));
-    said.has(0, "[1]\n", "");
+    let printed =
+        ProgramOutput::of(call(&["ping", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"));
+    printed.has(0, "[1]\n", "");
     assert_eq!(server.join().expect("it answers"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
 
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("tcp:{}", tcp.local_addr().expect("an address"));
     let server = answer_once(move || tcp.accept().expect("a connection").0);
-    Said::of(call(&["ping", "--connect", &address]).output().expect("it runs")).has(0, "[1]\n", "");
+    ProgramOutput::of(call(&["ping", "--connect", &address]).output().expect("it runs")).has(0, "[1]\n", "");
     server.join().expect("it answers");
 
     // The listener is gone now.
-    let said = Said::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
-    assert_eq!((said.code, &*said.stdout), (Some(2), ""));
-    let told = format!("barewire: cannot connect to {address}: Connection refused");
-    assert!(said.stderr.starts_with(&told), "{}", said.stderr);
-    assert!(said.stderr.ends_with("\nhint: is the server running?\n"), "{}", said.stderr);
+    let printed = ProgramOutput::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
+    assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
+    let expected = format!("barewire: cannot connect to {address}: Connection refused");
+    assert!(printed.stderr.starts_with(&expected), "{}", printed.stderr);
+    assert!(printed.stderr.ends_with("\nhint: is the server running?\n"), "{}", printed.stderr);
 }
 
-/// Answers one request over what it accepts, and gives back what it was sent until the other side closed.
+/// Accepts a connection and answers one request. Returns all that the client sent until it closed the connection.
 fn answer_once<S: Read + Write>(accept: impl FnOnce() -> S + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut stream = BufReader::new(accept());
@@ -309,30 +313,30 @@ fn an_http_server_is_recognised() {
         stream.read_line(&mut String::new()).expect("a request");
         stream.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").expect("it reads");
     });
-    let said = Said::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
-    assert_eq!(said.code, Some(2));
-    assert!(said.stderr.ends_with("hint: it speaks HTTP: --url http://… asks it\n"), "{}", said.stderr);
+    let printed = ProgramOutput::of(call(&["ping", "--connect", &address]).output().expect("it runs"));
+    assert_eq!(printed.code, Some(2));
+    assert!(printed.stderr.ends_with("hint: it is an HTTP server: use --url http://…\n"), "{}", printed.stderr);
     server.join().expect("it answers");
 }
 
 #[test]
-fn exactly_one_is_asked() {
-    let said = |options: &[&str]| Said::of(call(options).output().expect("it runs"));
-    said(&["ping"]).failed(
-        "barewire: nobody to ask: neither a program nor --connect nor --url\n\
+fn a_call_has_exactly_one_target() {
+    let printed = |options: &[&str]| ProgramOutput::of(call(options).output().expect("it runs"));
+    printed(&["ping"]).failed(
+        "barewire: no target: expected a program, --connect or --url\n\
          hint: barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…\n",
     );
-    said(&["ping", "--connect", "tcp:localhost:1", "--", "cat"])
-        .failed("barewire: a program and --connect are two to ask\nhint: leave one of them out\n");
+    printed(&["ping", "--connect", "tcp:localhost:1", "--", "cat"])
+        .failed("barewire: a program and --connect are two targets\nhint: leave one of them out\n");
     for address in ["localhost:1", "tcp:localhost", "tcp::1", "tcp:localhost:http", "unix:", "http://localhost"] {
-        let said = said(&["ping", "--connect", address]);
-        assert_eq!((said.code, &*said.stdout), (Some(2), ""), "{address}");
-        assert!(said.stderr.contains("expected"), "{}", said.stderr);
+        let printed = printed(&["ping", "--connect", address]);
+        assert_eq!((printed.code, &*printed.stdout), (Some(2), ""), "{address}");
+        assert!(printed.stderr.contains("expected"), "{}", printed.stderr);
     }
 }
 
 #[test]
-fn a_closed_stdout_is_no_error_and_leaves_nothing_behind() {
+fn a_closed_stdout_is_not_an_error_and_leaves_no_process_behind() {
     let mut child = call(&["ping", "--", "sh", "-c", &format!("echo $$ >&2; sleep 0.3; {ANSWER}; exec sleep 60")]);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
@@ -344,7 +348,7 @@ fn a_closed_stdout_is_no_error_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_answer_is_there_before_a_program_that_stays_is_gone() {
+fn the_result_is_printed_before_a_slow_program_has_ended() {
     let script = format!("trap '' TERM; echo $$ >&2; {ANSWER}; while :; do sleep 0.1; done");
     let mut child = call(&["ping", "--", "sh", "-c", &script]);
     let start = Instant::now();
@@ -363,7 +367,7 @@ fn the_answer_is_there_before_a_program_that_stays_is_gone() {
 }
 
 #[test]
-fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
+fn a_signal_cancels_the_call_and_leaves_no_process_behind() {
     for (signal, name) in [("-INT", "SIGINT"), ("-TERM", "SIGTERM")] {
         let script = "echo $$ >&2; while read -r line; do echo $line >&2; done; exec sleep 60";
         let mut child = call(&["ping", "--", "sh", "-c", script]);
@@ -372,9 +376,9 @@ fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
         let mut request = String::new();
         stderr.read_line(&mut request).expect("UTF-8");
         send(signal, &child);
-        let mut told = String::new();
-        stderr.read_to_string(&mut told).expect("UTF-8");
-        let mut lines: Vec<&str> = told.lines().collect();
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).expect("UTF-8");
+        let mut lines: Vec<&str> = text.lines().collect();
         lines.sort_unstable();
         let cancelled = format!("barewire: cancelled by {name}");
         assert_eq!(lines, [&*cancelled, r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#]);
@@ -384,19 +388,19 @@ fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_second_signal_waits_for_nothing_and_the_program_ends_all_the_same() {
+fn a_second_signal_ends_the_call_at_once_and_the_program_too() {
     let script = "trap '' TERM; echo $$ >&2; while :; do sleep 0.1; done";
     let mut child = call(&["ping", "--", "sh", "-c", script]);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let (pid, mut stderr) = first_line(&mut child);
     let start = Instant::now();
     send("-INT", &child);
-    let mut told = String::new();
-    stderr.read_line(&mut told).expect("UTF-8");
-    assert_eq!(told, "barewire: cancelled by SIGINT\n");
+    let mut text = String::new();
+    stderr.read_line(&mut text).expect("UTF-8");
+    assert_eq!(text, "barewire: cancelled by SIGINT\n");
     send("-INT", &child);
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
-    // Its own end would take four.
+    // Ending the program step by step would take four seconds.
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     eventually("the server is gone", || !is_there(&pid));
 }
@@ -414,7 +418,7 @@ fn waiting_for_a_listener_can_be_cancelled_too() {
     sent.clear();
     stream.read_to_string(&mut sent).expect("the end");
     assert_eq!(sent, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancelRequest\",\"params\":{\"id\":1}}\n");
-    Said::of(child.wait_with_output().expect("it ends")).failed("barewire: cancelled by SIGINT\n");
+    ProgramOutput::of(child.wait_with_output().expect("it ends")).failed("barewire: cancelled by SIGINT\n");
 }
 
 fn send(signal: &str, child: &Child) {
@@ -422,7 +426,7 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.success());
 }
 
-/// The first line of a program's stderr, which is its process id, and what gives the rest.
+/// Returns the first line of a program's stderr, which is its process id, and a reader of the rest.
 fn first_line(child: &mut Child) -> (String, impl BufRead + use<>) {
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
     let mut line = String::new();
@@ -430,19 +434,19 @@ fn first_line(child: &mut Child) -> (String, impl BufRead + use<>) {
     (line.trim().to_owned(), stderr)
 }
 
-/// Whether a process runs. One that nobody has reaped yet does not.
+/// Whether a process runs. A zombie does not.
 fn is_there(pid: &str) -> bool {
     let ps = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().expect("ps");
     let state = String::from_utf8_lossy(&ps.stdout).trim().to_owned();
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// A directory that is removed in the end.
-struct Dir {
+/// A directory that is removed when dropped.
+struct TempDir {
     path: PathBuf,
 }
 
-impl Dir {
+impl TempDir {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("barewire-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
@@ -456,7 +460,7 @@ impl Dir {
     }
 }
 
-impl Drop for Dir {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

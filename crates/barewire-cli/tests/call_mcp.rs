@@ -1,8 +1,8 @@
-//! `barewire call` as a client of MCP: at a terminal, in a pipe, cancelled, and with servers that do not behave.
+//! `barewire call` as an MCP client: at a terminal, in a pipe, cancelled, and with misbehaving servers.
 #![cfg(unix)]
 
 mod eventually;
-mod said;
+mod program_output;
 #[path = "call_mcp/terminal.rs"]
 mod terminal;
 
@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use eventually::eventually;
-use said::Said;
+use program_output::ProgramOutput;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
@@ -26,14 +26,14 @@ fn call(options: &[&str]) -> Command {
     command
 }
 
-/// Asks our own server.
-fn ask(options: &[&str]) -> Said {
-    Said::of(call(options).args(["--", PROGRAM, "serve"]).output().expect("it runs"))
+/// Calls `barewire serve`.
+fn call_own_server(options: &[&str]) -> ProgramOutput {
+    ProgramOutput::of(call(options).args(["--", PROGRAM, "serve"]).output().expect("it runs"))
 }
 
-/// Asks a server that is a few lines of shell.
-fn ask_script(options: &[&str], script: &str) -> Said {
-    Said::of(call(options).arg("--").args(sh(script)).output().expect("it runs"))
+/// Calls a server that is a few lines of shell.
+fn call_script(options: &[&str], script: &str) -> ProgramOutput {
+    ProgramOutput::of(call(options).arg("--").args(sh(script)).output().expect("it runs"))
 }
 
 /// A legacy server. `init` does the handshake, `hear` reads a message, `say` writes one, `result` answers the last request.
@@ -53,7 +53,7 @@ init() {
     ["sh".to_owned(), "-c".to_owned(), format!("{HELPERS}{script}\nhear\n")]
 }
 
-impl Said {
+impl ProgramOutput {
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
@@ -65,12 +65,12 @@ fn every_revision_can_be_forced_on_either_side() {
     let revisions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
     for revision in revisions {
         let era = if revision == "2026-07-28" { "modern" } else { "legacy" };
-        let ours = ask(&["echo", "text=hi", "--json", "--revision", revision]);
+        let ours = call_own_server(&["echo", "text=hi", "--json", "--revision", revision]);
         let serve = [PROGRAM, "serve", "--revision", revision];
         let theirs = call(&["echo", "text=hi", "--json", "--"]).args(serve).output().expect("it runs");
-        for said in [ours, Said::of(theirs)] {
-            assert_eq!(said.code, Some(0), "{revision}: {}", said.stderr);
-            let answer = said.json();
+        for printed in [ours, ProgramOutput::of(theirs)] {
+            assert_eq!(printed.code, Some(0), "{revision}: {}", printed.stderr);
+            let answer = printed.json();
             assert_eq!(
                 (&answer["kind"], &answer["revision"], &answer["era"]),
                 (&json!("result"), &json!(revision), &json!(era))
@@ -82,9 +82,9 @@ fn every_revision_can_be_forced_on_either_side() {
 }
 
 #[test]
-fn a_resource_goes_into_a_pipe_as_it_is() {
-    let about = "This is barewire's own server, to try clients against. Everything it offers is small and real.";
-    ask(&["read", "barewire://about"]).has(0, about, "");
+fn a_resource_goes_into_a_pipe_unchanged() {
+    let about = "This is barewire's own server, to test clients with. All that it offers is small and real.";
+    call_own_server(&["read", "barewire://about"]).has(0, about, "");
     let script = r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","blob":"AP8bXTAK"}]}'"#;
     let output = call(&["read", "x:b", "--"]).args(sh(script)).output().expect("it runs");
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"\x00\xff\x1b]0\n".to_vec()));
@@ -92,18 +92,18 @@ fn a_resource_goes_into_a_pipe_as_it_is() {
 
 #[test]
 fn bytes_are_saved_under_names_that_stay_in_their_folder() {
-    let dir = Dir::new("save");
+    let dir = TempDir::new("save");
     let folder = dir.path.join("new").display().to_string();
-    let said = ask(&["dot", "--save", &folder]);
-    said.has(0, &format!("[image/png, 82 B: {folder}/image.png]\n"), "");
+    let printed = call_own_server(&["dot", "--save", &folder]);
+    printed.has(0, &format!("[image/png, 82 B: {folder}/image.png]\n"), "");
     let dot = fs::read(dir.path.join("new/image.png")).expect("it is there");
     assert!(dot.starts_with(b"\x89PNG"));
     let script = r#"
 init '{"resources":{}}'; hear
 result '{"contents":[{"uri":"file:///../../a%2f..b","blob":"AQI="},{"uri":"file:///notes.md","text":"x"}]}'
 "#;
-    let said = ask_script(&["read", "x:b", "--save", &folder], script);
-    said.has(0, &format!("{folder}/a_2f..b  2 B\n{folder}/notes.md  1 B\n"), "");
+    let printed = call_script(&["read", "x:b", "--save", &folder], script);
+    printed.has(0, &format!("{folder}/a_2f..b  2 B\n{folder}/notes.md  1 B\n"), "");
     assert_eq!(fs::read(dir.path.join("new/notes.md")).expect("it is there"), b"x");
 }
 
@@ -116,22 +116,22 @@ hear; case $line in *cursor*) exit 9;; esac; tool one ',"nextCursor":"2"'
 hear; case $line in *'"cursor":"2"'*) ;; *) exit 9;; esac; tool two ',"nextCursor":""'
 hear; case $line in *'"cursor":""'*) ;; *) exit 9;; esac; tool three
 "#;
-    let said = ask_script(&["tools/list", "--json"], script);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let printed = call_script(&["tools/list", "--json"], script);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let names: Vec<Value> =
-        said.json()["result"]["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
+        printed.json()["result"]["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["one", "two", "three"]);
-    assert_eq!(said.json()["result"]["tools"][0]["x-odd"], 1.5);
-    assert_eq!(said.json()["result"].get("nextCursor"), None);
+    assert_eq!(printed.json()["result"]["tools"][0]["x-odd"], 1.5);
+    assert_eq!(printed.json()["result"].get("nextCursor"), None);
     let one = r#"
 init '{"tools":{}}'; hear; cursor=${line#*'"cursor":"'}
 result "{\"tools\":[{\"name\":\"${cursor%%\"*}\",\"inputSchema\":{}}],\"nextCursor\":\"b\"}"
 "#;
-    ask_script(&["tools/list", "cursor=5"], one).has(0, "5\nthere is more: tools/list cursor=b\n", "");
+    call_script(&["tools/list", "cursor=5"], one).has(0, "5\nthere is more: tools/list cursor=b\n", "");
 }
 
 #[test]
-fn what_a_server_says_meanwhile_is_on_stderr_before_the_answer() {
+fn notifications_are_on_stderr_before_the_answer() {
     let script = r#"
 init '{"tools":{},"logging":{}}'
 hear; case $line in *'"logging/setLevel"'*'"warning"'*) result '{}';; *) exit 9;; esac
@@ -145,14 +145,14 @@ say '"method":"notifications/odd","params":{"x": 1}'
 result '{"content":[]}'
 "#;
     let options = ["t", "{}", "--log-level", "warning", "--meta", "trace=5"];
-    ask_script(&options, script).has(
+    call_script(&options, script).has(
         0,
         "",
         "progress 1/2 half\\x1b\nlog warning db: slow\\x0a\nlog error: {\"a\": [1]}\n\
          notification notifications/tools/list_changed\nnotification notifications/odd {\"x\": 1}\n",
     );
     let quiet: Vec<&str> = options.into_iter().chain(["--quiet"]).collect();
-    ask_script(&quiet, script).has(0, "", "");
+    call_script(&quiet, script).has(0, "", "");
 }
 
 #[test]
@@ -167,7 +167,7 @@ result '{"content":[{"type":"text","text":"two\nlines"},
 "#;
     // A message is a line.
     let script = &script.replace(",\n    ", ",");
-    ask_script(&["t", "{}"], script).has(
+    call_script(&["t", "{}"], script).has(
         0,
         "two\nlines\n[audio/wav, 3 B]\n[image/png, bad Base64: Invalid symbol 63, offset 0.]\n\
          [link to one, x:1, text/plain, 2.0 KiB]: the first\n[x:2, text/plain, 6 B]\ninside\n[x:3, 2 B]\n\
@@ -176,73 +176,73 @@ result '{"content":[{"type":"text","text":"two\nlines"},
     );
     let structured =
         r#"init '{"tools":{}}'; hear; result '{"content":[],"structuredContent":{"n":1.0,"list":[]},"isError":true}'"#;
-    let said = ask_script(&["t", "{}"], structured);
-    said.has(1, "{\n  \"n\": 1.0,\n  \"list\": []\n}\n", "barewire: the tool says that it failed (isError)\n");
-    let said = ask_script(&["t", "{}", "--json"], structured);
-    assert_eq!((said.code, &said.json()["result"]["isError"]), (Some(1), &json!(true)));
+    let printed = call_script(&["t", "{}"], structured);
+    printed.has(1, "{\n  \"n\": 1.0,\n  \"list\": []\n}\n", "barewire: the tool failed (isError)\n");
+    let printed = call_script(&["t", "{}", "--json"], structured);
+    assert_eq!((printed.code, &printed.json()["result"]["isError"]), (Some(1), &json!(true)));
 }
 
 #[test]
-fn a_result_that_is_none_is_shown_and_is_no_answer() {
+fn a_result_that_does_not_fit_its_method_is_shown_and_is_no_answer() {
     let script = r#"init '{"tools":{}}'; hear; result '{"tools": 5}'"#;
-    let why = "the result of tools/list is not what it should be: invalid type: integer `5`, expected a sequence at line 1 column 11";
-    ask_script(&["tools"], script).has(2, "{\n  \"tools\": 5\n}\n", &format!("barewire: {why}\n"));
-    let said = ask_script(&["tools", "--json"], script);
-    let answer = said.json();
+    let why = "the result of tools/list does not fit the method: invalid type: integer `5`, expected a sequence at line 1 column 11";
+    call_script(&["tools"], script).has(2, "{\n  \"tools\": 5\n}\n", &format!("barewire: {why}\n"));
+    let printed = call_script(&["tools", "--json"], script);
+    let answer = printed.json();
     assert_eq!(
         (&answer["kind"], &answer["reason"], &answer["detail"]),
         (&json!("failed"), &json!("bad-answer"), &json!(why))
     );
-    assert_eq!((said.code, &answer["result"]), (Some(2), &json!({"tools": 5})));
+    assert_eq!((printed.code, &answer["result"]), (Some(2), &json!({"tools": 5})));
 }
 
 #[test]
-fn a_server_that_dies_says_why() {
+fn the_reason_of_a_dead_server_is_shown() {
     let script = r#"init '{"tools":{}}'; hear; printf 'Traceback:\n  disk full\n' >&2; exit 7"#;
-    let said = ask_script(&["t", "{}", "--json"], script);
-    assert_eq!(said.code, Some(2));
-    let answer = said.json();
+    let printed = call_script(&["t", "{}", "--json"], script);
+    assert_eq!(printed.code, Some(2));
+    let answer = printed.json();
     assert_eq!(
         (&answer["kind"], &answer["reason"], &answer["era"]),
         (&json!("failed"), &json!("closed"), &json!("legacy"))
     );
     let detail = "sh exited with code 7; its stderr ends with:\n  Traceback:\n    disk full";
     assert_eq!(answer["detail"], detail);
-    assert!(said.stderr.ends_with(&format!("barewire: {detail}\n")), "{}", said.stderr);
+    assert!(printed.stderr.ends_with(&format!("barewire: {detail}\n")), "{}", printed.stderr);
 }
 
 #[test]
-fn what_was_not_declared_is_sent_only_on_demand() {
+fn requests_that_were_not_declared_need_lenient() {
     let script = r#"init '{}'; hear; result '{"prompts":[]}'"#;
-    let said = ask_script(&["prompts"], script);
-    assert_eq!((said.code, &*said.stdout), (Some(2), ""));
+    let printed = call_script(&["prompts"], script);
+    assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
     assert_eq!(
-        said.stderr,
-        "barewire: prompts/list was not sent: the server does not declare prompts\nhint: --lenient sends it all the same\n"
+        printed.stderr,
+        "barewire: prompts/list was not sent: the server does not declare the capability prompts\nhint: --lenient sends it anyway\n"
     );
-    ask_script(&["prompts", "--lenient"], script).has(0, "this server has no prompts\n", "");
+    call_script(&["prompts", "--lenient"], script).has(0, "this server has no prompts\n", "");
 }
 
 #[test]
-fn roots_are_told_to_a_server_that_asks() {
-    let dir = Dir::new("a root");
-    // There is no model to ask.
+fn a_server_can_list_the_roots() {
+    let dir = TempDir::new("a root");
+    // There is no model, so sampling is refused.
     let script = r#"
 init '{"tools":{}}'
 case $opening in *'"sampling"'*) exit 8;; *'"roots"'*) ;; *) exit 9;; esac
 hear; call=$id; say '"id":7,"method":"roots/list"'; hear; id=$call
 result "{\"content\":[],\"structuredContent\":$line}"
 "#;
-    let said = ask_script(&["t", "{}", "--root", &dir.path.display().to_string()], script);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let roots = &said.json()["result"]["roots"];
+    let printed = call_script(&["t", "{}", "--root", &dir.path.display().to_string()], script);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let roots = &printed.json()["result"]["roots"];
     let path = fs::canonicalize(&dir.path).expect("it is there").display().to_string();
     assert_eq!(roots[0]["uri"], format!("file://{}", path.replace(' ', "%20")));
 }
 
 #[test]
-fn listeners_are_asked_like_programs() {
-    let dir = Dir::new("mcp-socket");
+fn a_listener_can_be_called() {
+    let dir = TempDir::new("mcp-socket");
     let path = dir.path.join("s");
     let listener = UnixListener::bind(&path).expect("a socket");
     let server = thread::spawn(move || {
@@ -250,15 +250,15 @@ fn listeners_are_asked_like_programs() {
         let again = stream.try_clone().expect("a descriptor");
         Command::new(PROGRAM).arg("serve").stdin(stream).stdout(again).status().expect("it runs")
     });
-    let said = Said::of(
+    let printed = ProgramOutput::of(
         call(&["add", "a=1", "b=2", "--connect", &format!("unix:{}", path.display())]).output().expect("it runs"),
     );
-    said.has(0, "3\n", "");
+    printed.has(0, "3\n", "");
     assert!(server.join().expect("it serves").success());
 }
 
 #[test]
-fn a_signal_cancels_the_call_on_the_wire_and_leaves_nothing_behind() {
+fn a_signal_cancels_the_call_on_the_wire_and_leaves_no_process_behind() {
     let script = r#"init '{"tools":{}}'; hear; printf 'called %s\n' "$id" >&2; hear; printf '%s\n' "$line" >&2"#;
     let mut child = call(&["t", "{}", "--"])
         .args(sh(script))
@@ -300,16 +300,16 @@ fn a_signal_during_the_handshake_ends_the_program_too() {
 }
 
 #[test]
-fn time_is_up_and_the_server_is_told() {
+fn a_timeout_cancels_the_request_on_the_wire() {
     let script = r#"init '{"tools":{}}'; hear; hear; printf '%s\n' "$line" >&2"#;
-    let said = ask_script(&["t", "{}", "--timeout", "0.5"], script);
-    assert_eq!((said.code, &*said.stdout), (Some(2), ""));
+    let printed = call_script(&["t", "{}", "--timeout", "0.5"], script);
+    assert_eq!((printed.code, &*printed.stdout), (Some(2), ""));
     assert!(
-        said.stderr.contains("barewire: no answer to tools/call within 500ms\nhint: --timeout waits longer\n"),
+        printed.stderr.contains("barewire: no response to tools/call within 500ms\nhint: --timeout waits longer\n"),
         "{}",
-        said.stderr
+        printed.stderr
     );
-    assert!(said.stderr.contains("notifications/cancelled"), "{}", said.stderr);
+    assert!(printed.stderr.contains("notifications/cancelled"), "{}", printed.stderr);
 }
 
 #[test]
@@ -321,12 +321,12 @@ hear; form=$line
 say '"id":6,"method":"elicitation/create","params":{"mode":"url","message":"sign in","url":"https://example.org","elicitationId":"1"}'
 hear; id=$call; result "{\"content\":[],\"structuredContent\":[$form,$line]}"
 "#;
-    let page = "barewire: the server asks, and there is no terminal to ask at; cancelled: sign in (https://example.org)\n\
-                hint: a page is asked about at a terminal only\n";
-    let form = "barewire: the server asks, and there is no terminal to ask at; cancelled: how many?\n\
+    let page = "barewire: the server asks the user, but there is no terminal; cancelled: sign in (https://example.org)\n\
+                hint: a page needs a terminal for the user to confirm\n";
+    let form = "barewire: the server asks the user, but there is no terminal; cancelled: how many?\n\
                 hint: --answer key=value fills in a form\n";
     let cancel = json!({"action": "cancel"});
-    for (answers, content, told) in [
+    for (answers, content, expected) in [
         (&[][..], &cancel, form.to_owned()),
         (&["--answer", "other=1"], &cancel, form.to_owned()),
         (&["--answer", "why=not"], &cancel, form.to_owned()),
@@ -338,11 +338,11 @@ hear; id=$call; result "{\"content\":[],\"structuredContent\":[$form,$line]}"
         ),
     ] {
         let options: Vec<&str> = ["t", "{}"].iter().chain(answers).copied().collect();
-        let said = ask_script(&options, script);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
-        let results = said.json();
+        let printed = call_script(&options, script);
+        assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+        let results = printed.json();
         assert_eq!((&results[0]["result"], &results[1]["result"]), (content, &cancel));
-        assert_eq!(said.stderr, format!("{told}{page}"));
+        assert_eq!(printed.stderr, format!("{expected}{page}"));
     }
 }
 
@@ -351,19 +351,19 @@ fn signal(child: &Child) {
     assert!(sent.success());
 }
 
-/// Whether a process runs. One that nobody has reaped yet does not.
+/// Whether a process runs. A zombie does not.
 fn is_there(pid: &str) -> bool {
     let ps = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().expect("ps");
     let state = String::from_utf8_lossy(&ps.stdout).trim().to_owned();
     !state.is_empty() && !state.starts_with('Z')
 }
 
-/// A directory that is removed in the end.
-struct Dir {
+/// A directory that is removed when dropped.
+struct TempDir {
     path: PathBuf,
 }
 
-impl Dir {
+impl TempDir {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("barewire-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
@@ -371,7 +371,7 @@ impl Dir {
     }
 }
 
-impl Drop for Dir {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

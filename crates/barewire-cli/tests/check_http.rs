@@ -4,7 +4,7 @@
 #![cfg(unix)]
 
 mod checked;
-mod served;
+mod http_server;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use checked::{catalogue, each_fault_is_found, faults, findings, fixture, with_status};
+use http_server::{HttpServer, PROGRAM, TOKEN};
 use serde_json::Value;
-use served::{PROGRAM, Served, TOKEN};
 
 fn faulty_server() -> PathBuf {
     fixture("faulty-http-server")
@@ -100,7 +100,7 @@ fn nothing_is_found_in_barewire_serve() {
     for options in
         [&[][..], &["--revision", "2026-07-28"], &["--revision", "2025-03-26,2025-06-18"], &["--bearer-env", TOKEN]]
     {
-        let server = Served::new(options);
+        let server = HttpServer::new(options);
         let mut args = vec!["--hostile", "--url", &server.url, "--call", r#"sleep={"ms":400}"#, "--call", "greet={}"];
         if options.contains(&TOKEN) {
             args.extend(["--bearer-env", TOKEN]);
@@ -113,7 +113,7 @@ fn nothing_is_found_in_barewire_serve() {
 
 #[test]
 fn who_has_no_token_is_told_how_to_give_one() {
-    let server = Served::new(&["--bearer-env", TOKEN]);
+    let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let (report, output) = check(&["--url", &server.url]);
     assert_eq!(output.status.code(), Some(3), "{report}");
     assert_eq!(with_status(&report, "fail"), BTreeSet::new());
@@ -154,7 +154,7 @@ impl Drop for File {
 
 #[test]
 fn what_is_recorded_holds_no_token_and_reads_like_the_run() {
-    let server = Served::new(&["--bearer-env", TOKEN]);
+    let server = HttpServer::new(&["--bearer-env", TOKEN]);
     let file = File::new("check-http-record", "");
     let (_, output) = check(&["--url", &server.url, "--bearer-env", TOKEN, "--record", file.name()]);
     assert_eq!(output.status.code(), Some(0));

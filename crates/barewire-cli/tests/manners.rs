@@ -1,4 +1,4 @@
-//! What the program says about itself: help, completions and manual pages have every verb and option, and others can read them.
+//! Help, completions and man pages have every verb and option, and other programs can read them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -12,16 +12,16 @@ fn barewire(args: &[&str]) -> Output {
     command.args(args).stdin(Stdio::null()).output().expect("it runs")
 }
 
-fn said(args: &[&str]) -> String {
+fn stdout(args: &[&str]) -> String {
     let output = barewire(args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The verbs that `--help` lists.
+/// Returns the verbs that `--help` lists.
 fn verbs() -> Vec<String> {
-    let help = said(&["--help"]);
+    let help = stdout(&["--help"]);
     let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list");
     let names = listed.lines().filter(|line| !line.starts_with("   ")).map(|line| line.trim_start());
     let names = names.map(|line| line.split(' ').next().expect("a name").to_owned());
@@ -30,9 +30,9 @@ fn verbs() -> Vec<String> {
     names
 }
 
-/// The long options that the help of a verb lists.
+/// Returns the long options in the help of a verb.
 fn options(verb: &str) -> BTreeSet<String> {
-    let help = said(&[verb, "--help"]);
+    let help = stdout(&[verb, "--help"]);
     let all = help.split("\nOptions:\n").nth(1).expect("there is at least --help");
     let named = all.lines().filter(|line| line.starts_with("  -") || line.starts_with("      --"));
     let named = named.filter_map(|line| line.split([' ', ',', '[']).find(|word| word.starts_with("--")));
@@ -42,12 +42,12 @@ fn options(verb: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn examples_stand_before_usage_and_options() {
-    let mut pages = vec![said(&["--help"]), said(&["-h"])];
+fn examples_come_before_usage_and_options() {
+    let mut pages = vec![stdout(&["--help"]), stdout(&["-h"])];
     for verb in verbs() {
-        pages.push(said(&[&verb, "--help"]));
-        pages.push(said(&[&verb, "-h"]));
-        assert_eq!(said(&["help", &verb]), said(&[&verb, "--help"]));
+        pages.push(stdout(&[&verb, "--help"]));
+        pages.push(stdout(&[&verb, "-h"]));
+        assert_eq!(stdout(&["help", &verb]), stdout(&[&verb, "--help"]));
     }
     for help in pages {
         let place = |what: &str| help.find(what).unwrap_or_else(|| panic!("no {what} in {help}"));
@@ -64,7 +64,7 @@ fn colours_of_the_help_can_be_forced_and_refused() {
     let run = |set: &[(&str, &str)]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(set.iter().copied());
-        // One is written by clap, the other by ourselves.
+        // clap prints one of them, the verb itself the other.
         let help = command.arg("--help").output().expect("it runs").stdout;
         let mut command = Command::new(env!("CARGO_BIN_EXE_barewire"));
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(set.iter().copied());
@@ -79,7 +79,7 @@ fn colours_of_the_help_can_be_forced_and_refused() {
 #[test]
 fn completions_have_every_verb_and_option() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = said(&["completions", shell]);
+        let script = stdout(&["completions", shell]);
         for verb in verbs() {
             assert!(script.contains(&verb), "{shell} has no {verb}");
             for option in options(&verb) {
@@ -91,8 +91,8 @@ fn completions_have_every_verb_and_option() {
     }
 }
 
-/// What a shell says about a script. `None` if there is no such shell here.
-fn judged(program: &str, args: &[&str], text: &str) -> Option<Output> {
+/// Returns the output of a shell or `man` for a text; `None` if it is not installed.
+fn run_tool(program: &str, args: &[&str], text: &str) -> Option<Output> {
     let spawned = Command::new(program)
         .args(args)
         .stdin(Stdio::piped())
@@ -116,7 +116,7 @@ fn judged(program: &str, args: &[&str], text: &str) -> Option<Output> {
 #[test]
 fn shells_parse_the_completions() {
     for (shell, args) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
-        let Some(output) = judged(shell, args, &said(&["completions", shell])) else { continue };
+        let Some(output) = run_tool(shell, args, &stdout(&["completions", shell])) else { continue };
         assert!(output.status.success() && output.stderr.is_empty(), "{shell}: {output:?}");
     }
 }
@@ -124,7 +124,7 @@ fn shells_parse_the_completions() {
 #[test]
 fn bash_completes_a_verb_and_an_option() {
     let ask = |words: &[&str]| {
-        let script = said(&["completions", "bash"]);
+        let script = stdout(&["completions", "bash"]);
         let line = format!(
             "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; COMP_LINE='{}'; COMP_POINT={}\n\
              _barewire barewire '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
@@ -135,7 +135,7 @@ fn bash_completes_a_verb_and_an_option() {
             words[words.len() - 1],
             words[words.len() - 2],
         );
-        judged("bash", &[], &line).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        run_tool("bash", &[], &line).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     };
     if let Some(verbs) = ask(&["barewire", "exp"]) {
         assert_eq!(verbs, "explain\n");
@@ -150,25 +150,25 @@ fn bash_completes_a_verb_and_an_option() {
     }
 }
 
-/// The words that shells offer are not held against who types another one: that is told in words of our own.
+/// The completions do not restrict the parser: a bad value has the error message of its verb.
 #[test]
-fn what_is_offered_changes_no_error() {
+fn completions_change_no_error_message() {
     for (args, why) in [
         (&["check", "--explain", "stdout"][..], "barewire: there is no check stdout\n"),
         (&["check", "--only"], "error: a value is required for '--only <ID>' but none was supplied\n\n"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_barewire")).args(args).output().expect("it runs");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.starts_with(why), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.starts_with(why), "{stderr}");
     }
 }
 
 #[test]
 fn manual_pages_have_every_verb_and_option() {
-    let page = said(&["man"]);
+    let page = stdout(&["man"]);
     for verb in verbs() {
         assert!(page.contains(&format!("barewire\\-{verb}(1)")), "no {verb} in {page}");
-        let page = said(&["man", &verb]);
+        let page = stdout(&["man", &verb]);
         for option in options(&verb) {
             let written = option.replace('-', "\\-");
             assert!(page.contains(&written), "no {option} in the page of {verb}: {page}");
@@ -182,15 +182,16 @@ fn manual_pages_have_every_verb_and_option() {
 
 #[test]
 fn manual_pages_are_read_without_a_warning() {
-    let mut pages = vec![said(&["man"])];
-    pages.extend(verbs().iter().map(|verb| said(&["man", verb])));
+    let mut pages = vec![stdout(&["man"])];
+    pages.extend(verbs().iter().map(|verb| stdout(&["man", verb])));
     for page in pages {
-        if let Some(output) = judged("groff", &["-man", "-Tutf8", "-ww", "-rLL=100n", "-P-c", "-P-b", "-P-u"], &page) {
+        if let Some(output) = run_tool("groff", &["-man", "-Tutf8", "-ww", "-rLL=100n", "-P-c", "-P-b", "-P-u"], &page)
+        {
             assert!(output.status.success() && output.stderr.is_empty(), "{output:?}\n{page}");
             let shown = String::from_utf8_lossy(&output.stdout);
             assert!(shown.contains("EXAMPLES") && shown.contains("barewire"), "{shown}");
         }
-        if let Some(output) = judged("mandoc", &["-T", "lint", "-W", "error"], &page) {
+        if let Some(output) = run_tool("mandoc", &["-T", "lint", "-W", "error"], &page) {
             assert!(output.status.success(), "{output:?}\n{page}");
         }
     }
@@ -200,7 +201,7 @@ fn manual_pages_are_read_without_a_warning() {
 fn a_folder_of_pages() {
     let folder = std::env::temp_dir().join(format!("barewire-man-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("it can be made");
-    said(&["man", "--to", folder.to_str().expect("UTF-8")]);
+    stdout(&["man", "--to", folder.to_str().expect("UTF-8")]);
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .expect("it is there")
         .map(|entry| entry.expect("it is read").file_name().into_string().expect("UTF-8"))
@@ -210,7 +211,7 @@ fn a_folder_of_pages() {
     wanted.push("barewire.1".into());
     wanted.sort();
     assert_eq!(names, wanted);
-    assert_eq!(std::fs::read_to_string(folder.join("barewire-read.1")).expect("it is read"), said(&["man", "read"]));
+    assert_eq!(std::fs::read_to_string(folder.join("barewire-read.1")).expect("it is read"), stdout(&["man", "read"]));
     std::fs::remove_dir_all(&folder).expect("it is ours");
     let output = barewire(&["man", "--to", folder.to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,15 +1,15 @@
-//! The program as its users run it: what it prints (`tests/cmd`), and how it behaves in a pipe.
+//! The program as users run it: its output (`tests/cmd`), and its behaviour in a pipe.
 
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
-/// `TRYCMD=overwrite cargo test -p barewire-cli` rewrites what is expected; the review is `git diff`.
+/// `TRYCMD=overwrite cargo test -p barewire-cli` rewrites the expected output; review it with `git diff`.
 #[test]
 fn sessions() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_barewire")).parent().expect("it lies in a folder");
-    // `barewire call` starts what it is told to: ourselves, as a server.
+    // The sessions start `barewire serve`, so the program must be in PATH.
     let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
-    // How wide the terminal of whoever runs the tests is does not matter.
+    // The width of the developer's terminal must not matter.
     let cases = trycmd::TestCases::new();
     cases
         .env("PATH", path)
@@ -20,7 +20,7 @@ fn sessions() {
         .case("../../docs/check.md");
 }
 
-/// What the README shows is what the program prints.
+/// The session in the README is the output of the program.
 #[test]
 fn the_session_in_the_readme() {
     let readme = include_str!("../../../README.md");
@@ -80,7 +80,7 @@ fn every_line_of_json_is_json_whatever_was_read() {
 }
 
 #[test]
-fn what_a_peer_wrote_cannot_steer_the_terminal() {
+fn text_of_a_peer_cannot_control_the_terminal() {
     let input = "\u{1b}]0;title\u{7}\n{\"jsonrpc\":\"2.0\",\"id\":\"\u{202e}\",\"method\":\"\u{9b}31m\"}\n";
     for args in [&["read"][..], &["read", "--frame", "1"], &["read", "--frame", "2"]] {
         let output = run(args, &[input.as_bytes()]);
@@ -89,7 +89,7 @@ fn what_a_peer_wrote_cannot_steer_the_terminal() {
     }
 }
 
-/// `read` names a rule and says where to read on; there is something to read.
+/// `read` names a rule and refers to `explain`, which has a text for it.
 #[test]
 fn every_rule_that_is_named_can_be_explained() {
     let mut names = std::collections::BTreeSet::new();
@@ -148,7 +148,7 @@ fn frames_are_shown_while_the_stream_is_open() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = barewire()
         .arg("read")
         .stdin(Stdio::piped())
@@ -158,7 +158,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         .expect("it starts");
     drop(child.stdout.take());
     let line = b"{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n".repeat(10_000);
-    // It may end before it has read everything, which is the point.
+    // The program may end before it has read all input, which is the point.
     let _ = child.stdin.take().expect("piped").write_all(&line);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0));
@@ -174,14 +174,14 @@ fn a_full_disk_is_an_error_with_a_sentence() {
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("barewire: cannot write the output: "));
 }
 
-/// 256 MiB go through, in small lines, in one long line and in one deep one, and the program stays small.
+/// Reads 256 MiB in short lines, in one long line and in one deeply nested line, without growing.
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_does_not_grow_with_the_input() {
     let small =
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n".repeat(14_000);
     let long = vec![b'x'; 1 << 20];
-    // What lines of one size take is known after some of them; of one that does not end, as much is kept as a frame may have.
+    // Lines of one size have their full effect after some of them; of an endless line, one frame is kept.
     for (piece, first, rest, most_kib) in [(&small, 16, 240, 1024), (&long, 0, 256, 88 * 1024)] {
         let mut child =
             barewire().args(["read", "--json"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
@@ -195,7 +195,7 @@ fn memory_does_not_grow_with_the_input() {
         feed(first);
         let before = peak();
         feed(rest);
-        // Linux counts pages for each processor and adds them up now and then, so the later figure can be the lower one.
+        // Linux adds up the pages of all processors only now and then, so a later figure can be lower.
         let grown = peak().saturating_sub(before);
         assert!(grown < most_kib, "{grown} KiB");
         drop(stdin);

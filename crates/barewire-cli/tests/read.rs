@@ -1,4 +1,4 @@
-//! `barewire read` with files that grow, in pipes, and as its guide shows it.
+//! `barewire read` with growing files, in pipes, and in the sessions of its guide.
 
 mod eventually;
 
@@ -13,7 +13,7 @@ fn barewire() -> Command {
     command
 }
 
-/// What docs/read.md shows is what the program prints.
+/// The sessions in docs/read.md are the output of the program.
 #[test]
 fn the_sessions_in_the_guide() {
     let guide = include_str!("../../../docs/read.md");
@@ -26,7 +26,7 @@ fn the_sessions_in_the_guide() {
         let printed = [output.stdout, output.stderr].concat();
         assert_eq!(String::from_utf8_lossy(&printed), shown, "{command}");
     }
-    // A diagram in Mermaid is shown as what it draws.
+    // The guide has a Mermaid diagram as a drawing, not as a session.
     let drawn = barewire()
         .args(["read", "--diagram", "mermaid", "--tool", "paint", "tour.wire"])
         .current_dir("tests/cmd/files")
@@ -36,9 +36,9 @@ fn the_sessions_in_the_guide() {
     assert!(guide.contains(&block), "{block}");
 }
 
-/// A tap that is killed leaves half a line behind: that is no fault of whoever spoke.
+/// A tap that is killed leaves half a line, which is not the fault of the client or server.
 #[test]
-fn a_capture_that_ends_in_the_middle_of_a_line_is_told_so() {
+fn a_capture_that_ends_within_a_line_has_a_warning() {
     let path = std::env::temp_dir().join(format!("barewire-cut-{}.wire", std::process::id()));
     let whole = "wire 1\n>(+0.1) {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     for (rest, is_cut) in [
@@ -50,16 +50,16 @@ fn a_capture_that_ends_in_the_middle_of_a_line_is_told_so() {
         std::fs::write(&path, format!("{whole}{rest}")).expect("a file");
         for verb in ["read", "check"] {
             let output = barewire().arg(verb).arg(&path).output().expect("it runs");
-            let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            assert_eq!(output.status.code(), Some(0), "{rest}: {told}{said}");
-            assert_eq!(said.contains("ends in the middle of line 3"), is_cut, "{rest}: {said}");
-            assert!(!told.contains("syntax") && !told.contains("FAIL"), "{rest}: {told}");
+            let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.status.code(), Some(0), "{rest}: {stdout}{stderr}");
+            assert_eq!(stderr.contains("ends in the middle of line 3"), is_cut, "{rest}: {stderr}");
+            assert!(!stdout.contains("syntax") && !stdout.contains("FAIL"), "{rest}: {stdout}");
         }
     }
     std::fs::remove_file(path).expect("it is ours");
 }
 
-/// Frames are shown as they come, whole; Ctrl-C or, here, a kill ends it.
+/// Complete frames are shown as they are written, until Ctrl-C or, here, a kill.
 #[test]
 fn a_file_that_grows_is_followed() {
     let path = std::env::temp_dir().join(format!("barewire-follow-{}.wire", std::process::id()));
@@ -77,7 +77,7 @@ fn a_file_that_grows_is_followed() {
     assert!(next().contains("ping"));
     // A line in two pieces is one line.
     file.write_all(b"<(+0.2) {\"jsonrpc\":\"2.0\",\"id\":1,").expect("room");
-    // It looks for more, and finds half of a line.
+    // The program reads again, and finds half a line.
     system_calls_grow(&child, "syscr", 2);
     file.write_all(b"\"result\":{}}\n@(+0.3) exit code 0\n").expect("room");
     let answer = next();
@@ -87,10 +87,10 @@ fn a_file_that_grows_is_followed() {
     std::fs::remove_file(path).expect("it is ours");
 }
 
-/// A host starts a server again, and its tap overwrites the capture: what is in it then is shown from its beginning, also if it is
-/// longer already than what was there before.
+/// If a host restarts its server, the tap overwrites the capture. The new content is shown from its start, even if it is already
+/// longer than the old.
 #[test]
-fn a_file_that_begins_anew_is_followed() {
+fn an_overwritten_file_is_followed() {
     let path = std::env::temp_dir().join(format!("barewire-anew-{}.wire", std::process::id()));
     let session = |second: u8, method: &str| {
         format!(
@@ -109,7 +109,7 @@ fn a_file_that_begins_anew_is_followed() {
     let mut next = || lines.next().expect("a line").expect("UTF-8");
     assert!(next().contains("first/of/all"));
     for (second, method) in [(2, "short"), (3, "longer/than/before/it"), (4, "as/long/as/before/it_")] {
-        // As the tap does it: the same file, emptied.
+        // Like the tap: the same file, truncated.
         std::fs::write(&path, session(second, method)).expect("room");
         let line = next();
         assert!(line.contains(method) && line.trim_start().starts_with("1 "), "{line}");
@@ -117,12 +117,12 @@ fn a_file_that_begins_anew_is_followed() {
     }
     child.kill().expect("it still waits");
     let output = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches(" begins anew\n").count(), 3, "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr.matches(" was truncated or replaced; reading it from the start\n").count(), 3, "{stderr}");
     std::fs::remove_file(path).expect("it is ours");
 }
 
-/// A file that is removed or renamed and made anew has the same name, and is what somebody who follows that name wants to see.
+/// If a file is removed or renamed and another gets its name, the new file is followed.
 #[test]
 #[cfg(unix)]
 fn a_name_is_followed_to_the_file_that_has_it_next() {
@@ -141,7 +141,7 @@ fn a_name_is_followed_to_the_file_that_has_it_next() {
     let mut next = || lines.next().expect("a line").expect("UTF-8");
     assert!(next().contains("first"));
     std::fs::remove_file(&path).expect("it is ours");
-    // It looks for more while nothing has the name.
+    // The program reads again while no file has the name.
     system_calls_grow(&child, "syscr", 2);
     std::fs::write(&path, session("removed")).expect("room");
     let line = next();
@@ -149,21 +149,21 @@ fn a_name_is_followed_to_the_file_that_has_it_next() {
     std::fs::rename(&path, &aside).expect("it is ours");
     std::fs::write(&path, session("renamed")).expect("room");
     assert!(next().contains("renamed"));
-    // And that one grows as any other.
+    // The new file can grow too.
     let mut file = std::fs::OpenOptions::new().append(true).open(&path).expect("it is ours");
     file.write_all(b">(+0.2) {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"grown\"}\n").expect("room");
     let line = next();
     assert!(line.contains("grown") && line.trim_start().starts_with("2 "), "{line}");
     child.kill().expect("it still waits");
     let output = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.matches(" begins anew\n").count(), 2, "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr.matches(" was truncated or replaced; reading it from the start\n").count(), 2, "{stderr}");
     for path in [path, aside] {
         std::fs::remove_file(path).expect("it is ours");
     }
 }
 
-/// Runs with an input that is written by `write` while the output is read.
+/// Runs the program with input from `write`. Returns its stdout and its peak memory.
 fn piped(args: &[&str], write: impl FnOnce(&mut dyn Write) + Send + 'static) -> (String, Option<u64>) {
     let mut child = barewire()
         .args(args)
@@ -184,7 +184,7 @@ fn piped(args: &[&str], write: impl FnOnce(&mut dyn Write) + Send + 'static) -> 
     (out, writer.join().expect("it writes"))
 }
 
-/// The most memory that a process had so far, in KiB, without the pages of its own file: a build for tests has 22 MiB of them.
+/// Returns the peak memory of a process in KiB, without the pages of its executable: 22 MiB in a test build.
 fn peak(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let kib = |name: &str| -> Option<u64> {
@@ -195,7 +195,7 @@ fn peak(id: u32) -> Option<u64> {
 }
 
 #[test]
-fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
+fn unanswered_requests_are_listed_at_the_end_of_a_pipe() {
     let (out, _) = piped(&["read", "--unanswered", "--json", "--format", "wire"], |stdin| {
         for id in 0..5000 {
             writeln!(stdin, "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}").expect("it reads");
@@ -203,7 +203,7 @@ fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
                 writeln!(stdin, "< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":0}}").expect("it reads");
             }
         }
-        // A batch is shown as long as one of its requests is not answered; a cancelled one waits for nothing.
+        // A batch is shown if one of its requests has no response; a cancelled request needs none.
         stdin.write_all(b"> [{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\"},{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"m\"}]\n").expect("it reads");
         stdin.write_all(b"< {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":0}\n").expect("it reads");
         stdin.write_all(b"> {\"jsonrpc\":\"2.0\",\"id\":\"c\",\"method\":\"m\"}\n").expect("it reads");
@@ -220,7 +220,7 @@ fn what_is_unanswered_is_told_at_the_end_of_a_pipe() {
     assert_eq!(lines[5]["kind"], "batch");
 }
 
-/// 128 MiB of a transcript go through every view that streams, and the program stays small.
+/// Reads a transcript of 128 MiB in every streaming view, without growing.
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_does_not_grow_with_a_transcript() {
@@ -253,10 +253,10 @@ fn memory_does_not_grow_with_a_transcript() {
 fn an_empty_file_is_not_called_well_formed() {
     let output = barewire().arg("read").stdin(Stdio::null()).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "there are no frames in it\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "the input has no frames\n");
 }
 
-/// A time is told the same wherever it stands, and however long it is.
+/// A time has the same format everywhere, even a very long one.
 #[test]
 fn very_long_times_stay_in_their_columns() {
     let mut child = barewire()
@@ -288,9 +288,9 @@ fn summary(wire: &str, args: &[&str]) -> String {
     String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("UTF-8")
 }
 
-/// Failures are counted for the tool, code and message that stand beside the count.
+/// Failures are counted by tool, code and message.
 #[test]
-fn failures_are_told_apart_by_what_failed_and_what_was_said() {
+fn failures_are_counted_by_tool_code_and_message() {
     let mut wire = String::from("wire 1\n");
     for (id, (name, answer)) in [
         ("x", r#""result":{"isError":true}"#),
@@ -333,7 +333,7 @@ failures
     );
 }
 
-/// The table and the list of the slowest tell the same of an operation, also of one that is asked for input and gives up.
+/// The table and the list of the slowest operations agree, also about an operation that ends with a request for input.
 #[test]
 fn latencies_in_a_summary_are_those_of_whole_operations() {
     let wire = r#"wire 1
@@ -351,9 +351,9 @@ fn latencies_in_a_summary_are_those_of_whole_operations() {
     assert!(!text.contains("unanswered"), "{text}");
 }
 
-/// Channels over HTTP have longer names as time goes on; what stands behind them stays below each other.
+/// Channels over HTTP get longer names over time; the columns after them stay aligned.
 #[test]
-fn columns_stay_below_each_other_when_channels_have_longer_names() {
+fn columns_stay_aligned_when_channels_have_longer_names() {
     let (out, _) = piped(&["read", "--format", "wire", "--events"], |stdin| {
         for number in [1, 9, 10, 99, 100, 9] {
             writeln!(stdin, ">x{number}(+1) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"m\"}}")
@@ -367,11 +367,11 @@ fn columns_stay_below_each_other_when_channels_have_longer_names() {
     assert!(places[8..].iter().all(|place| *place == places[0] + 1), "{out}");
 }
 
-/// One frame is one frame: a filter beside it would be ignored.
+/// `--frame` would ignore filters, so both together are refused.
 #[test]
-fn a_frame_and_a_filter_are_not_taken_together() {
+fn a_frame_and_a_filter_exclude_each_other() {
     let output = barewire().args(["read", "--frame", "1", "--errors", "x"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("cannot be used with"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("cannot be used with"), "{stderr}");
 }

@@ -1,7 +1,7 @@
 //! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed, mute or dead.
 #![cfg(unix)]
 
-mod said;
+mod program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use said::Said;
+use program_output::ProgramOutput;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_barewire");
@@ -18,8 +18,8 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}.wire"))
 }
 
-fn run(args: &[&str]) -> Said {
-    Said::of(Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().expect("it runs"))
+fn run(args: &[&str]) -> ProgramOutput {
+    ProgramOutput::of(Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 /// What a client and our server say to each other, recorded by a tap.
@@ -46,11 +46,11 @@ fn edited(name: &str, capture: &str, from: &str, to: &str) -> String {
     written(name, &text.replace(from, to))
 }
 
-fn replay(capture: &str, options: &[&str], server: &[&str]) -> Said {
+fn replay(capture: &str, options: &[&str], server: &[&str]) -> ProgramOutput {
     run(&[&["replay", capture], options, &["--"], server].concat())
 }
 
-fn shell(capture: &str, options: &[&str], script: &str) -> Said {
+fn shell(capture: &str, options: &[&str], script: &str) -> ProgramOutput {
     replay(capture, options, &["sh", "-c", script])
 }
 
@@ -173,7 +173,7 @@ fn bytes_that_no_program_reads_are_refused() {
     let said = shell(&capture, &[], "cat");
     let told = format!(
         "barewire: cannot replay {capture}: its framing is sse, which no program reads on stdin\n\
-         hint: barewire read shows what is in it\n"
+         hint: barewire read lists its frames\n"
     );
     said.has(2, "", &told);
 }
@@ -279,8 +279,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_started() {
         ">(redacted) {\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":{\"key\":\"<redacted-1>\"}}\n",
     );
     let said = shell(&redacted, &[], &touch);
-    let hint =
-        "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
+    let hint = "hint: --allow-redacted replays the replaced text as it is, and accepts any response in its place\n";
     said.has(
         2,
         "",
@@ -372,7 +371,7 @@ fn half_a_line_at_the_end_is_left_out() {
         let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(format!("{ping}\n").as_bytes()).expect("it reads");
         drop(stdin);
-        Said::of(child.wait_with_output().expect("it ends")).has(0, "", &left_out);
+        ProgramOutput::of(child.wait_with_output().expect("it ends")).has(0, "", &left_out);
     }
     // What only lacks its line break is whole.
     let capture = written("half-not", &format!("wire 1\n> {ping}"));

@@ -5,7 +5,7 @@
 #[path = "tap_http/ends.rs"]
 mod ends;
 mod eventually;
-mod said;
+mod program_output;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 
 use ends::{Client, PROGRAM, Served, Tap, server};
-use said::Said;
+use program_output::ProgramOutput;
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
 
-fn run(args: &[&str]) -> Said {
+fn run(args: &[&str]) -> ProgramOutput {
     let mut command = Command::new(PROGRAM);
-    Said::of(command.args(args).env(TOKEN, SECRET).stdin(Stdio::null()).output().expect("it runs"))
+    ProgramOutput::of(command.args(args).env(TOKEN, SECRET).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 fn file(name: &str) -> PathBuf {
@@ -213,7 +213,7 @@ fn another_answer_over_http_is_shown_with_its_place() {
         Authorization: Bearer <token> (frames 1, 2)\n";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
     let said = run(&["replay", &capture, "--url", &served.url, "--header", "no header"]);
-    said.has(2, "", "barewire: --header: \"Name: value\" is expected, and there is no colon\n");
+    said.has(2, "", "barewire: --header: expected \"Name: value\", found no colon\n");
 }
 
 /// A request whose connection the client closed may be answered this time or not; one that the server left open may not.
@@ -257,7 +257,7 @@ fn of_several_sessions_one_is_named() {
     let said = run(&["replay", &capture, "--url", &served.url]);
     assert_eq!(said.code, Some(2));
     let told = said.stderr.strip_prefix(&format!("barewire: cannot replay {capture}: it has 2 sessions over HTTP\n"));
-    let names = told.and_then(|told| told.strip_prefix("hint: --channel NAME says which: "));
+    let names = told.and_then(|told| told.strip_prefix("hint: choose one with --channel NAME: "));
     let names: Vec<&str> = names.unwrap_or_else(|| panic!("{}", said.stderr)).trim_end().split(", ").collect();
     assert_eq!(names.len(), 2);
     for name in names {

@@ -6,10 +6,10 @@ mod bodies;
 #[path = "tap_http/ends.rs"]
 mod ends;
 mod eventually;
+#[allow(dead_code, reason = "others use more of it")]
+mod program_output;
 #[path = "tap_http/refused.rs"]
 mod refused;
-#[allow(dead_code, reason = "others use more of it")]
-mod said;
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 
 use ends::{PROGRAM, Served, Tap, server};
 use eventually::eventually;
-use said::Said;
+use program_output::ProgramOutput;
 
 const TOKEN: &str = "BAREWIRE_TEST_TOKEN";
 const SECRET: &str = "open-sesame-0815";
 
-fn call(url: &str, options: &[&str]) -> Said {
+fn call(url: &str, options: &[&str]) -> ProgramOutput {
     let mut command = Command::new(PROGRAM);
     let command = command.arg("call").args(options).args(["--url", url]).env(TOKEN, SECRET);
-    Said::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    ProgramOutput::of(command.stdin(Stdio::null()).output().expect("it runs"))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use barewire_proto::transcript::{escape, is_clean};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use crate::nearest::nearest;
 
@@ -62,7 +62,7 @@ pub fn shown(bytes: &[u8], most: usize) -> String {
     }
     let mut cut = String::new();
     for c in text.chars() {
-        if cut.width() + 2 > most {
+        if cut.width() + c.width().unwrap_or(0) + 1 > most {
             break;
         }
         cut.push(c);

@@ -1,5 +1,5 @@
-//! The words after the name of a tool or method -> key=value pairs, or one JSON object. Files and stdin are read here, before
-//! anything starts.
+//! The words after the name of a tool or method -> key=value pairs, or one JSON object. Files and stdin are read here, before a
+//! server is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,7 +20,6 @@ pub(crate) enum GivenArguments {
     Pairs(Vec<Pair>),
 }
 
-/// A key and its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair {
     pub(crate) key: String,
@@ -30,7 +29,7 @@ pub(crate) struct Pair {
 /// A value of the command line.
 #[derive(Debug, Clone)]
 pub(crate) enum Text {
-    /// `key=text`, or what is in the file of `key=@FILE`: the schema says what it is.
+    /// `key=text`, or the content of the file in `key=@FILE`. The schema decides its type.
     Plain(String),
     /// `key:=JSON`.
     Json(Box<RawValue>),
@@ -51,7 +50,7 @@ impl Pair {
         let name = shown(word.as_encoded_bytes(), MAX_WORD_LENGTH);
         let word = word.to_str().ok_or_else(|| Failure::new(format!("{name}: not UTF-8")))?;
         let Some((key, value)) = word.split_once('=') else {
-            return Err(Failure::new(format!("{name}: key=value is expected, or one JSON object"))
+            return Err(Failure::new(format!("{name}: expected key=value, or one JSON object"))
                 .with_hint("key:=JSON gives a value as JSON, key=@FILE reads it from a file"));
         };
         let (key, is_json) = match key.strip_suffix(':') {
@@ -59,12 +58,12 @@ impl Pair {
             None => (key, false),
         };
         if key.is_empty() {
-            return Err(Failure::new(format!("{name}: there is no key before the =")));
+            return Err(Failure::new(format!("{name}: no key before the =")));
         }
         let value = match value.strip_prefix('@') {
             Some(path) => fs::read_to_string(path).map_err(|error| {
                 let path = shown(path.as_bytes(), MAX_WORD_LENGTH);
-                let hint = format!("@ is followed by the path of a file; a text that begins with @: {key}:='\"@…\"'");
+                let hint = format!("@ reads a file; for a text that begins with @, write {key}:='\"@…\"'");
                 Failure::new(format!("{key}: cannot read {path}: {error}")).with_hint(hint)
             })?,
             None => value.to_owned(),
@@ -74,7 +73,7 @@ impl Pair {
     }
 }
 
-/// An object begins with a brace. A word that names a file or stdin stands for one; a key does not begin like that.
+/// Whether a word is an object, or `@FILE` or `-` in place of one. No key begins like these.
 fn is_object(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes().trim_ascii_start();
     bytes == b"-" || matches!(bytes.first(), Some(b'{' | b'[' | b'@'))
@@ -84,17 +83,17 @@ fn object(word: &OsStr) -> Result<Box<RawValue>, Failure> {
     let raw = params::read(word)?;
     match Json::parse(raw.get().as_bytes()).map(Json::kind) {
         Ok(Kind::Object) => Ok(raw),
-        _ => Err(Failure::new("MCP has objects for params, and no arrays").with_hint("--raw sends an array")),
+        _ => Err(Failure::new("params of MCP are an object, not an array").with_hint("--raw sends an array")),
     }
 }
 
 fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     let parsed = Json::parse(text.as_bytes()).map_err(|syntax| {
-        params::pointed(key, text.as_bytes(), syntax.at, syntax.expected)
-            .with_hint(format!("{key}:= is followed by JSON, {key}= by text"))
+        params::syntax_failure(key, text.as_bytes(), syntax.at, syntax.expected)
+            .with_hint(format!("{key}:= takes JSON, {key}= takes text"))
     })?;
     Ok(RawValue::from_string(parsed.as_str().to_owned()).expect("what was scanned as JSON is JSON"))
 }
 
-/// The number of characters of a word: as many as fit a line.
+/// The characters of a word that a message shows.
 const MAX_WORD_LENGTH: usize = 80;

@@ -1,4 +1,4 @@
-//! Words on a command line -> a request to an MCP server, and the reason why there is no answer. `call` and `bench` share it.
+//! The words of a command line -> a request to an MCP server, or the reason for a missing answer. Shared by `call` and `bench`.
 
 pub(crate) mod arguments;
 pub(crate) mod given;

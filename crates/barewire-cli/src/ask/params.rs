@@ -1,4 +1,4 @@
-//! The params on a command line -> a JSON object or array.
+//! Params on a command line, in a file or on stdin -> a JSON object or array.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,7 +20,7 @@ pub(crate) fn read(argument: &OsStr) -> Result<Box<RawValue>, Failure> {
         [b'@', path @ ..] => {
             let name = shown(path, MAX_PATH_LENGTH);
             let text = fs::read(platform::path(path)).map_err(|error| {
-                Failure::new(format!("cannot read {name}: {error}")).with_hint("@ is followed by the path of a file")
+                Failure::new(format!("cannot read {name}: {error}")).with_hint("@ takes the path of a file")
             })?;
             check(&name, &text)
         }
@@ -42,7 +42,7 @@ fn stdin() -> Result<Vec<u8>, Failure> {
 
 fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
     let json = Json::parse(text).map_err(|syntax| {
-        pointed(name, text, syntax.at, syntax.expected)
+        syntax_failure(name, text, syntax.at, syntax.expected)
             .with_hint(r#"params are JSON; in a shell, quoted: '{"name":"value"}'"#)
     })?;
     match json.kind() {
@@ -51,20 +51,20 @@ fn check(name: &str, text: &[u8]) -> Result<Box<RawValue>, Failure> {
         }
         kind => {
             let at = text.len() - text.trim_ascii_start().len();
-            Err(pointed(name, text, at, format_args!("expected an object or an array, not {kind},"))
-                .with_hint("leave them out if there are none"))
+            Err(syntax_failure(name, text, at, format_args!("expected an object or an array, not {kind},"))
+                .with_hint("leave the params out if there are none"))
         }
     }
 }
 
 /// Makes a failure that shows a line of the text with a caret under the byte.
-pub(crate) fn pointed(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
-    // A file may have lines; only the one that is wrong is shown, and where in it.
+pub(crate) fn syntax_failure(name: &str, text: &[u8], at: usize, what: impl fmt::Display) -> Failure {
+    // Only the line with the error is shown.
     let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
     let line = text[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
     let Excerpt { line, column } = Excerpt::around(line.trim_ascii_end(), at - start);
     Failure::new(format!("{name}: {what} at byte {at}\n  {line}\n  {:column$}^", ""))
 }
 
-/// The number of characters of a path: as many as fit a line.
+/// The characters of a path that a message shows.
 const MAX_PATH_LENGTH: usize = 80;

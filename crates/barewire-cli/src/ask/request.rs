@@ -1,4 +1,4 @@
-//! The words of a command line -> a method and its params, with the help of the server's own lists.
+//! The words of a command line -> a method and its params, by the lists of the server.
 
 use std::ffi::OsString;
 
@@ -19,35 +19,25 @@ use barewire_workbench::text::nearest;
 /// The kind of thing that the first word names.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Naming {
-    /// A word of this program, a method, else a tool.
+    /// A list such as `tools`, else a method, else a tool.
     Any,
     Tool,
     Method,
 }
 
-/// A request as the command line has it, before a server is asked.
+/// A request of the command line, before the server's lists are known.
 #[derive(Debug, Clone)]
 pub(crate) enum PlannedRequest {
     /// A list, or the items of it that have these names.
-    List {
-        method: &'static str,
-        names: Vec<String>,
-    },
-    Read {
-        uri: String,
-    },
-    Prompt {
-        name: String,
-        given: GivenArguments,
-    },
-    Tool {
-        name: String,
-        given: GivenArguments,
-    },
-    Method {
-        method: String,
-        given: GivenArguments,
-    },
+    List { method: &'static str, names: Vec<String> },
+    /// A resource.
+    Read { uri: String },
+    /// A prompt with its arguments.
+    Prompt { name: String, given: GivenArguments },
+    /// A call of a tool.
+    Tool { name: String, given: GivenArguments },
+    /// Any other method.
+    Method { method: String, given: GivenArguments },
 }
 
 /// A request as it is sent.
@@ -61,7 +51,7 @@ pub(crate) struct PreparedRequest {
     pub(crate) notes: Vec<String>,
 }
 
-/// Words that stand for a list.
+/// Words for the methods that list things.
 const LISTS: [(&str, &str); 4] = [
     ("tools", "tools/list"),
     ("resources", "resources/list"),
@@ -70,7 +60,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl PlannedRequest {
-    /// Reads the words: a word of this program, a method in the table, else a tool.
+    /// Reads the words of a command line.
     pub(crate) fn read(what: &str, words: &[OsString], naming: Naming) -> Result<Self, Failure> {
         if naming == Naming::Tool {
             return Ok(Self::Tool { name: what.to_owned(), given: GivenArguments::read(words)? });
@@ -97,9 +87,9 @@ impl PlannedRequest {
         Ok(Self::Tool { name: what.to_owned(), given })
     }
 
-    /// Makes the request, and asks the server for its lists if they are needed.
+    /// Makes the request, with the lists of the server where they are needed.
     pub(crate) async fn prepare(self, client: &Client, context: &RequestContext) -> Result<PreparedRequest, NoAnswer> {
-        let missed = |error: ClientError| NoAnswer::from_client(&error, context);
+        let no_answer = |error: ClientError| NoAnswer::from_client(&error, context);
         match self {
             Self::List { method, names } => Ok(PreparedRequest { names, ..PreparedRequest::new(method, None) }),
             Self::Read { uri } => Ok(PreparedRequest::new("resources/read", Some(raw(&json!({ "uri": uri }))))),
@@ -108,33 +98,32 @@ impl PlannedRequest {
                     GivenArguments::Nothing => (None, Vec::new()),
                     GivenArguments::Object(object) => (Some(object), Vec::new()),
                     GivenArguments::Pairs(pairs) => {
-                        let (object, notes) = arguments::object(&method, &pairs, &known_params()).map_err(wrong)?;
+                        let (object, notes) =
+                            arguments::object(&method, &pairs, &known_params()).map_err(bad_arguments)?;
                         (Some(object), notes)
                     }
                 };
                 Ok(PreparedRequest { notes, ..PreparedRequest::new(method, params) })
             }
-            // An object is sent as it is: whoever writes one may want to see what a server does with a bad one.
+            // An object is sent unchanged, so that a user can test how a server handles a bad one.
             Self::Tool { name, given: GivenArguments::Object(object) } => {
                 Ok(PreparedRequest::named("tools/call", &name, Some(object)))
-            }
-            Self::Tool { name, given } => {
-                let tools = client.list_tools().await.map_err(missed)?;
-                let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
-                    return Err(no_such("tool", &name, &names(&tools)));
-                };
-                let fields = Fields::of(&tool.input_schema);
-                PreparedRequest::typed("tools/call", &name, &given, &fields)
             }
             Self::Prompt { name, given: GivenArguments::Object(object) } => {
                 Ok(PreparedRequest::named("prompts/get", &name, Some(object)))
             }
+            Self::Tool { name, given } => {
+                let tools = client.list_tools().await.map_err(no_answer)?;
+                let tool = tools.iter().find(|tool| tool.name == name);
+                let tool = tool.ok_or_else(|| no_such("tool", &name, &names(&tools)))?;
+                PreparedRequest::typed("tools/call", &name, &given, &Fields::of(&tool.input_schema))
+            }
             Self::Prompt { name, given } => {
-                let prompts = client.list_prompts().await.map_err(missed)?;
-                let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+                let prompts = client.list_prompts().await.map_err(no_answer)?;
+                let prompt = prompts.iter().find(|prompt| prompt.name == name).ok_or_else(|| {
                     let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-                    return Err(no_such("prompt", &name, &names));
-                };
+                    no_such("prompt", &name, &names)
+                })?;
                 PreparedRequest::typed("prompts/get", &name, &given, &fields_of(prompt))
             }
         }
@@ -157,18 +146,18 @@ impl PreparedRequest {
 
     fn typed(method: &str, name: &str, given: &GivenArguments, fields: &Fields) -> Result<Self, NoAnswer> {
         let pairs: &[Pair] = if let GivenArguments::Pairs(pairs) = given { pairs } else { &[] };
-        let (object, notes) = arguments::object(name, pairs, fields).map_err(wrong)?;
+        let (object, notes) = arguments::object(name, pairs, fields).map_err(bad_arguments)?;
         let arguments = (!pairs.is_empty()).then_some(object);
         Ok(Self { notes, ..Self::named(method, name, arguments) })
     }
 
-    /// Whether it asks for a list and not for a page of it.
+    /// Whether it asks for a whole list, and not for one page.
     pub(crate) fn is_whole_list(&self) -> bool {
         LISTS.iter().any(|(_, method)| *method == self.method)
             && self.params.as_ref().is_none_or(|params| !has(params, "cursor"))
     }
 
-    /// Whether it is a notification, which has no answer.
+    /// Whether it is a notification, which has no response.
     pub(crate) fn is_notification(&self) -> bool {
         Method::find(&self.method).is_some_and(|method| method.kind == Kind::Notification)
             || (Method::find(&self.method).is_none() && self.method.starts_with("notifications/"))
@@ -179,55 +168,50 @@ impl PreparedRequest {
         with_meta(self.params.as_deref(), meta)
     }
 
-    /// The tool or prompt that it names.
+    /// Returns the tool or prompt that it names.
     pub(crate) fn name(&self) -> Option<String> {
-        #[derive(serde::Deserialize)]
-        struct Named {
-            name: String,
-        }
-        let params = self.params.as_ref()?;
-        serde_json::from_str(params.get()).ok().map(|Named { name }| name)
+        let params: Value = serde_json::from_str(self.params.as_ref()?.get()).ok()?;
+        params.get("name")?.as_str().map(str::to_owned)
     }
 }
 
-/// Makes the answer for a name that the server does not have, with those that it has.
+/// Returns the failure for a name that the server does not have, with the names that it has.
 pub(crate) fn no_such(what: &str, name: &str, names: &[&str]) -> NoAnswer {
     let shown_name = shown(name.as_bytes(), MAX_NAME_LENGTH);
-    let mut said = format!("the server has no {what} {shown_name}");
+    let mut text = format!("the server has no {what} {shown_name}");
     if what == "tool" {
         let methods = barewire_proto::mcp::METHODS.iter().filter(|method| method.by(Side::Client).is_some());
         let words = LISTS.iter().map(|(word, _)| *word).chain(methods.map(|method| method.name));
         match nearest(name, words).filter(|_| name.contains('/') || names.is_empty()) {
-            Some(near) if near == name => said = format!("{said}; without --tool it is a method"),
-            Some(near) => said = format!("{said}, and MCP no such method: did you mean {near}?"),
+            Some(near) if near == name => text = format!("{text}; without --tool it is a method"),
+            Some(near) => text = format!("{text}, and MCP has no such method: did you mean {near}?"),
             None => {}
         }
     }
-    NoAnswer { reason: Reason::NoSuchName, what: said, hint: Some(listed(what, name, names).into()) }
+    NoAnswer { reason: Reason::NoSuchName, what: text, hint: Some(listed(what, name, names).into()) }
 }
 
-/// `did you mean echo? this server has the tools: echo, add`.
+/// Returns `did you mean echo? this server has the tools: echo, add`.
 pub(crate) fn listed(what: &str, name: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return format!("this server has no {what}s");
     }
     let near = nearest(name, names.iter().copied());
     let near = near.map_or(String::new(), |near| format!("did you mean {}? ", shown(near.as_bytes(), MAX_NAME_LENGTH)));
-    let some: Vec<String> =
-        names.iter().take(MAX_LISTED_NAMES).map(|name| shown(name.as_bytes(), MAX_NAME_LENGTH)).collect();
-    let more = if names.len() > MAX_LISTED_NAMES {
-        format!(" and {} more", names.len() - MAX_LISTED_NAMES)
-    } else {
-        String::new()
+    let listed = names.iter().take(MAX_LISTED_NAMES).map(|name| shown(name.as_bytes(), MAX_NAME_LENGTH));
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(MAX_LISTED_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    format!("{near}this server has the {what}s: {}{more}", some.join(", "))
+    format!("{near}this server has the {what}s: {listed}{more}")
 }
 
 pub(crate) fn names(tools: &[Tool]) -> Vec<&str> {
     tools.iter().map(|tool| &*tool.name).collect()
 }
 
-/// The arguments of a prompt are strings.
+/// Returns the arguments of a prompt, which are strings.
 pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     let arguments = prompt.arguments.as_deref().unwrap_or_default();
     let field = |argument: &barewire_proto::mcp::PromptArgument| Field {
@@ -243,7 +227,7 @@ pub(crate) fn fields_of(prompt: &Prompt) -> Fields {
     }
 }
 
-/// Params that are texts, also if they look like numbers. All others are what they look like.
+/// Returns the params that are strings even if they look like numbers. All others have the type they look like.
 fn known_params() -> Fields {
     let schema = json!({
         "properties": { "uri": { "type": "string" }, "name": { "type": "string" }, "cursor": { "type": "string" }, "level": { "type": "string" } },
@@ -252,13 +236,13 @@ fn known_params() -> Fields {
     Fields::of(&raw(&schema))
 }
 
-fn wrong(BadArguments { what, hint }: BadArguments) -> NoAnswer {
+fn bad_arguments(BadArguments { what, hint }: BadArguments) -> NoAnswer {
     NoAnswer { reason: Reason::BadArguments, what, hint: Some(hint.into()) }
 }
 
 fn usage(word: &str, rest: &str) -> Failure {
-    Failure::new(format!("{word} is followed by {rest}"))
-        .with_hint(format!("barewire call {word} {rest} -- PROGRAM; --tool if a tool has this name"))
+    Failure::new(format!("{word} needs {rest}"))
+        .with_hint(format!("barewire call {word} {rest} -- PROGRAM; or --tool to call a tool named {word}"))
 }
 
 fn text(word: &OsString) -> Result<String, Failure> {
@@ -275,8 +259,8 @@ fn raw(value: &impl serde::Serialize) -> Box<RawValue> {
     to_raw_value(value).expect("strings and maps of them are JSON")
 }
 
-/// The number of characters of a name: as many as fit a line.
+/// The characters of a name that a message shows.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// The number of names that a hint lists.
+/// The names that a hint lists.
 const MAX_LISTED_NAMES: usize = 20;

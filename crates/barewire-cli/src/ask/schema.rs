@@ -1,27 +1,27 @@
-//! The JSON Schema of an object -> its fields: what a word on a command line or a line at a terminal has to be to be one.
+//! The JSON Schema of an object -> its fields: their types, choices and limits.
 
 use std::fmt;
 
 use barewire_proto::json::Json;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::output::shown;
 
 /// The fields of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// In the order in which they were written.
+    /// In the order of the schema.
     pub(crate) fields: Vec<Field>,
     pub(crate) others: Others,
 }
 
-/// What is said of members that are no field.
+/// The rule for members that are not a field.
 #[derive(Debug, Default)]
 pub(crate) enum Others {
     #[default]
     Allowed,
-    /// They are all like this.
+    /// Allowed if they are like this field.
     Like(Box<Field>),
     Refused,
 }
@@ -33,17 +33,17 @@ pub(crate) struct Field {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) required: bool,
-    /// What it may be; anything, if there is none.
+    /// The types that it may have; any type, if empty.
     pub(crate) kinds: Vec<Type>,
-    /// The values that it may have, if they are few.
+    /// The values that it may have, if the schema lists them.
     pub(crate) choices: Option<Vec<Choice>>,
     pub(crate) default: Option<Value>,
     pub(crate) limits: Limits,
-    /// What the elements of an array are.
+    /// The elements of an array.
     pub(crate) items: Option<Box<Field>>,
 }
 
-/// A type of JSON, in the order in which a text is tried to be one: everything is a string.
+/// A JSON type, in the order in which a text is tried as one: any text is a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     Null,
@@ -55,30 +55,30 @@ pub(crate) enum Type {
     String,
 }
 
-/// A value that can be chosen.
+/// One of the values that a schema lists.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) value: Value,
     pub(crate) title: Option<String>,
 }
 
-/// Bounds: of a number, of the letters of a string, of the elements of an array.
+/// Bounds of a number, of the length of a string, and of the number of elements of an array.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    pub(crate) least: Option<f64>,
-    pub(crate) most: Option<f64>,
-    pub(crate) above: Option<f64>,
-    pub(crate) below: Option<f64>,
+    pub(crate) minimum: Option<f64>,
+    pub(crate) maximum: Option<f64>,
+    pub(crate) exclusive_minimum: Option<f64>,
+    pub(crate) exclusive_maximum: Option<f64>,
     pub(crate) min_length: Option<u64>,
     pub(crate) max_length: Option<u64>,
     pub(crate) min_items: Option<u64>,
     pub(crate) max_items: Option<u64>,
-    /// As `email` or `date`.
+    /// Such as `email` or `date`.
     pub(crate) format: Option<String>,
 }
 
 impl Fields {
-    /// What `schema` says of an object. What is not understood is not said.
+    /// Reads the schema of an object. Keywords that are not known are ignored.
     pub(crate) fn of(schema: &RawValue) -> Self {
         let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Self::default() };
         let object = resolved(&root, &root);
@@ -87,23 +87,19 @@ impl Fields {
             let listed = object.get("required").and_then(Value::as_array);
             listed.is_some_and(|names| names.iter().any(|it| it == name))
         };
-        let mut fields = Vec::new();
-        for name in order(schema) {
-            let Some(property) = properties.and_then(|them| them.get(&name)) else { continue };
-            let is_required = required(&name);
-            fields.push(Field { name, required: is_required, ..Field::of(&root, property, DEEPEST) });
-        }
-        // What stands elsewhere in the schema is found by reference, and has lost its order.
-        for (name, property) in properties.into_iter().flatten() {
-            if fields.iter().all(|field| field.name != *name) {
-                let field = Field::of(&root, property, DEEPEST);
-                fields.push(Field { name: name.clone(), required: required(name), ..field });
-            }
-        }
+        let mut names = order(schema);
+        // Properties that are found by reference have lost their order.
+        let others: Vec<_> = properties.into_iter().flat_map(Map::keys).filter(|name| !names.contains(name)).collect();
+        names.extend(others.into_iter().cloned());
+        let field = |name: String| {
+            let property = properties?.get(&name)?;
+            Some(Field { required: required(&name), name, ..Field::of(&root, property, MAX_DEPTH) })
+        };
+        let fields = names.into_iter().filter_map(field).collect();
         let has_patterns = object.get("patternProperties").is_some();
         let others = match object.get("additionalProperties") {
             Some(Value::Bool(false)) if !has_patterns => Others::Refused,
-            Some(like @ Value::Object(_)) => Others::Like(Box::new(Field::of(&root, like, DEEPEST))),
+            Some(like @ Value::Object(_)) => Others::Like(Box::new(Field::of(&root, like, MAX_DEPTH))),
             _ => Others::Allowed,
         };
         Self { fields, others }
@@ -115,7 +111,7 @@ impl Fields {
 }
 
 impl Field {
-    /// A string of this name: what the arguments of a prompt are.
+    /// Returns a string field, such as an argument of a prompt.
     pub(crate) fn string(name: impl Into<String>) -> Self {
         Self { name: name.into(), kinds: vec![Type::String], ..Self::default() }
     }
@@ -130,10 +126,10 @@ impl Field {
         let number = |name: &str| schema.get(name).and_then(Value::as_f64);
         let whole = |name: &str| schema.get(name).and_then(Value::as_u64);
         let limits = Limits {
-            least: number("minimum"),
-            most: number("maximum"),
-            above: number("exclusiveMinimum"),
-            below: number("exclusiveMaximum"),
+            minimum: number("minimum"),
+            maximum: number("maximum"),
+            exclusive_minimum: number("exclusiveMinimum"),
+            exclusive_maximum: number("exclusiveMaximum"),
             min_length: whole("minLength"),
             max_length: whole("maxLength"),
             min_items: whole("minItems"),
@@ -159,31 +155,25 @@ impl Field {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
-    /// What is wrong with `value`, as what it must be.
+    /// Checks a value. The error says what it must be.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
-        let fits = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.is(value));
-        if !fits {
-            return Err(format!("must be {}", self.kind()));
-        }
-        if let Some(choices) = &self.choices
-            && choices.iter().all(|choice| choice.value != *value)
-        {
+        let has_type = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.is(value));
+        let is_choice = |choices: &Vec<Choice>| choices.iter().any(|choice| choice.value == *value);
+        if !has_type || !self.choices.as_ref().is_none_or(is_choice) {
             return Err(format!("must be {}", self.kind()));
         }
         self.limits.check(value)?;
         if let (Some(items), Some(elements)) = (&self.items, value.as_array()) {
-            elements
-                .iter()
-                .try_for_each(|element| items.check(element).map_err(|wrong| format!("has an element that {wrong}")))?;
+            let check = |element| items.check(element).map_err(|error| format!("has an element that {error}"));
+            elements.iter().try_for_each(check)?;
         }
         Ok(())
     }
 
-    /// What it must be, with an article: `an integer`, `one of a, b`.
+    /// Returns the type with an article: `an integer`, `one of a, b`.
     pub(crate) fn kind(&self) -> String {
         if let Some(choices) = &self.choices {
-            // What the server says goes into a sentence of ours.
-            let name = |choice: &Choice| shown(plain(&choice.value).as_bytes(), LONGEST);
+            let name = |choice: &Choice| shown(plain(&choice.value).as_bytes(), MAX_CHOICE);
             let names: Vec<String> = choices.iter().map(name).collect();
             return match names.as_slice() {
                 [only] => only.clone(),
@@ -197,7 +187,7 @@ impl Field {
         }
     }
 
-    /// The same for a column: `integer 1..10`, `a|b`, `array of string`.
+    /// Returns the type for a column: `integer 1..10`, `a|b`, `array of string`.
     pub(crate) fn short(&self) -> String {
         if let Some(choices) = &self.choices {
             return choices.iter().map(|choice| plain(&choice.value)).collect::<Vec<_>>().join("|");
@@ -265,10 +255,10 @@ impl Limits {
     fn check(&self, value: &Value) -> Result<(), String> {
         if let Some(number) = value.as_f64() {
             let broken = [
-                (self.least.filter(|least| number < *least), "at least"),
-                (self.most.filter(|most| number > *most), "at most"),
-                (self.above.filter(|above| number <= *above), "more than"),
-                (self.below.filter(|below| number >= *below), "less than"),
+                (self.minimum.filter(|limit| number < *limit), "at least"),
+                (self.maximum.filter(|limit| number > *limit), "at most"),
+                (self.exclusive_minimum.filter(|limit| number <= *limit), "more than"),
+                (self.exclusive_maximum.filter(|limit| number >= *limit), "less than"),
             ];
             if let Some((limit, words)) = broken.iter().find_map(|(limit, words)| Some((limit.as_ref()?, words))) {
                 return Err(format!("must be {words} {limit}"));
@@ -292,16 +282,16 @@ impl Limits {
     }
 }
 
-/// For a column: ` 1..10`, or nothing.
+/// The limits for a column: ` 1..10`, or nothing.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-        if self.least.is_some() || self.most.is_some() {
-            write!(f, " {}..{}", bound(self.least), bound(self.most))?;
+        if self.minimum.is_some() || self.maximum.is_some() {
+            write!(f, " {}..{}", bound(self.minimum), bound(self.maximum))?;
         }
         match &self.format {
-            // What schemas made from types say of the width of a number helps nobody.
-            Some(format) if self.least.is_none() && self.most.is_none() && !is_width(format) => {
+            // Schemas generated from types have widths of numbers, which are of no use here.
+            Some(format) if self.minimum.is_none() && self.maximum.is_none() && !is_width(format) => {
                 write!(f, " ({format})")
             }
             _ => Ok(()),
@@ -314,7 +304,7 @@ fn is_width(format: &str) -> bool {
     digits("int") || digits("uint") || matches!(format, "double" | "float")
 }
 
-/// A value as a person would type it.
+/// Returns a value as a user would type it.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -322,7 +312,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// The names of the properties as they were written, which a map of them forgets.
+/// Returns the names of the properties in the order of the schema, which a map loses.
 fn order(schema: &RawValue) -> Vec<String> {
     let Ok(json) = Json::parse(schema.get().as_bytes()) else { return Vec::new() };
     let properties = json.members().find(|member| member.name == "properties");
@@ -330,10 +320,10 @@ fn order(schema: &RawValue) -> Vec<String> {
     names.map(|member| member.name.to_name().into_owned()).collect()
 }
 
-/// What stands where `schema` refers to, inside of the same schema.
+/// Follows the `$ref` of a schema within the same document.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         let reference = schema.get("$ref").and_then(Value::as_str);
         let Some(found) = reference.and_then(|it| it.strip_prefix('#')).and_then(|it| root.pointer(it)) else {
             break;
@@ -343,7 +333,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// The types that a schema allows; none if that is not known, or all.
+/// Returns the types that a schema allows; none if all are allowed, or they are not known.
 fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
     let mut found: Vec<Type> = match schema.get("type") {
         Some(Value::String(name)) => Type::parse(name).into_iter().collect(),
@@ -353,7 +343,7 @@ fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
             (None, Some(branches)) if depth > 0 => {
                 let each: Vec<Vec<Type>> =
                     branches.iter().map(|branch| kinds(root, resolved(root, branch), depth - 1)).collect();
-                // One of them may be anything, and so may all.
+                // If one branch allows any type, so does the whole.
                 if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
             }
             _ => Vec::new(),
@@ -364,10 +354,10 @@ fn kinds(root: &Value, schema: &Value, depth: usize) -> Vec<Type> {
     found
 }
 
-/// The values that a schema allows, if it lists them.
+/// Returns the values that a schema allows, if it lists fields.
 fn choices(root: &Value, schema: &Value, depth: usize) -> Option<Vec<Choice>> {
     if let Some(values) = values(schema) {
-        // 2025-06-18 has names for the values beside them, later there are titles of consts.
+        // Titles are in enumNames in 2025-06-18, and beside each const later.
         let names = schema.get("enumNames").and_then(Value::as_array);
         let title = |index: usize| names?.get(index)?.as_str().map(str::to_owned);
         let own = schema.get("title").and_then(Value::as_str).filter(|_| schema.get("const").is_some());
@@ -405,11 +395,11 @@ fn branches(schema: &Value) -> Option<&Vec<Value>> {
     ["anyOf", "oneOf"].iter().find_map(|name| schema.get(*name).and_then(Value::as_array))
 }
 
-/// A schema that refers to itself is not followed any further.
-const DEEPEST: usize = 8;
+/// The depth to which references are followed, as a schema can refer to itself.
+const MAX_DEPTH: usize = 8;
 
-/// As much of a value as fits a line.
-const LONGEST: usize = 60;
+/// The characters of a choice that a message shows.
+const MAX_CHOICE: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -427,16 +417,16 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_order_and_know_what_is_required() {
-        let them = fields(r#"{"type":"object","properties":{"z":{},"a":{},"m":{}},"required":["m"]}"#);
-        let names: Vec<_> = them.fields.iter().map(|field| (&*field.name, field.required)).collect();
+    fn fields_keep_their_order_and_required_flag() {
+        let parsed = fields(r#"{"type":"object","properties":{"z":{},"a":{},"m":{}},"required":["m"]}"#);
+        let names: Vec<_> = parsed.fields.iter().map(|field| (&*field.name, field.required)).collect();
         assert_eq!(names, [("z", false), ("a", false), ("m", true)]);
-        assert!(matches!(them.others, Others::Allowed));
+        assert!(matches!(parsed.others, Others::Allowed));
         assert!(matches!(fields(r#"{"additionalProperties":false}"#).others, Others::Refused));
     }
 
     #[test]
-    fn what_a_field_is_stands_in_many_forms() {
+    fn the_type_of_a_field_has_many_forms() {
         for (schema, kind, short) in [
             (json!({"type": "integer", "minimum": 1, "maximum": 9}), "an integer", "integer 1..9"),
             (json!({"type": ["string", "null"]}), "null or a string", "null|string"),
@@ -457,29 +447,29 @@ mod tests {
     }
 
     #[test]
-    fn references_inside_of_the_schema_are_followed_and_circles_end() {
+    fn references_are_followed_and_cycles_end() {
         let schema = r##"{"$defs":{"Color":{"enum":["red"],"description":"a colour"},"Tree":{"type":"array","items":{"$ref":"#/$defs/Tree"}},"Loop":{"$ref":"#/$defs/Loop"}},
             "properties":{"c":{"$ref":"#/$defs/Color","description":"of the dot"},"t":{"$ref":"#/$defs/Tree"},"l":{"$ref":"#/$defs/Loop"}}}"##;
-        let them = fields(schema);
-        assert_eq!(them.fields[0].kind(), "red");
-        assert_eq!(them.fields[0].description.as_deref(), Some("of the dot"));
-        assert_eq!(them.fields[1].kinds, [Type::Array]);
-        assert!(them.fields[2].kinds.is_empty());
+        let fields = fields(schema);
+        assert_eq!(fields.fields[0].kind(), "red");
+        assert_eq!(fields.fields[0].description.as_deref(), Some("of the dot"));
+        assert_eq!(fields.fields[1].kinds, [Type::Array]);
+        assert!(fields.fields[2].kinds.is_empty());
     }
 
     #[test]
-    fn a_value_is_judged_by_type_choice_and_limits() {
-        let wrong = |schema: Value, value: Value| field(schema).check(&value).expect_err("wrong");
-        assert_eq!(wrong(json!({"type": "integer"}), json!(1.5)), "must be an integer");
+    fn a_value_is_checked_by_type_choice_and_limits() {
+        let error = |schema: Value, value: Value| field(schema).check(&value).expect_err("an error");
+        assert_eq!(error(json!({"type": "integer"}), json!(1.5)), "must be an integer");
         assert!(field(json!({"type": "integer"})).check(&json!(1.0)).is_ok());
-        assert_eq!(wrong(json!({"type": "number", "maximum": 3}), json!(4)), "must be at most 3");
-        assert_eq!(wrong(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
-        assert_eq!(wrong(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
-        assert_eq!(wrong(json!({"enum": ["a"]}), json!("b")), "must be a");
-        let steering = wrong(json!({"enum": ["\u{1b}[31m", "\u{202e}"]}), json!("b"));
+        assert_eq!(error(json!({"type": "number", "maximum": 3}), json!(4)), "must be at most 3");
+        assert_eq!(error(json!({"exclusiveMinimum": 0}), json!(0)), "must be more than 0");
+        assert_eq!(error(json!({"minLength": 2}), json!("é")), "must have at least 2 characters");
+        assert_eq!(error(json!({"enum": ["a"]}), json!("b")), "must be a");
+        let steering = error(json!({"enum": ["\u{1b}[31m", "\u{202e}"]}), json!("b"));
         assert!(!steering.contains(['\u{1b}', '\u{202e}']), "{steering}");
         let list = json!({"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1});
-        assert_eq!(wrong(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
-        assert_eq!(wrong(list, json!(["c"])), "has an element that must be one of a, b");
+        assert_eq!(error(list.clone(), json!(["a", "b"])), "must have at most 1 elements");
+        assert_eq!(error(list, json!(["c"])), "has an element that must be one of a, b");
     }
 }

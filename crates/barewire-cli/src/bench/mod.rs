@@ -17,12 +17,12 @@ use barewire_workbench::load::{
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use crate::along::Along;
 use crate::ask::no_answer::{NoAnswer, RequestContext};
 use crate::ask::request::{Naming, PlannedRequest};
-use crate::failure::cannot_begin;
+use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
+use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
 use live::Live;
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// The process of the server at --url, if its CPU time and memory are to be measured
     #[arg(long, value_name = "PID", requires = "url")]
     pid: Option<u32>,
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if let Some(pid) = args.pid.filter(|pid| load::usage(*pid).is_none()) {
         return Err(Failure::new(format!("--pid {pid}: there is no such process in /proc")));
     }
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| cannot_begin(&error))?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| runtime_failure(&error))?;
     let done = runtime.block_on(bench(args, &targets, &plan, output));
     runtime.shutdown_background();
     done
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
 async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: &mut Output) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
     let stop = Stop::new();
-    let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
+    let mut signals = count_signals(&stop).map_err(|error| runtime_failure(&error))?;
     let settings = args.settings();
     let mut servers = tokio::select! {
         servers = load::connect(targets, plan, &settings) => {
@@ -169,7 +169,7 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
     let mut live = Live::stderr();
     let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| live.show(progress)).await;
     live.clear();
-    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == Ending::Stopped;
+    let is_stopped = ending.map_err(|error| runtime_failure(&error))? == Ending::Stopped;
     let is_measured = servers.iter().any(|server| server.tally().sent > 0);
     if is_measured {
         report::print(output, args, &settings, &servers, is_stopped)?;
@@ -260,7 +260,7 @@ impl Args {
             revision: self.revision,
             timeout: self.timeout,
             over_http: target.is_url(),
-            with_bearer: self.along.has_bearer() && target.name() == targets::URL_NAME,
+            with_bearer: self.url_headers.has_bearer() && target.name() == targets::URL_NAME,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What came of a call -> stdout, in one of three forms, and the exit code.
+//! The outcome of a call -> stdout, in one of three formats, and the exit code.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -6,8 +6,7 @@ use std::time::Duration;
 use barewire::peer::Raw;
 use barewire_proto::mcp::{Era, Implementation, Revision};
 use barewire_proto::rpc::ErrorObject;
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::json;
 
 use super::Args;
 use super::pretty::indented;
@@ -16,24 +15,17 @@ use crate::failure::report;
 use crate::output::{Output, safe_json, shown};
 use crate::{Exit, Failure};
 
-/// What the other side said.
-pub(super) enum Answer {
-    Result(Raw),
-    Refused(ErrorObject),
-}
-
-/// How it is printed.
-#[derive(Clone, Copy)]
-pub(super) enum Form {
-    /// As it was written.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ResultFormat {
+    /// As the server wrote it, or as text for people.
     Plain,
-    /// Indented.
+    /// `--pretty`: indented JSON.
     Pretty,
-    /// As a part of one object that says what it is.
+    /// `--json`: one object that also has the kind of the outcome and the time.
     Json,
 }
 
-impl Form {
+impl ResultFormat {
     pub(super) fn of(args: &Args) -> Self {
         match (args.json, args.pretty) {
             (true, _) => Self::Json,
@@ -43,114 +35,101 @@ impl Form {
     }
 }
 
-/// What was agreed with a server of MCP.
-pub(super) struct Agreed {
+/// The server of an MCP connection, and the revision in use.
+pub(super) struct ServerIdentity {
     pub(super) revision: Revision,
-    pub(super) server: Option<Implementation>,
+    pub(super) implementation: Option<Implementation>,
 }
 
-impl Agreed {
-    /// Members of an object for scripts.
+impl ServerIdentity {
+    /// Returns the members for `--json`.
     fn members(&self) -> String {
         let era = match self.revision.era() {
             Era::Legacy => "legacy",
             Era::Modern => "modern",
         };
         let mut members = format!(",\"revision\":\"{}\",\"era\":\"{era}\"", self.revision);
-        if let Some(Implementation { name, version, .. }) = &self.server {
-            let server = serde_json::json!({ "name": name, "version": version });
+        if let Some(Implementation { name, version, .. }) = &self.implementation {
+            let server = json!({ "name": name, "version": version });
             members = format!("{members},\"server\":{}", safe_json(&server.to_string()));
         }
         members
     }
 }
 
-/// Prints it so that it is seen at once, and says on stderr what there is to say about it.
-pub(super) fn print(
-    output: &mut Output,
-    form: Form,
-    answer: Result<Answer, NoAnswer>,
-    elapsed: Duration,
-) -> Result<Exit, Failure> {
-    match &answer {
-        Ok(Answer::Result(result)) => said(output, form, "result", &result.to_string(), elapsed, None)?,
-        Ok(Answer::Refused(error)) => said(output, form, "error", &json_of(error), elapsed, None)?,
-        Err(missed) => failed(output, form, missed, elapsed, None, None)?,
+/// Prints the outcome of a call.
+pub(super) struct Printer<'a> {
+    pub(super) output: &'a mut Output,
+    pub(super) format: ResultFormat,
+    pub(super) elapsed: Duration,
+    /// `None` if there was no handshake.
+    pub(super) server: Option<&'a ServerIdentity>,
+}
+
+impl Printer<'_> {
+    /// Prints the outcome of `--raw`. An error is printed as JSON, too.
+    pub(super) fn raw(&mut self, outcome: Result<Result<Raw, ErrorObject>, NoAnswer>) -> Result<Exit, Failure> {
+        match outcome {
+            Ok(Ok(result)) => {
+                self.json("result", &result.to_string())?;
+                self.output.flush()?;
+                Ok(Exit::Clean)
+            }
+            Ok(Err(error)) => {
+                self.json("error", &error_json(&error))?;
+                self.output.flush()?;
+                let ErrorObject { code, message, .. } = error;
+                let message = shown(message.as_bytes(), MAX_ERROR_MESSAGE);
+                let failure = Failure::new(format!("the response is an error: {message} ({code})"));
+                report(&failure.with_hint(format!("barewire explain {code}")));
+                Ok(Exit::No)
+            }
+            Err(no_answer) => self.no_answer(no_answer, None),
+        }
     }
-    output.flush()?;
-    match answer {
-        Ok(Answer::Result(_)) => Ok(Exit::Clean),
-        Ok(Answer::Refused(ErrorObject { code, message, .. })) => {
-            let message = shown(message.as_bytes(), LONGEST_MESSAGE);
-            report(
-                &Failure::new(format!("the answer is an error: {message} ({code})"))
-                    .with_hint(format!("barewire explain {code}")),
-            );
-            Ok(Exit::No)
+
+    /// Prints JSON in the format: `kind` is the name of its member with `--json`.
+    pub(super) fn json(&mut self, kind: &str, text: &str) -> io::Result<()> {
+        let output = &mut *self.output;
+        match self.format {
+            ResultFormat::Json => {
+                let (text, elapsed) = (safe_json(text), self.elapsed.as_secs_f64());
+                let server = self.server.map_or(String::new(), ServerIdentity::members);
+                writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{server},\"{kind}\":{text}}}")
+            }
+            ResultFormat::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
+            ResultFormat::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
+            ResultFormat::Plain => writeln!(output, "{text}"),
         }
-        Err(missed) => {
-            report(&Failure::from(missed));
-            Ok(Exit::Failed)
+    }
+
+    /// Reports a missing answer on stderr, and with `--json` on stdout. `result` is a result that could not be used.
+    pub(super) fn no_answer(&mut self, no_answer: NoAnswer, result: Option<&Raw>) -> Result<Exit, Failure> {
+        if self.format == ResultFormat::Json {
+            let NoAnswer { reason, what, hint } = &no_answer;
+            let server = self.server.map_or(String::new(), ServerIdentity::members);
+            write!(self.output, "{{\"kind\":\"failed\",\"elapsed\":{:.6}{server}", self.elapsed.as_secs_f64())?;
+            write!(self.output, ",\"reason\":{},\"detail\":{}", json!(reason), json!(what))?;
+            if let Some(hint) = hint {
+                write!(self.output, ",\"hint\":{}", json!(hint))?;
+            }
+            if let Some(result) = result {
+                write!(self.output, ",\"result\":{}", safe_json(&result.to_string()))?;
+            }
+            writeln!(self.output, "}}")?;
         }
+        self.output.flush()?;
+        report(&Failure::from(no_answer));
+        Ok(Exit::Failed)
     }
 }
 
-/// Prints JSON: as one form has it, or inside of an object that says what it is.
-pub(super) fn said(
-    output: &mut Output,
-    form: Form,
-    kind: &str,
-    text: &str,
-    elapsed: Duration,
-    agreed: Option<&Agreed>,
-) -> io::Result<()> {
-    match form {
-        Form::Json => {
-            let (text, elapsed) = (safe_json(text), elapsed.as_secs_f64());
-            let agreed = agreed.map_or(String::new(), Agreed::members);
-            writeln!(output, "{{\"kind\":\"{kind}\",\"elapsed\":{elapsed:.6}{agreed},\"{kind}\":{text}}}")
-        }
-        Form::Pretty => writeln!(output, "{}", indented(&safe_json(text))),
-        Form::Plain if output.is_terminal() => writeln!(output, "{}", safe_json(text)),
-        Form::Plain => writeln!(output, "{text}"),
-    }
-}
-
-/// Says for scripts why there is no answer; `result` is what came instead.
-pub(super) fn failed(
-    output: &mut Output,
-    form: Form,
-    missed: &NoAnswer,
-    elapsed: Duration,
-    agreed: Option<&Agreed>,
-    result: Option<&str>,
-) -> io::Result<()> {
-    let Form::Json = form else { return Ok(()) };
-    let NoAnswer { reason, what, hint } = missed;
-    write!(output, "{{\"kind\":\"failed\",\"elapsed\":{:.6}", elapsed.as_secs_f64())?;
-    write!(output, "{}", agreed.map_or(String::new(), Agreed::members))?;
-    write!(output, ",\"reason\":\"{}\",\"detail\":{}", reason.name(), serde_json::json!(what))?;
-    if let Some(hint) = hint {
-        write!(output, ",\"hint\":{}", serde_json::json!(hint))?;
-    }
-    if let Some(result) = result {
-        write!(output, ",\"result\":{}", safe_json(result))?;
-    }
-    writeln!(output, "}}")
-}
-
-pub(super) fn json_of(error: &ErrorObject) -> String {
-    #[derive(Serialize)]
-    struct Written<'a> {
-        code: i64,
-        message: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        data: Option<&'a RawValue>,
-    }
+/// Returns the JSON of an error; its `data` is not parsed.
+pub(super) fn error_json(error: &ErrorObject) -> String {
     let ErrorObject { code, message, data } = error;
-    let written = Written { code: code.get(), message, data: data.as_deref() };
-    serde_json::to_string(&written).expect("strings and numbers can be written")
+    let data = data.as_deref().map_or(String::new(), |data| format!(",\"data\":{data}"));
+    format!("{{\"code\":{},\"message\":{}{data}}}", code.get(), json!(message))
 }
 
-/// A sentence for people; all of it is on stdout.
-const LONGEST_MESSAGE: usize = 300;
+/// The characters of an error message on stderr; all of it is on stdout.
+const MAX_ERROR_MESSAGE: usize = 300;

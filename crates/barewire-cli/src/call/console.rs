@@ -1,4 +1,4 @@
-//! Everything that is said while a call runs -> our stderr: lines, and on a terminal one more that is drawn again and again.
+//! Lines of a running call -> stderr; on a terminal also one status line that is redrawn.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,19 @@ use barewire_proto::transcript::escape;
 
 use crate::output::shown;
 
-/// Our stderr, shared by all who have something to say. If it is closed there is nobody to tell, and nothing is.
+/// The stderr of this process, shared by all tasks of a call. Errors are ignored.
 pub(super) struct Console {
     is_terminal: bool,
-    state: Mutex<State>,
+    state: Mutex<StatusLine>,
 }
 
 #[derive(Default)]
-struct State {
-    /// What is drawn on the line where the cursor is.
-    drawn: bool,
-    status: String,
-    /// Somebody is asked something there: only whole lines are written, and nothing is drawn.
-    held: bool,
+struct StatusLine {
+    /// Whether the status is on the line of the cursor.
+    is_drawn: bool,
+    text: String,
+    /// Whether a question is on the terminal, so that the status is not drawn.
+    is_paused: bool,
 }
 
 impl Console {
@@ -32,95 +32,74 @@ impl Console {
         self.is_terminal
     }
 
-    /// Says a line. What a peer has written of it must have been escaped.
-    pub(super) fn say(&self, line: impl AsRef<[u8]>) {
-        let mut state = self.state();
-        let mut bytes = Vec::new();
-        state.erase(&mut bytes);
-        bytes.extend_from_slice(line.as_ref());
-        bytes.push(b'\n');
-        self.draw(&mut state, &mut bytes);
-        write(&bytes);
+    /// Writes a line. Text of peers in it must be escaped.
+    pub(super) fn line(&self, line: impl AsRef<[u8]>) {
+        self.redraw(|_, bytes| {
+            bytes.extend_from_slice(line.as_ref());
+            bytes.push(b'\n');
+        });
     }
 
-    /// Says how far something has come: a line of its own, or the one that is drawn again.
+    /// Shows progress: in the status line of a terminal, else as a line.
     pub(super) fn status(&self, text: String) {
         if !self.is_terminal {
-            return self.say(text);
+            return self.line(text);
         }
-        let mut state = self.state();
-        let mut bytes = Vec::new();
-        state.erase(&mut bytes);
-        state.status = text;
-        self.draw(&mut state, &mut bytes);
-        write(&bytes);
+        self.redraw(|state, _| state.text = text);
     }
 
-    /// There is nothing more to draw.
+    /// Removes the status line.
     pub(super) fn clear(&self) {
-        let mut state = self.state();
-        let mut bytes = Vec::new();
-        state.erase(&mut bytes);
-        state.status.clear();
-        write(&bytes);
+        self.redraw(|state, _| state.text.clear());
     }
 
-    /// Draws nothing until what comes back is dropped.
-    pub(super) fn hold(self: &Arc<Self>) -> Held {
-        let mut state = self.state();
-        let mut bytes = Vec::new();
-        state.erase(&mut bytes);
-        state.held = true;
-        write(&bytes);
-        Held(Arc::clone(self))
+    /// Hides the status line until the returned guard is dropped.
+    pub(super) fn pause(self: &Arc<Self>) -> StatusPause {
+        self.redraw(|state, _| state.is_paused = true);
+        StatusPause(Arc::clone(self))
     }
 
-    /// Where the stderr of a program goes: to a terminal escaped, to anything else as it is.
-    pub(super) fn program(self: &Arc<Self>) -> Stderr {
+    /// Returns the target for the stderr of a program: escaped on a terminal, unchanged elsewhere.
+    pub(super) fn program_stderr(self: &Arc<Self>) -> Stderr {
         let console = Arc::clone(self);
         Stderr::lines(move |line| {
             if !console.is_terminal {
-                return console.say(line);
+                return console.line(line);
             }
             // Stack traces are indented with tabs.
             let parts: Vec<_> = line.split(|byte| *byte == b'\t').map(escape).collect();
-            console.say(parts.join("    "));
+            console.line(parts.join("    "));
         })
     }
 
-    fn draw(&self, state: &mut State, bytes: &mut Vec<u8>) {
-        if !self.is_terminal || state.held || state.status.is_empty() {
-            return;
+    /// Erases the status line, applies `change`, which may write lines, and draws the status line again. All in one write, so that
+    /// lines do not mix.
+    fn redraw(&self, change: impl FnOnce(&mut StatusLine, &mut Vec<u8>)) {
+        let mut state = self.state();
+        let mut bytes = Vec::new();
+        if std::mem::take(&mut state.is_drawn) {
+            bytes.extend_from_slice(b"\r\x1b[K");
         }
-        let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-        // The last column stays empty: some terminals go on to the next line with it.
-        bytes.extend_from_slice(shown(state.status.as_bytes(), columns.saturating_sub(1)).as_bytes());
-        state.drawn = true;
+        change(&mut state, &mut bytes);
+        if self.is_terminal && !state.is_paused && !state.text.is_empty() {
+            let columns = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+            // The last column stays empty, because some terminals wrap after it.
+            bytes.extend_from_slice(shown(state.text.as_bytes(), columns.saturating_sub(1)).as_bytes());
+            state.is_drawn = true;
+        }
+        let _ = io::stderr().write_all(&bytes);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StatusLine> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn erase(&mut self, bytes: &mut Vec<u8>) {
-        if std::mem::take(&mut self.drawn) {
-            bytes.extend_from_slice(b"\r\x1b[K");
-        }
-    }
-}
+/// Hides the status line while it exists.
+pub(super) struct StatusPause(Arc<Console>);
 
-/// In one piece, so that lines of several do not mix.
-fn write(bytes: &[u8]) {
-    let _ = io::stderr().write_all(bytes);
-}
-
-/// The terminal is somebody else's until this is dropped.
-pub(super) struct Held(Arc<Console>);
-
-impl Drop for Held {
+impl Drop for StatusPause {
     fn drop(&mut self) {
-        self.0.state().held = false;
+        self.0.state().is_paused = false;
     }
 }

@@ -1,4 +1,4 @@
-//! What a server asks the user -> the terminal, the answers that were given on the command line, or nobody.
+//! Questions of a server to the user -> the values of `--answer`, the terminal, or a cancel.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, OnceLock};
@@ -13,45 +13,41 @@ use crate::ask::given::{Pair, Text};
 use crate::ask::schema::Fields;
 use crate::output::shown;
 
-/// Whoever answers for the user.
+/// Answers the questions of a server.
 pub(super) struct Elicitor {
     console: Arc<Console>,
     answers: Vec<Pair>,
-    /// Who asks, once that is known.
+    /// The name of the server, once it is known.
     server: OnceLock<String>,
     is_interactive: bool,
-    /// One question after the other: there is one terminal.
-    turn: Mutex<()>,
+    /// Held while a question is on the terminal.
+    terminal: Mutex<()>,
 }
 
 impl Elicitor {
     pub(super) fn new(console: Arc<Console>, answers: Vec<Pair>) -> Arc<Self> {
         let is_interactive = io::stdin().is_terminal() && console.is_terminal();
         let server = OnceLock::new();
-        Arc::new(Self { console, answers, server, is_interactive, turn: Mutex::default() })
+        Arc::new(Self { console, answers, server, is_interactive, terminal: Mutex::default() })
     }
 
-    /// Says who asks from now on.
-    pub(super) fn server_is(&self, name: String) {
+    pub(super) fn set_server(&self, name: String) {
         let _ = self.server.set(name);
     }
 
     pub(super) async fn form(self: Arc<Self>, form: ElicitForm) -> ElicitResult {
         let fields = Fields::of(&form.requested_schema);
-        let known = match self.known(&fields) {
-            Ok(known) => known,
-            Err(wrong) => {
-                self.console.say(format!("barewire: --answer {wrong}"));
-                Object::new()
-            }
-        };
+        let known = self.given_answers(&fields).unwrap_or_else(|error| {
+            self.console.line(format!("barewire: --answer {error}"));
+            Object::new()
+        });
         let is_full = fields.fields.iter().all(|field| !field.required || known.contains_key(&field.name));
-        // A form that nothing was given for is not accepted, also if nothing in it must be given.
+        // A form without any given answer is not accepted, even if no field is required.
         if is_full && !known.is_empty() {
             return ElicitResult::accept(known);
         }
         if !self.is_interactive {
-            return self.nobody(&form.message, "--answer key=value fills in a form");
+            return self.cancel(&form.message, "--answer key=value fills in a form");
         }
         self.at_terminal(move |server, terminal| terminal.form(server, &form, &fields, &known)).await
     }
@@ -59,13 +55,13 @@ impl Elicitor {
     pub(super) async fn url(self: Arc<Self>, page: ElicitUrl) -> ElicitResult {
         if !self.is_interactive {
             let what = format!("{} ({})", page.message, page.url);
-            return self.nobody(&what, "a page is asked about at a terminal only");
+            return self.cancel(&what, "a page needs a terminal for the user to confirm");
         }
         self.at_terminal(move |server, terminal| terminal.url(server, &page)).await
     }
 
-    /// What of the form was answered on the command line.
-    fn known(&self, fields: &Fields) -> Result<Object, String> {
+    /// Returns the values of `--answer` for the fields of a form.
+    fn given_answers(&self, fields: &Fields) -> Result<Object, String> {
         let mut known = Object::new();
         for Pair { key, value } in &self.answers {
             let Some(field) = fields.find(key) else { continue };
@@ -75,17 +71,16 @@ impl Elicitor {
                     .map_err(|error| error.to_string())
                     .and_then(|value| field.check(&value).map(|()| value)),
             };
-            let value = value.map_err(|wrong| format!("{}: {wrong}", shown(key.as_bytes(), LONGEST)))?;
+            let value = value.map_err(|error| format!("{}: {error}", shown(key.as_bytes(), MAX_MESSAGE)))?;
             known.insert(key.clone(), value);
         }
         Ok(known)
     }
 
-    fn nobody(&self, message: &str, hint: &str) -> ElicitResult {
-        let message = shown(message.as_bytes(), LONGEST);
-        self.console.say(format!(
-            "barewire: the server asks, and there is no terminal to ask at; cancelled: {message}\nhint: {hint}"
-        ));
+    fn cancel(&self, message: &str, hint: &str) -> ElicitResult {
+        let message = shown(message.as_bytes(), MAX_MESSAGE);
+        let what = "the server asks the user, but there is no terminal; cancelled";
+        self.console.line(format!("barewire: {what}: {message}\nhint: {hint}"));
         ElicitResult::cancel()
     }
 
@@ -93,21 +88,21 @@ impl Elicitor {
         &self,
         ask: impl FnOnce(&str, &mut Terminal<io::StdinLock<'_>, io::Stderr>) -> io::Result<ElicitResult> + Send + 'static,
     ) -> ElicitResult {
-        let _turn = self.turn.lock().await;
-        let _held = self.console.hold();
+        let _lock = self.terminal.lock().await;
+        let _pause = self.console.pause();
         let server = self.server.get().map_or("the server", String::as_str).to_owned();
-        // If the call is cancelled meanwhile, the thread stays with its read until the program ends, which is at once.
-        let asked = spawn_blocking(move || {
-            let mut terminal = Terminal { typed: io::stdin().lock(), seen: io::stderr() };
+        // If the call is cancelled meanwhile, the thread keeps reading until this process ends, which is soon.
+        let answer = spawn_blocking(move || {
+            let mut terminal = Terminal { input: io::stdin().lock(), output: io::stderr() };
             ask(&server, &mut terminal)
         });
-        match asked.await {
+        match answer.await {
             Ok(Ok(result)) => result,
-            // A terminal that is gone is nobody any more.
+            // The terminal is gone.
             Ok(Err(_)) | Err(_) => ElicitResult::cancel(),
         }
     }
 }
 
-/// As much of a message as fits a line or two.
-const LONGEST: usize = 200;
+/// The characters of a message that are shown.
+const MAX_MESSAGE: usize = 200;

@@ -1,4 +1,4 @@
-//! `barewire call` without `--raw`: a client of MCP that asks one thing, and everything that happens meanwhile.
+//! `barewire call` without `--raw`: one request of an MCP client -> its answer, with notifications and questions meanwhile.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -12,135 +12,123 @@ use barewire_proto::mcp::{Implementation, Root, SubscriptionParams};
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde_json::{Map, Value};
 
-use super::answer::Agreed;
+use super::answer::{Printer, ResultFormat, ServerIdentity};
 use super::console::Console;
 use super::elicit::Elicitor;
-use super::target::Target;
-use super::{Args, pages, progress, show, talk};
+use super::target::CallTarget;
+use super::{Args, notification, pages, progress, show};
 use crate::ask::arguments;
-use crate::ask::given::{Pair, Text};
+use crate::ask::given::{GivenArguments, Pair};
 use crate::ask::no_answer::{NoAnswer, unless_signalled};
 use crate::ask::request::{self, PlannedRequest, PreparedRequest};
-use crate::failure::cannot_begin;
+use crate::ask::schema::Field;
+use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure, log};
 
-/// What came of it.
-pub(super) enum Answer {
-    Result {
-        request: PreparedRequest,
-        result: Raw,
-    },
-    Refused {
-        error: ErrorObject,
-        hint: Option<String>,
-    },
-    /// A notification, which nobody answers.
+/// The answer to a request; `Sent` for a notification, which has none.
+pub(super) enum CallOutcome {
+    Result { request: PreparedRequest, result: Raw },
+    Refused { error: ErrorObject, hint: Option<String> },
     Sent,
 }
 
-/// What the command line says besides whom to ask what.
-pub(super) struct Wishes {
-    ask: PlannedRequest,
+/// A request of the command line, with the answers, roots and `_meta` that go with it.
+pub(super) struct McpCall {
+    request: PlannedRequest,
     answers: Vec<Pair>,
     roots: Vec<Root>,
     meta: Value,
 }
 
-impl Wishes {
-    /// Reads it all, before anything is started.
+impl McpCall {
+    /// Reads the command line, before anything is started.
     pub(super) fn of(args: &Args) -> Result<Self, Failure> {
         let pairs =
             |words: &[String]| words.iter().map(|word| Pair::read(OsStr::new(word))).collect::<Result<Vec<_>, _>>();
         let mut meta = Map::new();
         for Pair { key, value } in pairs(&args.meta)? {
-            let any = crate::ask::schema::Field::default();
-            let value = match value {
-                Text::Json(json) => json,
-                text @ Text::Plain(_) => {
-                    arguments::value(&any, &text).map_err(|wrong| Failure::new(format!("{key}: {wrong}")))?
-                }
-            };
-            let value =
-                serde_json::from_str(value.get()).map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
+            let value = arguments::value(&Field::default(), &value)
+                .and_then(|json| serde_json::from_str(json.get()).map_err(|error| error.to_string()));
+            let value = value.map_err(|error| Failure::new(format!("--meta {key}: {error}")))?;
             meta.insert(key, value);
         }
-        let ask = PlannedRequest::read(&args.what, &args.arguments, args.naming())?;
-        if !meta.is_empty() && is_listen(&ask) {
-            let what = format!("--meta: {LISTEN} is sent with no _meta but the client's own");
+        let request = PlannedRequest::read(&args.what, &args.arguments, args.naming())?;
+        if !meta.is_empty() && is_listen(&request) {
+            let what = format!("--meta: the _meta of {LISTEN} cannot be extended");
             return Err(Failure::new(what).with_hint("--raw sends any params"));
         }
         Ok(Self {
-            ask,
+            request,
             answers: pairs(&args.answer)?,
             roots: args.root.iter().map(|path| root(path)).collect::<Result<_, _>>()?,
             meta: Value::Object(meta),
         })
     }
-}
 
-pub(super) async fn call(
-    args: &Args,
-    target: &Target<'_>,
-    wishes: Wishes,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
-    // Before anything is started that a signal could leave behind.
-    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
-    let began = Instant::now();
-    let console = Console::stderr();
-    let log = Arc::clone(&console);
-    log::start(move |line| log.say(line));
-    let Wishes { ask, answers, roots, meta } = wishes;
-    let elicitor = Elicitor::new(Arc::clone(&console), answers);
-    let builder = client(args, &elicitor, roots);
-    let client = match unless_signalled(&mut signals, target.connect(args, builder, &console)).await {
-        Ok(client) => client,
-        Err(missed) => return show::print(output, args, Err(missed), began.elapsed(), None),
-    };
-    let agreed = Agreed { revision: client.revision(), server: client.server_info().implementation };
-    elicitor.server_is(agreed.server.as_ref().map_or("the server".to_owned(), |server| server.name.clone()));
+    pub(super) async fn run(self, args: &Args, target: &CallTarget<'_>, output: &mut Output) -> Result<Exit, Failure> {
+        // Caught before a program is started that a signal could leave behind.
+        let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
+        let (format, started) = (ResultFormat::of(args), Instant::now());
+        let console = Console::stderr();
+        let log = Arc::clone(&console);
+        log::start(move |line| log.line(line));
+        let Self { request, answers, roots, meta } = self;
+        let elicitor = Elicitor::new(Arc::clone(&console), answers);
+        let builder = client(args, &elicitor, roots);
+        let client = match unless_signalled(&mut signals, target.connect(args, builder, &console)).await {
+            Ok(client) => client,
+            Err(no_answer) => {
+                let mut printer = Printer { output, format, elapsed: started.elapsed(), server: None };
+                return printer.no_answer(no_answer, None);
+            }
+        };
+        let implementation = client.server_info().implementation;
+        let server = ServerIdentity { revision: client.revision(), implementation };
+        elicitor.set_server(server.implementation.as_ref().map_or("the server".to_owned(), |it| it.name.clone()));
 
-    let mut notifications = client.notifications();
-    let is_listen = is_listen(&ask);
-    let mut work = Box::pin(asked(&client, args, ask, &meta, &console));
-    let mut are_over = false;
-    let answer = loop {
+        let mut notifications = client.notifications();
+        let is_listen = is_listen(&request);
+        let mut work = Box::pin(answer(&client, args, request, &meta, &console));
+        let mut are_over = false;
+        let outcome = loop {
+            tokio::select! {
+                // Notifications that came before the answer are shown before it.
+                biased;
+                next = notifications.next(), if !are_over => match next {
+                    None => are_over = true,
+                    Some(next) if is_listen => {
+                        writeln!(output, "{}", notification::listen_line(&next, args.json))?;
+                        output.flush()?;
+                    }
+                    Some(next) if !args.quiet => console.line(notification::stderr_line(&next)),
+                    Some(_) => {}
+                },
+                outcome = &mut work => break outcome,
+                signal = signals.next() => break Err(NoAnswer::cancelled(signal)),
+            }
+        };
+        // Dropping a call cancels it on the wire.
+        drop(work);
+        console.clear();
+        // Printed before the program has ended, so that the user need not wait for that.
+        let mut printer = Printer { output, format, elapsed: started.elapsed(), server: Some(&server) };
+        let done = show::print(&mut printer, args, outcome);
         tokio::select! {
-            // What was told before the answer is shown before it.
-            biased;
-            told = notifications.next(), if !are_over => match told {
-                None => are_over = true,
-                Some(told) if is_listen => {
-                    writeln!(output, "{}", talk::heard(&told, args.json))?;
-                    output.flush()?;
-                }
-                Some(told) if !args.quiet => console.say(talk::told(&told)),
-                Some(_) => {}
-            },
-            answer = &mut work => break answer,
-            signal = signals.next() => break Err(NoAnswer::cancelled(signal)),
+            _ = client.shutdown() => {}
+            // After a second signal, the watcher of the program ends it.
+            _ = signals.next() => {}
         }
-    };
-    // A call that is dropped is cancelled on the wire.
-    drop(work);
-    console.clear();
-    // Whoever waits for the answer does not wait for the end of the program.
-    let done = show::print(output, args, answer, began.elapsed(), Some(&agreed));
-    tokio::select! {
-        _ = client.shutdown() => {}
-        // The program's watcher ends it without us.
-        _ = signals.next() => {}
+        done
     }
-    done
 }
 
-fn is_listen(ask: &PlannedRequest) -> bool {
-    matches!(ask, PlannedRequest::Method { method, .. } if method == LISTEN)
+fn is_listen(request: &PlannedRequest) -> bool {
+    matches!(request, PlannedRequest::Method { method, .. } if method == LISTEN)
 }
 
-/// What the server may ask of us, and how long we wait.
+/// Returns a client that answers the questions of the server, with the options of the command line.
 fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
     let info = Implementation::new("barewire", env!("CARGO_PKG_VERSION")).title("barewire call");
     let (forms, pages) = (Arc::clone(elicitor), Arc::clone(elicitor));
@@ -170,38 +158,38 @@ fn client(args: &Args, elicitor: &Arc<Elicitor>, roots: Vec<Root>) -> Builder {
     builder
 }
 
-async fn asked(
+async fn answer(
     client: &Client,
     args: &Args,
-    ask: PlannedRequest,
+    request: PlannedRequest,
     meta: &Value,
     console: &Arc<Console>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<CallOutcome, NoAnswer> {
     if let Some(level) = args.log_level
         && let Err(error) = client.set_log_level(level).await
     {
         let NoAnswer { what, .. } = NoAnswer::from_client(&error, &args.context());
-        console.say(format!("barewire: no log: {what}"));
+        console.line(format!("barewire: cannot set the log level: {what}"));
     }
-    // Whatever does not exist may have been sent as it was written, and the server has said so.
-    let is_unchecked = matches!(&ask, PlannedRequest::Tool { given: crate::ask::given::GivenArguments::Object(_), .. });
-    let request = ask.prepare(client, &args.context()).await?;
+    // A tool with an object of arguments is not looked up first, so it may not exist.
+    let is_unchecked = matches!(&request, PlannedRequest::Tool { given: GivenArguments::Object(_), .. });
+    let request = request.prepare(client, &args.context()).await?;
     for note in &request.notes {
-        console.say(format!("barewire: {note}"));
+        console.line(format!("barewire: {note}"));
     }
     match send(client, args, &request, meta, console).await {
-        Ok(Some(result)) => Ok(Answer::Result { request, result }),
-        Ok(None) => Ok(Answer::Sent),
+        Ok(Some(result)) => Ok(CallOutcome::Result { request, result }),
+        Ok(None) => Ok(CallOutcome::Sent),
         Err(ClientError::Refused { error, .. }) => {
             let may_not_exist = [Code::INVALID_PARAMS, Code::METHOD_NOT_FOUND].contains(&error.code);
-            let hint = if is_unchecked && may_not_exist { existing(client, &request).await } else { None };
-            Ok(Answer::Refused { error, hint })
+            let hint = if is_unchecked && may_not_exist { existing_tools(client, &request).await } else { None };
+            Ok(CallOutcome::Refused { error, hint })
         }
         Err(error) => Err(NoAnswer::from_client(&error, &args.context())),
     }
 }
 
-/// The result, if it is anything that is answered.
+/// Sends a request, and returns its result; `None` for a notification.
 async fn send(
     client: &Client,
     args: &Args,
@@ -222,42 +210,42 @@ async fn send(
     let mut call = client.request(request.method.clone(), &request.params).meta(meta);
     if !args.quiet {
         let (console, with_bar) = (Arc::clone(console), console.is_terminal());
-        call = call.on_progress(move |told| console.status(progress::line(&told, with_bar)));
+        call = call.on_progress(move |it| console.status(progress::line(&it, with_bar)));
     }
     call.await.map(Some)
 }
 
-/// Waits for the end of a listen. What it tells comes with all that the server tells.
+/// Sends a listen and waits for its end. Its notifications come with all others.
 async fn listen(client: &Client, request: &PreparedRequest) -> Result<Raw, ClientError> {
     let text = request.params.as_ref().map_or(r#"{"notifications":{}}"#, |params| params.get());
     let wanted: SubscriptionParams =
         serde_json::from_str(text).map_err(|error| ClientError::Params(error.to_string()))?;
     if wanted.meta.is_some() {
-        return Err(ClientError::Params(format!("{LISTEN} is sent with no _meta but the client's own")));
+        return Err(ClientError::Params(format!("the _meta of {LISTEN} cannot be extended")));
     }
     let listen = client.listen(wanted.notifications).await?;
     match listen.ended().await {
         ListenEnd::Refused(error) => Err(ClientError::Refused { method: LISTEN.to_owned(), error }),
         ListenEnd::Lost(error) => Err(error),
         ListenEnd::Cancelled => {
-            let what = "it has ended the listen without an answer".to_owned();
+            let what = "the server ended the listen without a response".to_owned();
             Err(ClientError::Fault { method: LISTEN.to_owned(), what })
         }
         _ => Ok(Raw::of(&serde_json::json!({})).expect("an object is JSON")),
     }
 }
 
-/// The tools there are, if the one that was called is not among them.
-async fn existing(client: &Client, request: &PreparedRequest) -> Option<String> {
+/// Returns a hint with the tools of the server, if the called one is not among them.
+async fn existing_tools(client: &Client, request: &PreparedRequest) -> Option<String> {
     let name = request.name()?;
     let tools = client.list_tools().await.ok()?;
     let names = request::names(&tools);
     (!names.contains(&name.as_str())).then(|| request::listed("tool", &name, &names))
 }
 
-/// A folder as a URI.
+/// Returns a folder as a root, with a `file:` URI.
 fn root(path: &Path) -> Result<Root, Failure> {
-    let shown = crate::output::shown(path.as_os_str().as_encoded_bytes(), LONGEST);
+    let shown = crate::output::shown(path.as_os_str().as_encoded_bytes(), MAX_PATH);
     let whole = std::fs::canonicalize(path).map_err(|error| Failure::new(format!("--root {shown}: {error}")))?;
     let mut uri = String::from("file://");
     for byte in whole.as_os_str().as_encoded_bytes() {
@@ -273,8 +261,8 @@ fn root(path: &Path) -> Result<Root, Failure> {
 
 const LISTEN: &str = "subscriptions/listen";
 
-/// As much of a path as fits a line.
-const LONGEST: usize = 80;
+/// The characters of a path that a message shows.
+const MAX_PATH: usize = 80;
 
 #[cfg(test)]
 mod tests {

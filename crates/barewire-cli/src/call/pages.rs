@@ -1,4 +1,4 @@
-//! The pages of a list, each as it was written -> one result with all of it.
+//! The pages of a list -> one result with all items, each as it was written.
 
 use std::collections::HashSet;
 
@@ -11,29 +11,29 @@ use serde_json::value::RawValue;
 use crate::ask::request::PreparedRequest;
 use crate::output::shown;
 
-/// Asks for page after page. What is on them is not read, so nothing of it is lost.
+/// Requests all pages. Items are not parsed, so nothing in them is lost.
 pub(super) async fn all(client: &Client, request: &PreparedRequest, meta: &Value) -> Result<Raw, ClientError> {
-    let first = ask(client, request, None, meta).await?;
+    let first = request_page(client, request, None, meta).await?;
     let (mut pages, mut seen, mut bytes) = (vec![first], HashSet::new(), 0);
     let fault = |what: String| Err(ClientError::Fault { method: request.method.clone(), what });
     while let Some(cursor) = pages.last().and_then(next) {
         bytes += pages.last().and_then(Raw::as_str).map_or(0, str::len);
         if bytes > MAX_LIST_BYTES {
-            return fault(format!("its list does not end after {} MiB", MAX_LIST_BYTES >> 20));
+            return fault(format!("the list does not end after {} MiB", MAX_LIST_BYTES >> 20));
         }
         if !seen.insert(cursor.clone()) {
-            let cursor = shown(cursor.as_bytes(), LONGEST);
-            return fault(format!("its pages go in a circle, at cursor \"{cursor}\""));
+            let cursor = shown(cursor.as_bytes(), MAX_CURSOR);
+            return fault(format!("the pages repeat from cursor \"{cursor}\""));
         }
         if pages.len() == MAX_PAGES {
-            return fault(format!("its list does not end after {MAX_PAGES} pages"));
+            return fault(format!("the list does not end after {MAX_PAGES} pages"));
         }
-        pages.push(ask(client, request, Some(&cursor), meta).await?);
+        pages.push(request_page(client, request, Some(&cursor), meta).await?);
     }
     Ok(joined(&pages))
 }
 
-async fn ask(
+async fn request_page(
     client: &Client,
     request: &PreparedRequest,
     cursor: Option<&str>,
@@ -46,7 +46,7 @@ async fn ask(
     if let Some(cursor) = cursor {
         params.insert("cursor".to_owned(), cursor.into());
     }
-    // A client that has nothing to say leaves the params out.
+    // Empty params are left out.
     let params = if params.is_empty() { Value::Null } else { Value::Object(params) };
     client.request(request.method.clone(), params).meta(meta).await
 }
@@ -57,7 +57,7 @@ fn next(page: &Raw) -> Option<String> {
     Some(Text::from_json(cursor)?.to_name().into_owned())
 }
 
-/// The members of the first page, with the elements of all in its list. A single page stays as it is.
+/// Returns the members of the first page, with the items of all pages in its list. A single page stays unchanged.
 fn joined(pages: &[Raw]) -> Raw {
     let [first, more @ ..] = pages else { return Raw::default() };
     let Some(json) = first.as_str().and_then(|text| Json::parse(text.as_bytes()).ok()).filter(|_| !more.is_empty())
@@ -85,8 +85,8 @@ fn joined(pages: &[Raw]) -> Raw {
 
 const CURSOR: &str = "nextCursor";
 
-/// As much of a cursor as is needed to recognise it.
-const LONGEST: usize = 60;
+/// The characters of a cursor that a message shows.
+const MAX_CURSOR: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_joined_without_a_change_to_what_is_on_them() {
+    fn joined_pages_keep_the_text_of_their_items() {
         let first = page(r#"{"tools":[{"name":"a", "x":1.0}],"nextCursor":"2","ttlMs":5}"#);
         let second = page(r#"{"tools":[{"name":"\u0062"},{"name":"c"}]}"#);
         assert_eq!(next(&first).as_deref(), Some("2"));

@@ -1,6 +1,6 @@
-//! JSON text -> the same text over several lines. Nothing is read into values, so nothing changes its value.
+//! JSON text -> the same text, indented. It is not parsed into values, so no number or key changes.
 
-/// `json`, which must be valid, with a line for each member and element.
+/// Returns valid JSON with a line for each member and element.
 pub(super) fn indented(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
@@ -56,7 +56,7 @@ mod tests {
     use super::indented;
 
     #[test]
-    fn what_is_indented_is_the_same_text() {
+    fn indented_text_is_otherwise_unchanged() {
         let text = r#"{ "a" :[1.0e2, {},[ ] ],"b":"{\"x\":[1,2]}\\","a":null}"#;
         let lines = r#"{
   "a": [

@@ -1,16 +1,16 @@
-//! How far a call has come -> a line about it.
+//! A progress notification -> a line of text.
 
 use barewire_proto::mcp::ProgressParams;
 
 use crate::output::shown;
 
-/// `3/10 sleeping`; on a terminal with a bar before it.
+/// Returns `3/10 sleeping`; on a terminal with a bar before it.
 pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
     let ProgressParams { progress: done, total, message, .. } = progress;
     let mut line = String::new();
     if let Some(part) = total.map(|total| done / total).filter(|part| (0.0..=1.0).contains(part) && with_bar) {
-        let full = (1..=BAR).filter(|step| f64::from(*step) <= part * f64::from(BAR)).count();
-        line = format!("[{:<width$}] ", "#".repeat(full), width = usize::from(BAR));
+        let full = (1..=BAR_WIDTH).filter(|step| f64::from(*step) <= part * f64::from(BAR_WIDTH)).count();
+        line = format!("[{:<width$}] ", "#".repeat(full), width = usize::from(BAR_WIDTH));
     } else if !with_bar {
         line.push_str("progress ");
     }
@@ -19,16 +19,16 @@ pub(super) fn line(progress: &ProgressParams, with_bar: bool) -> String {
         line = format!("{line}/{total}");
     }
     match message {
-        Some(message) => format!("{line} {}", shown(message.as_bytes(), LONGEST)),
+        Some(message) => format!("{line} {}", shown(message.as_bytes(), MAX_MESSAGE)),
         None => line,
     }
 }
 
-/// How wide the bar is.
-const BAR: u16 = 20;
+/// The width of the bar.
+const BAR_WIDTH: u16 = 20;
 
-/// As much of a message as fits a line.
-const LONGEST: usize = 200;
+/// The characters of a message that are shown.
+const MAX_MESSAGE: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_how_much_of_how_much() {
+    fn a_line_has_progress_total_and_message() {
         let mut progress = ProgressParams::new(Id::from(1), 5.0);
         assert_eq!(line(&progress, false), "progress 5");
         assert_eq!(line(&progress, true), "5");

@@ -1,69 +1,68 @@
-//! `barewire call --raw`: one request of JSON-RPC, with nothing before it, and its answer as it was written.
+//! `barewire call --raw`: one JSON-RPC request without a handshake -> its response as it was written.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use barewire::peer::{CallError, Raw};
 use serde_json::value::RawValue;
 
-use super::answer::{self, Answer, Form};
-use super::target::Target;
-use super::{Args, Framing};
+use super::answer::{Printer, ResultFormat};
+use super::target::CallTarget;
+use super::{Args, CallFraming};
 use crate::ask::no_answer::{NoAnswer, Reason, unless_signalled};
-use crate::failure::cannot_begin;
+use crate::failure::runtime_failure;
 use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 
 pub(super) async fn call(
     args: &Args,
-    target: &Target<'_>,
+    target: &CallTarget<'_>,
     params: Option<&RawValue>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    // Before anything is started that a signal could leave behind.
-    let mut signals = Signals::catch().map_err(|error| cannot_begin(&error))?;
-    let form = Form::of(args);
-    let began = Instant::now();
+    // Caught before a program is started that a signal could leave behind.
+    let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
+    let (format, started) = (ResultFormat::of(args), Instant::now());
+    let mut print =
+        |outcome| Printer { output: &mut *output, format, elapsed: started.elapsed(), server: None }.raw(outcome);
     let peer = match unless_signalled(&mut signals, target.open(args)).await {
         Ok(peer) => peer,
-        Err(missed) => return answer::print(output, form, Err(missed), began.elapsed()),
+        Err(no_answer) => return print(Err(no_answer)),
     };
     let call = peer.call::<Raw>(&args.what, params);
     let call = match args.patience() {
         Some(patience) => call.timeout(patience),
         None => call.no_timeout(),
     };
-    let asked = async {
+    let response = async {
         match call.await {
-            Ok(result) => Ok(Answer::Result(result)),
-            Err(CallError::Refused(error)) => Ok(Answer::Refused(error)),
-            Err(error) => Err(unanswered(&error, args)),
+            Ok(result) => Ok(Ok(result)),
+            Err(CallError::Refused(error)) => Ok(Err(error)),
+            Err(error) => Err(no_answer(&error, args)),
         }
     };
-    let answer = unless_signalled(&mut signals, asked).await;
-    // Whoever waits for the answer does not wait for the end of the program.
-    let done = answer::print(output, form, answer, began.elapsed());
+    let response = unless_signalled(&mut signals, response).await;
+    // Printed before the program has ended, so that the user need not wait for that.
+    let done = print(response);
     tokio::select! {
         _ = peer.shutdown() => {}
-        // The program's watcher ends it without us.
+        // After a second signal, the watcher of the program ends it.
         _ = signals.next() => {}
     }
     done
 }
 
-/// Returns the reason why a call of plain JSON-RPC has no answer, but for a refusal, which is one.
-fn unanswered(error: &CallError, args: &Args) -> NoAnswer {
+/// Converts an error of plain JSON-RPC, other than an error response.
+fn no_answer(error: &CallError, args: &Args) -> NoAnswer {
     match error {
-        CallError::TimedOut => NoAnswer {
-            reason: Reason::TimedOut,
-            what: format!("no answer within {:?}", args.timeout),
-            hint: Some(Cow::Borrowed(match args.framing {
-                Framing::Lines => "--timeout waits longer; a language server needs --framing content-length",
-                Framing::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
-            })),
-        },
+        CallError::TimedOut => {
+            let hint = match args.framing {
+                CallFraming::Lines => "--timeout waits longer; a language server needs --framing content-length",
+                CallFraming::ContentLength => "--timeout waits longer; an MCP server needs --framing lines",
+            };
+            NoAnswer::new(Reason::TimedOut, format!("no response within {:?}", args.timeout), Some(hint))
+        }
         CallError::Closed(closed) => NoAnswer::closed(closed),
-        error => NoAnswer { reason: Reason::BadAnswer, what: error.to_string(), hint: None },
+        error => NoAnswer::new(Reason::BadAnswer, error.to_string(), None),
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that a server has sent -> files in a folder, under names of our own making.
+//! Bytes from a server -> files in a folder, with safe names.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -11,16 +11,16 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::Failure;
 use crate::output::shown;
 
-/// The bytes of Base64 text, with or without its padding.
+/// Decodes Base64, with or without padding.
 pub(super) fn decoded(text: &str) -> Result<Vec<u8>, String> {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     GeneralPurpose::new(&STANDARD, config).decode(text).map_err(|error| format!("bad Base64: {error}"))
 }
 
-/// Writes a file that was not there before, and gives its path. `name` may be anything.
+/// Writes a new file and returns its path. `name` may be any text.
 pub(super) fn save(folder: &Path, name: &str, mime_type: Option<&str>, bytes: &[u8]) -> Result<PathBuf, Failure> {
     let failed = |path: &Path, error: io::Error| {
-        let path = shown(path.as_os_str().as_encoded_bytes(), LONGEST);
+        let path = shown(path.as_os_str().as_encoded_bytes(), MAX_NAME);
         Failure::new(format!("cannot write {path}: {error}"))
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
@@ -37,15 +37,15 @@ pub(super) fn save(folder: &Path, name: &str, mime_type: Option<&str>, bytes: &[
             Err(error) => return Err(failed(&path, error)),
         }
     }
-    Err(Failure::new("there is no name left for a file"))
+    Err(Failure::new("no free file name"))
 }
 
-/// A name that is safe as a file's, and its extension: its own, or that of its type.
+/// Returns a safe file name and its extension: its own, or that of its type.
 fn parts(name: &str, mime_type: Option<&str>) -> (String, String) {
     let path = name.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let last = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let name: String = last.chars().map(safe).take(LONGEST).collect();
+    let name: String = last.chars().map(safe).take(MAX_NAME).collect();
     let name = name.trim_start_matches('.');
     match name.rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() && (1..=8).contains(&extension.len()) => {
@@ -66,29 +66,17 @@ fn extension(mime_type: Option<&str>) -> &'static str {
     }
 }
 
+#[rustfmt::skip]
 const EXTENSIONS: [(&str, &str); 18] = [
-    ("image/png", "png"),
-    ("image/jpeg", "jpg"),
-    ("image/gif", "gif"),
-    ("image/webp", "webp"),
-    ("image/svg+xml", "svg"),
-    ("audio/wav", "wav"),
-    ("audio/mpeg", "mp3"),
-    ("audio/ogg", "ogg"),
-    ("audio/flac", "flac"),
-    ("video/mp4", "mp4"),
-    ("application/json", "json"),
-    ("application/pdf", "pdf"),
-    ("application/zip", "zip"),
-    ("application/xml", "xml"),
-    ("text/html", "html"),
-    ("text/markdown", "md"),
-    ("text/csv", "csv"),
-    ("text/css", "css"),
+    ("image/png", "png"), ("image/jpeg", "jpg"), ("image/gif", "gif"), ("image/webp", "webp"),
+    ("image/svg+xml", "svg"), ("audio/wav", "wav"), ("audio/mpeg", "mp3"), ("audio/ogg", "ogg"),
+    ("audio/flac", "flac"), ("video/mp4", "mp4"), ("application/json", "json"), ("application/pdf", "pdf"),
+    ("application/zip", "zip"), ("application/xml", "xml"), ("text/html", "html"), ("text/markdown", "md"),
+    ("text/csv", "csv"), ("text/css", "css"),
 ];
 
-/// As much of a name as a file keeps, and of a path as fits a line.
-const LONGEST: usize = 80;
+/// The characters of a file name, and of a path in a message.
+const MAX_NAME: usize = 80;
 
 #[cfg(test)]
 mod tests {
@@ -112,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_over() {
+    fn no_file_is_overwritten() {
         let folder = std::env::temp_dir().join(format!("barewire-save-{}", std::process::id()));
         let one = save(&folder, "a.txt", None, b"1").expect("written");
         let two = save(&folder, "a.txt", None, b"2").expect("written");
@@ -122,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_nobodys_concern() {
+    fn padding_is_optional() {
         assert_eq!(decoded("AQ==").as_deref(), Ok(&[1][..]));
         assert_eq!(decoded("AQ").as_deref(), Ok(&[1][..]));
         assert!(decoded("A!").is_err());

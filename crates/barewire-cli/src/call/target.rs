@@ -1,12 +1,10 @@
-//! Whom to ask -> a connection: a program that is started, somebody who listens, or a server at a URL.
+//! The target of a call -> a connection: to a program that is started, a listener, or a URL.
 
 use std::ffi::OsString;
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use barewire::client::http::Endpoint;
 use barewire::client::{Builder, Client};
@@ -14,36 +12,35 @@ use barewire::peer::{Connection, Peer};
 use barewire::transport::{Child, Transport, tcp, unix};
 
 use super::console::Console;
-use super::{Args, talk};
+use super::{Args, notification};
 use crate::ask::no_answer::NoAnswer;
 use crate::output::shown;
 use crate::{Failure, log};
 
-/// Whom to ask.
-pub(super) enum Target<'a> {
+pub(super) enum CallTarget<'a> {
     Program { program: &'a OsString, args: &'a [OsString] },
     Listener(&'a Address),
     Url(Box<Endpoint>),
 }
 
-/// Where somebody listens.
+/// The address of a listener.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Address {
     Unix(PathBuf),
-    /// Host and port.
+    /// `HOST:PORT`.
     Tcp(String),
 }
 
-impl<'a> Target<'a> {
-    /// Exactly one of them.
+impl<'a> CallTarget<'a> {
+    /// Returns the one target of a command line.
     pub(super) fn of(args: &'a Args) -> Result<Self, Failure> {
-        let two = |both| Err(Failure::new(format!("{both} are two to ask")).with_hint("leave one of them out"));
+        let two = |both| Err(Failure::new(format!("{both} are two targets")).with_hint("leave one of them out"));
         match (args.program.as_slice(), args.connect.as_ref(), args.url.as_ref()) {
             ([program, args @ ..], None, None) => Ok(Self::Program { program, args }),
             ([], Some(address), None) => Ok(Self::Listener(address)),
-            ([], None, Some(url)) => args.along.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
+            ([], None, Some(url)) => args.url_headers.endpoint(url).map(|endpoint| Self::Url(Box::new(endpoint))),
             ([], None, None) => {
-                let what = "nobody to ask: neither a program nor --connect nor --url";
+                let what = "no target: expected a program, --connect or --url";
                 Err(Failure::new(what).with_hint(if args.raw {
                     "barewire call --raw METHOD [PARAMS] -- PROGRAM ARGS…"
                 } else {
@@ -56,75 +53,68 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Connects without a handshake, for `--raw`.
     pub(super) async fn open(&self, args: &Args) -> Result<Peer, NoAnswer> {
-        let framing = args.framing.on_the_wire();
+        let framing = args.framing.into();
         match self {
             Self::Program { program, args: arguments } => {
-                let child = Child::new(program).args(*arguments).stderr(talk::stderr()).framing(framing);
+                let child = Child::new(program).args(*arguments).stderr(notification::stderr()).framing(framing);
                 let process = child.spawn().map_err(|error| NoAnswer::not_started(&error))?;
-                Ok(connection(process, args))
+                Ok(peer(process, args))
+            }
+            Self::Listener(address @ Address::Unix(path)) => {
+                Ok(peer(within(args, address, unix::connect(path)).await?.framing(framing), args))
+            }
+            Self::Listener(address @ Address::Tcp(host)) => {
+                Ok(peer(within(args, address, tcp::connect(host)).await?.framing(framing), args))
             }
             Self::Url(_) => unreachable!("--url and --raw exclude each other"),
-            Self::Listener(address) => {
-                let missed = |error| NoAnswer::not_connected(address, &error);
-                match address {
-                    Address::Unix(path) => {
-                        let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
-                        Ok(connection(socket.framing(framing), args))
-                    }
-                    Address::Tcp(address) => {
-                        let socket = within(args.patience(), tcp::connect(address)).await.map_err(missed)?;
-                        Ok(connection(socket.framing(framing), args))
-                    }
-                }
-            }
         }
     }
-}
 
-impl Target<'_> {
-    /// The same, and what MCP has before the first request.
+    /// Connects, with the handshake of MCP.
     pub(super) async fn connect(
         &self,
         args: &Args,
         client: Builder,
         console: &Arc<Console>,
     ) -> Result<Client, NoAnswer> {
-        let framing = args.framing.on_the_wire();
+        let framing = args.framing.into();
         let connected = match self {
             Self::Program { program, args: arguments } => {
-                let child = Child::new(program).args(*arguments).stderr(console.program()).framing(framing);
+                let child = Child::new(program).args(*arguments).stderr(console.program_stderr()).framing(framing);
                 client.spawn(child).await
             }
             Self::Url(endpoint) => client.http((**endpoint).clone()).await,
-            Self::Listener(address) => {
-                let missed = |error| NoAnswer::not_connected(address, &error);
-                match address {
-                    Address::Unix(path) => {
-                        let socket = within(args.patience(), unix::connect(path)).await.map_err(missed)?;
-                        client.over(socket.framing(framing)).await
-                    }
-                    Address::Tcp(address) => {
-                        let socket = within(args.patience(), tcp::connect(address)).await.map_err(missed)?;
-                        client.over(socket.framing(framing)).await
-                    }
-                }
+            Self::Listener(address @ Address::Unix(path)) => {
+                client.over(within(args, address, unix::connect(path)).await?.framing(framing)).await
+            }
+            Self::Listener(address @ Address::Tcp(host)) => {
+                client.over(within(args, address, tcp::connect(host)).await?.framing(framing)).await
             }
         };
         connected.map_err(|error| NoAnswer::from_client(&error, &args.context()))
     }
 }
 
-fn connection(transport: impl Transport, args: &Args) -> Peer {
+fn peer(transport: impl Transport, args: &Args) -> Peer {
     log::start_on_stderr();
-    Connection::new(transport).methods(talk::methods(args.quiet)).spawn()
+    Connection::new(transport).methods(notification::methods(args.quiet)).spawn()
 }
 
-/// A listener that does not answer is not waited for any longer than an answer is.
-async fn within<T>(patience: Option<Duration>, connecting: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let Some(patience) = patience else { return connecting.await };
-    let gave_up = |_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}")));
-    tokio::time::timeout(patience, connecting).await.unwrap_or_else(gave_up)
+/// Waits for a connection, for at most the time of `--timeout`.
+async fn within<T>(
+    args: &Args,
+    address: &Address,
+    connecting: impl Future<Output = io::Result<T>>,
+) -> Result<T, NoAnswer> {
+    let connected = match args.patience() {
+        None => connecting.await,
+        Some(patience) => tokio::time::timeout(patience, connecting).await.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))
+        }),
+    };
+    connected.map_err(|error| NoAnswer::not_connected(address, &error))
 }
 
 impl Address {
@@ -135,9 +125,9 @@ impl Address {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
                     Ok(Self::Tcp(address.to_owned()))
                 }
-                _ => Err("a host and a port are expected: tcp:HOST:PORT".to_owned()),
+                _ => Err("expected a host and a port: tcp:HOST:PORT".to_owned()),
             },
-            _ => Err("unix:PATH or tcp:HOST:PORT is expected".to_owned()),
+            _ => Err("expected unix:PATH or tcp:HOST:PORT".to_owned()),
         }
     }
 }
@@ -145,11 +135,11 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(path) => write!(f, "unix:{}", shown(path.as_os_str().as_encoded_bytes(), LONGEST)),
-            Self::Tcp(address) => write!(f, "tcp:{}", shown(address.as_bytes(), LONGEST)),
+            Self::Unix(path) => write!(f, "unix:{}", shown(path.as_os_str().as_encoded_bytes(), MAX_ADDRESS)),
+            Self::Tcp(address) => write!(f, "tcp:{}", shown(address.as_bytes(), MAX_ADDRESS)),
         }
     }
 }
 
-/// A little more than what the path of a socket has room for.
-const LONGEST: usize = 120;
+/// The characters of an address that a message shows: a little more than the longest path of a socket.
+const MAX_ADDRESS: usize = 120;

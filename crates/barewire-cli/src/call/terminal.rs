@@ -1,4 +1,4 @@
-//! A form of a server -> questions at a terminal, a field at a time -> the values, or no.
+//! A form of a server -> questions at a terminal, one per field -> the values, or a decline or cancel.
 
 use std::io::{self, BufRead, Write};
 
@@ -10,29 +10,17 @@ use crate::ask::given::Text;
 use crate::ask::schema::{Choice, Field, Fields, Type, plain};
 use crate::output::{shown, text_for};
 
-/// Where somebody is asked: what they type, and what they see.
+/// The terminal of the user.
 pub(super) struct Terminal<R, W> {
-    pub(super) typed: R,
-    pub(super) seen: W,
+    pub(super) input: R,
+    pub(super) output: W,
 }
 
-/// What was typed at a question.
-enum Line {
-    Text(String),
-    /// The end of the input, or `!decline`.
-    Decline,
-    Cancel,
-}
-
-/// What came of a field.
-enum Filled {
-    With(Value),
-    LeftOut,
-    Not(Line),
-}
+/// The answer to a question, or the decline or cancel of the whole form.
+type Answered<T> = Result<T, ElicitAction>;
 
 impl<R: BufRead, W: Write> Terminal<R, W> {
-    /// Asks for what `known` does not have.
+    /// Asks for all fields that `known` does not have.
     pub(super) fn form(
         &mut self,
         server: &str,
@@ -40,110 +28,109 @@ impl<R: BufRead, W: Write> Terminal<R, W> {
         fields: &Fields,
         known: &Object,
     ) -> io::Result<ElicitResult> {
-        writeln!(self.seen, "{} asks: {}", shown(server.as_bytes(), LONGEST), text_for(true, &form.message))?;
-        writeln!(self.seen, "(Enter takes what is in brackets; Ctrl-D or !decline says no, !cancel goes away)")?;
+        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &form.message))?;
+        writeln!(self.output, "(Enter takes the value in brackets; Ctrl-D or !decline declines, !cancel cancels)")?;
         let asked: Vec<&Field> = fields.fields.iter().filter(|field| !known.contains_key(&field.name)).collect();
-        // What was typed before is what Enter takes when it is asked again.
+        // The values of the last pass, which Enter takes in the next one.
         let mut before = Object::new();
         loop {
             let mut content = known.clone();
             for field in &asked {
                 match self.field(field, before.get(&field.name).or(field.default.as_ref()))? {
-                    Filled::With(value) => drop(content.insert(field.name.clone(), value)),
-                    Filled::LeftOut => {}
-                    Filled::Not(Line::Cancel) => return Ok(ElicitResult::cancel()),
-                    Filled::Not(_) => return Ok(ElicitResult::decline()),
+                    Ok(Some(value)) => drop(content.insert(field.name.clone(), value)),
+                    Ok(None) => {}
+                    Err(action) => return Ok(ElicitResult::new(action)),
                 }
             }
             // MCP, client/elicitation: users can "review and modify their responses before sending".
             if asked.len() == 1 {
                 return Ok(ElicitResult::accept(content));
             }
-            match self.yes_or_no("send this (y), or ask again (n)?")? {
+            match self.yes_or_no("send this (y), or edit it (n)?")? {
                 Ok(true) => return Ok(ElicitResult::accept(content)),
                 Ok(false) => before = content,
-                Err(Line::Cancel) => return Ok(ElicitResult::cancel()),
-                Err(_) => return Ok(ElicitResult::decline()),
+                Err(action) => return Ok(ElicitResult::new(action)),
             }
         }
     }
 
-    /// Shows a page and asks whether it was opened. It never is by us.
+    /// Shows a URL and asks whether the user will open it. barewire never opens it.
     pub(super) fn url(&mut self, server: &str, page: &ElicitUrl) -> io::Result<ElicitResult> {
-        writeln!(self.seen, "{} asks: {}", shown(server.as_bytes(), LONGEST), text_for(true, &page.message))?;
-        writeln!(self.seen, "It wants you to open this page, which nobody has opened yet:")?;
-        writeln!(self.seen, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
-        Ok(match self.yes_or_no("say yes to it, and open it yourself? [y/n]")? {
-            Ok(true) => ElicitResult::new(ElicitAction::Accept),
-            Ok(false) | Err(Line::Decline | Line::Text(_)) => ElicitResult::decline(),
-            Err(Line::Cancel) => ElicitResult::cancel(),
-        })
+        writeln!(self.output, "{} asks: {}", shown(server.as_bytes(), MAX_TEXT), text_for(true, &page.message))?;
+        writeln!(self.output, "It asks you to open this page in a browser:")?;
+        writeln!(self.output, "  {}", text_for(true, &page.url.replace('\n', "\\n")))?;
+        Ok(ElicitResult::new(match self.yes_or_no("accept, and open it yourself? [y/n]")? {
+            Ok(true) => ElicitAction::Accept,
+            Ok(false) => ElicitAction::Decline,
+            Err(action) => action,
+        }))
     }
 
-    /// Asks for a field until what is typed can be one.
-    fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<Filled> {
+    /// Asks for a field until the answer is valid; `None` if it is left out.
+    fn field(&mut self, field: &Field, default: Option<&Value>) -> io::Result<Answered<Option<Value>>> {
         let label = match (&field.title, &field.description) {
             (Some(title), Some(description)) => format!(" {title}: {description}"),
             (Some(only), None) | (None, Some(only)) => format!(" {only}"),
             (None, None) => String::new(),
         };
-        let optional = if field.required { "" } else { ", may be left out" };
+        let optional = if field.required { "" } else { ", optional" };
         let head = format!("{} ({}{optional}){label}", field.name, kind(field));
-        writeln!(self.seen, "{}", text_for(true, &head.replace('\n', " ")))?;
-        for (number, Choice { value, title }) in (1..).zip(of(field)) {
+        writeln!(self.output, "{}", text_for(true, &head.replace('\n', " ")))?;
+        for (number, Choice { value, title }) in (1..).zip(choices(field)) {
             let title = title.as_ref().map_or(String::new(), |title| format!("  {title}"));
-            writeln!(self.seen, "  {number}. {}", shown(format!("{}{title}", plain(value)).as_bytes(), LONGEST))?;
+            writeln!(self.output, "  {number}. {}", shown(format!("{}{title}", plain(value)).as_bytes(), MAX_TEXT))?;
         }
         loop {
-            let taken =
-                default.map_or(String::new(), |default| format!("[{}] ", shown(typed(default).as_bytes(), LONGEST)));
-            let text = match self.line(&format!("{taken}> "))? {
-                Line::Text(text) => text,
-                other => return Ok(Filled::Not(other)),
+            let preset = default
+                .map_or(String::new(), |default| format!("[{}] ", shown(as_typed(default).as_bytes(), MAX_TEXT)));
+            let text = match self.line(&format!("{preset}> "))? {
+                Ok(text) => text,
+                Err(action) => return Ok(Err(action)),
             };
-            let wrong = match (text.trim(), default) {
-                ("", Some(default)) => return Ok(Filled::With(default.clone())),
-                ("", None) if !field.required => return Ok(Filled::LeftOut),
-                ("", None) => "a value is needed; \"\" is an empty text".to_owned(),
-                ("\"\"", _) if field.may_be(Type::String) => return Ok(Filled::With(Value::from(""))),
+            let error = match (text.trim(), default) {
+                ("", Some(default)) => return Ok(Ok(Some(default.clone()))),
+                ("", None) if !field.required => return Ok(Ok(None)),
+                ("", None) => "a value is required; \"\" is an empty text".to_owned(),
+                ("\"\"", _) if field.may_be(Type::String) => return Ok(Ok(Some(Value::from("")))),
                 (text, _) => match read(field, text) {
-                    Ok(value) => return Ok(Filled::With(value)),
-                    Err(wrong) => wrong,
+                    Ok(value) => return Ok(Ok(Some(value))),
+                    Err(error) => error,
                 },
             };
-            writeln!(self.seen, "  {}", text_for(true, &wrong))?;
+            writeln!(self.output, "  {}", text_for(true, &error))?;
         }
     }
 
-    fn yes_or_no(&mut self, question: &str) -> io::Result<Result<bool, Line>> {
+    fn yes_or_no(&mut self, question: &str) -> io::Result<Answered<bool>> {
         loop {
             match self.line(&format!("{question} "))? {
-                Line::Text(text) => match boolean(text.trim()) {
+                Ok(text) => match boolean(text.trim()) {
                     Some(answer) => return Ok(Ok(answer)),
-                    None => writeln!(self.seen, "  y or n")?,
+                    None => writeln!(self.output, "  answer y or n")?,
                 },
-                other => return Ok(Err(other)),
+                Err(action) => return Ok(Err(action)),
             }
         }
     }
 
-    fn line(&mut self, prompt: &str) -> io::Result<Line> {
-        write!(self.seen, "{prompt}")?;
-        self.seen.flush()?;
+    /// Reads a line. The end of the input is a decline.
+    fn line(&mut self, prompt: &str) -> io::Result<Answered<String>> {
+        write!(self.output, "{prompt}")?;
+        self.output.flush()?;
         let mut line = String::new();
-        if self.typed.read_line(&mut line)? == 0 {
-            writeln!(self.seen)?;
-            return Ok(Line::Decline);
+        if self.input.read_line(&mut line)? == 0 {
+            writeln!(self.output)?;
+            return Ok(Err(ElicitAction::Decline));
         }
         Ok(match line.trim() {
-            "!decline" => Line::Decline,
-            "!cancel" => Line::Cancel,
-            _ => Line::Text(line.trim_end_matches(['\n', '\r']).to_owned()),
+            "!decline" => Err(ElicitAction::Decline),
+            "!cancel" => Err(ElicitAction::Cancel),
+            _ => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
         })
     }
 }
 
-/// What a person types for a field: choices also by their number or title, yes and no, lists with commas.
+/// Reads the answer for a field: choices also by number or title, yes and no, lists with commas.
 pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
     if let (Some(items), false) = (&field.items, text.starts_with('[')) {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -151,7 +138,7 @@ pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
         let list = Value::from(values);
         return field.check(&list).map(|()| list);
     }
-    if let Some(choice) = chosen(field.choices.as_deref().unwrap_or_default(), text) {
+    if let Some(choice) = find_choice(field.choices.as_deref().unwrap_or_default(), text) {
         return Ok(choice.value.clone());
     }
     if field.kinds == [Type::Boolean] {
@@ -159,19 +146,19 @@ pub(super) fn read(field: &Field, text: &str) -> Result<Value, String> {
     }
     let raw = arguments::value(field, &Text::Plain(text.to_owned()))?;
     let value: Value = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
-    format(field, &value)?;
+    check_format(field, &value)?;
     Ok(value)
 }
 
-fn chosen<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
+fn find_choice<'a>(choices: &'a [Choice], text: &str) -> Option<&'a Choice> {
     let exact = choices.iter().find(|choice| plain(&choice.value) == text);
     let titled = || choices.iter().find(|choice| choice.title.as_deref() == Some(text));
     let numbered = || choices.get(text.parse::<usize>().ok()?.checked_sub(1)?);
     exact.or_else(titled).or_else(numbered)
 }
 
-/// A value as it would be typed.
-fn typed(value: &Value) -> String {
+/// Returns a value as a user would type it.
+fn as_typed(value: &Value) -> String {
     match value {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
@@ -188,8 +175,8 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The formats that a form may ask for, as far as a slip of the finger would break them.
-fn format(field: &Field, value: &Value) -> Result<(), String> {
+/// Checks the format of a string roughly, to catch typos.
+fn check_format(field: &Field, value: &Value) -> Result<(), String> {
     let (Some(format), Some(text)) = (field.limits.format.as_deref(), value.as_str()) else { return Ok(()) };
     let digits = |part: Option<&str>, count: usize| {
         part.is_some_and(|part| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit()))
@@ -198,42 +185,45 @@ fn format(field: &Field, value: &Value) -> Result<(), String> {
         let mut parts = text.split('-');
         digits(parts.next(), 4) && digits(parts.next(), 2) && digits(parts.next(), 2) && parts.next().is_none()
     };
-    let (holds, example) = match format {
+    let (is_valid, example) = match format {
         "email" => {
             let sides = text.rsplit_once('@');
-            (sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()), "an address as ada@example.org")
+            (
+                sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
+                "an address such as ada@example.org",
+            )
         }
         "uri" => (
             text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()),
-            "a URI as https://example.org",
+            "a URI such as https://example.org",
         ),
-        "date" => (is_date(text), "a date as 2026-07-28"),
+        "date" => (is_date(text), "a date such as 2026-07-28"),
         "date-time" => (
             text.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && time.len() >= 9),
-            "a time as 2026-07-28T12:00:00Z",
+            "a time such as 2026-07-28T12:00:00Z",
         ),
         _ => return Ok(()),
     };
-    if holds { Ok(()) } else { Err(format!("must be {example}")) }
+    if is_valid { Ok(()) } else { Err(format!("must be {example}")) }
 }
 
-/// What can be chosen: of the field, or of the elements of a list.
-fn of(field: &Field) -> &[Choice] {
+/// Returns the choices of a field, or of its elements.
+fn choices(field: &Field) -> &[Choice] {
     let own = field.choices.as_ref().or_else(|| field.items.as_ref()?.choices.as_ref());
     own.map_or(&[], Vec::as_slice)
 }
 
 fn kind(field: &Field) -> String {
-    match (of(field), field.kinds.as_slice()) {
+    match (choices(field), field.kinds.as_slice()) {
         ([], [Type::Boolean]) => "yes or no".to_owned(),
         ([], _) => field.short(),
-        (_, [Type::Array]) => "any of these, with commas".to_owned(),
+        (_, [Type::Array]) => "any of these, separated by commas".to_owned(),
         _ => "one of these".to_owned(),
     }
 }
 
-/// As much of a text as fits a line.
-const LONGEST: usize = 200;
+/// The characters of a text that are shown.
+const MAX_TEXT: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -242,24 +232,24 @@ mod tests {
 
     use super::*;
 
-    /// What comes of a form when this is typed, and what is seen.
+    /// Returns the result of a form when the user types this, and the output.
     fn fill(schema: Value, typed: &str) -> (Value, String) {
         let requested_schema = to_raw_value(&schema).expect("JSON");
         let fields = Fields::of(&requested_schema);
         let form = ElicitForm::new("Who\u{1b}?", requested_schema);
-        let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
+        let mut terminal = Terminal { input: typed.as_bytes(), output: Vec::new() };
         let result = terminal.form("server", &form, &fields, &Object::new()).expect("nothing fails");
-        (serde_json::to_value(result).expect("JSON"), String::from_utf8(terminal.seen).expect("UTF-8"))
+        (serde_json::to_value(result).expect("JSON"), String::from_utf8(terminal.output).expect("UTF-8"))
     }
 
     fn one(schema: Value, typed: &str) -> Value {
-        let (result, seen) = fill(json!({"properties": {"it": schema}, "required": ["it"]}), typed);
-        assert_eq!(result["action"], "accept", "{seen}");
+        let (result, printed) = fill(json!({"properties": {"it": schema}, "required": ["it"]}), typed);
+        assert_eq!(result["action"], "accept", "{printed}");
         result["content"]["it"].clone()
     }
 
     #[test]
-    fn what_is_typed_becomes_what_the_form_asks_for() {
+    fn answers_are_read_by_the_type_of_the_field() {
         assert_eq!(one(json!({"type": "string"}), "Ada Lovelace\n"), "Ada Lovelace");
         assert_eq!(one(json!({"type": "string"}), "\"\"\n"), "");
         assert_eq!(one(json!({"type": "integer"}), "36\n"), 36);
@@ -273,31 +263,31 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_asked_again() {
-        let (result, seen) =
+    fn an_invalid_answer_is_asked_again() {
+        let (result, printed) =
             fill(json!({"properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}), "\nx\n0\n7\n");
         assert_eq!(result, json!({"action": "accept", "content": {"n": 7}}));
-        assert!(seen.contains("a value is needed"), "{seen}");
-        assert!(seen.contains("must be an integer, not \"x\""), "{seen}");
-        assert!(seen.contains("must be at least 1"), "{seen}");
+        assert!(printed.contains("a value is required"), "{printed}");
+        assert!(printed.contains("must be an integer, not \"x\""), "{printed}");
+        assert!(printed.contains("must be at least 1"), "{printed}");
         assert_eq!(one(json!({"type": "string", "format": "email"}), "ada\nada@example.org\n"), "ada@example.org");
         assert_eq!(one(json!({"type": "string", "format": "date"}), "today\n2026-07-28\n"), "2026-07-28");
     }
 
     #[test]
-    fn several_fields_are_reviewed_and_some_may_be_left_out() {
+    fn several_fields_are_reviewed_and_optional_ones_can_be_left_out() {
         let schema = json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]});
         let (result, _) = fill(schema, "1\n\nn\n3\n\ny\n");
         assert_eq!(result, json!({"action": "accept", "content": {"a": "3"}}));
         let list = json!({"type": "array", "items": {"enum": ["x", "y"]}});
         let schema = json!({"properties": {"a": {"type": "boolean"}, "b": list}});
-        let (result, seen) = fill(schema, "y\n1,2\nn\n\ny\ny\n");
+        let (result, printed) = fill(schema, "y\n1,2\nn\n\ny\ny\n");
         assert_eq!(result, json!({"action": "accept", "content": {"a": true, "b": ["y"]}}));
-        assert!(seen.contains("[yes] > ") && seen.contains("[x, y] > "), "{seen}");
+        assert!(printed.contains("[yes] > ") && printed.contains("[x, y] > "), "{printed}");
     }
 
     #[test]
-    fn there_are_two_ways_to_say_no_and_one_to_go_away() {
+    fn a_form_can_be_declined_and_cancelled() {
         let schema = json!({"properties": {"a": {"type": "string"}}});
         for (typed, action) in [("", "decline"), ("!decline\n", "decline"), ("!cancel\n", "cancel")] {
             assert_eq!(fill(schema.clone(), typed).0, json!({"action": action}));
@@ -305,20 +295,20 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_shown_and_only_a_yes_accepts_it() {
+    fn a_url_is_shown_and_only_a_yes_accepts_it() {
         for (typed, action) in [("y\n", "accept"), ("maybe\nn\n", "decline"), ("", "decline"), ("!cancel\n", "cancel")]
         {
             let page = ElicitUrl::new("Sign in", "https://a\u{202e}b");
-            let mut terminal = Terminal { typed: typed.as_bytes(), seen: Vec::new() };
+            let mut terminal = Terminal { input: typed.as_bytes(), output: Vec::new() };
             let result = terminal.url("server", &page).expect("nothing fails");
             assert_eq!(serde_json::to_value(result).expect("JSON"), json!({"action": action}));
-            assert!(String::from_utf8_lossy(&terminal.seen).contains(r"https://a\xe2\x80\xaeb"));
+            assert!(String::from_utf8_lossy(&terminal.output).contains(r"https://a\xe2\x80\xaeb"));
         }
     }
 
     #[test]
     fn text_of_the_server_is_escaped() {
-        let (_, seen) = fill(json!({"properties": {"\u{7}": {"type": "string", "title": "\u{9b}"}}}), "");
-        assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{seen:?}");
+        let (_, printed) = fill(json!({"properties": {"\u{7}": {"type": "string", "title": "\u{9b}"}}}), "");
+        assert!(printed.chars().all(|c| c == '\n' || !c.is_control()), "{printed:?}");
     }
 }

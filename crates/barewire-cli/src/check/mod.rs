@@ -12,10 +12,10 @@ use std::time::Duration;
 use barewire_workbench::check::catalogue::Severity;
 use barewire_workbench::check::{Baseline, Checks, Report, Target, Verdict};
 
-use crate::along::Along;
 use crate::failure::{option, report};
 use crate::input;
 use crate::output::Output;
+use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
 use progress::Progress;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "url")]
     hostile: bool,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// Call this tool, once, with a JSON object as its arguments; can be given several times
     #[arg(long, value_name = "TOOL=ARGS", value_parser = given)]
     call: Vec<(String, serde_json::Value)>,
@@ -248,7 +248,7 @@ impl Args {
         for (tool, arguments) in &self.call {
             checks = checks.call(tool, arguments.clone());
         }
-        for (name, value) in self.along.headers()? {
+        for (name, value) in self.url_headers.headers()? {
             checks = checks.header(name, value);
         }
         if let Some(path) = &self.record {

@@ -1,4 +1,4 @@
-//! A method of MCP as text: what the protocol's table knows of it, and what stands in its messages.
+//! A method of MCP -> text: its entry in the protocol's table, and the members of its messages.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::R
     if as_json {
         return writeln!(output, "{}", value(method));
     }
-    let Members { params, result, note, .. } = members(method.name);
+    let MethodMembers { params, result, note, .. } = members(method.name);
     let kind = kind(method);
     let head = output.paint(Tone::Strong, format_args!("{}: a {kind} of MCP", method.name));
     writeln!(output, "{head}\n")?;
@@ -46,7 +46,7 @@ pub(super) fn show(method: &Method, output: &mut Output, as_json: bool) -> io::R
 }
 
 fn value(method: &Method) -> Value {
-    let Members { params, result, note, .. } = members(method.name);
+    let MethodMembers { params, result, note, .. } = members(method.name);
     let needs = |capability: Capability| match capability {
         Capability::Client(it) => json!({"side": "client", "capability": it.as_str()}),
         Capability::Server(it) => json!({"side": "server", "capability": it.as_str()}),
@@ -73,7 +73,7 @@ fn value(method: &Method) -> Value {
     })
 }
 
-/// From one revision to another, or only the one.
+/// Returns a range of revisions, or the only one.
 pub(super) fn span(since: Revision, until: Revision) -> String {
     if since == until { since.to_string() } else { format!("{since} to {until}") }
 }
@@ -92,17 +92,17 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-/// Who sends it, whenever that is.
+/// Returns the side that sends a method, in any revision.
 fn sender(method: &Method) -> &'static str {
     match (method.by_client, method.by_server, method.extension) {
         (Some(_), Some(_), _) => "either side",
         (Some(_), None, _) | (None, None, Some(Side::Client)) => "the client",
         (None, Some(_), _) | (None, None, Some(Side::Server)) => "the server",
-        (None, None, None) => "nobody",
+        (None, None, None) => "neither side",
     }
 }
 
-/// Who sends it, when, and what must have been declared; both sides at once if it is the same for them.
+/// Returns who sends a method, in which revisions, and the capability it needs; one entry if both sides are the same.
 fn senders(method: &Method) -> Vec<(&'static str, Sent, Option<String>)> {
     let (by_client, by_server) = (method.by_client, method.by_server);
     if let (Some(client), Some(server)) = (by_client, by_server)
@@ -137,70 +137,70 @@ fn declared(sent: &Sent, needs: Capability) -> String {
     }
 }
 
-/// What stands in the messages of a method, and what is often got wrong. A `?` is behind what may be left out.
-struct Members {
+/// The members of a method's messages, with a `?` after optional ones, and a note about common mistakes.
+struct MethodMembers {
     name: &'static str,
     params: &'static str,
     result: &'static str,
     note: &'static str,
 }
 
-fn members(method: &str) -> &'static Members {
+fn members(method: &str) -> &'static MethodMembers {
     MEMBERS.iter().find(|members| members.name == method).expect("a test looks for each of them")
 }
 
-const fn request(name: &'static str, params: &'static str, result: &'static str, note: &'static str) -> Members {
-    Members { name, params, result, note }
+const fn request(name: &'static str, params: &'static str, result: &'static str, note: &'static str) -> MethodMembers {
+    MethodMembers { name, params, result, note }
 }
 
-const fn notification(name: &'static str, params: &'static str, note: &'static str) -> Members {
-    Members { name, params, result: "", note }
+const fn notification(name: &'static str, params: &'static str, note: &'static str) -> MethodMembers {
+    MethodMembers { name, params, result: "", note }
 }
 
 const NONE: &str = "none";
 const EMPTY: &str = "{}";
-const PAGES: &str = "As long as the result has a nextCursor, also an empty one, there is another page: ask again with it as cursor. From 2026-07-28 on it has ttlMs and cacheScope too.";
+const PAGES: &str = "If the result has a nextCursor, even an empty one, there is another page: send the request again with it as cursor. From 2026-07-28 on the result also has ttlMs and cacheScope.";
 const CHANGED: &str =
-    "Ask for the list again. From 2026-07-28 on it comes only to a subscriptions/listen that wanted it.";
+    "Request the list again. From 2026-07-28 on it is sent only to a subscriptions/listen that asked for it.";
 
 #[rustfmt::skip]
-const MEMBERS: &[Members] = &[
-    request("initialize", "protocolVersion, capabilities, clientInfo", "protocolVersion, capabilities, serverInfo, instructions?", "The first request of a connection, once. A server that does not speak the revision asked for answers with one that it speaks; a client that does not speak that one goes away. It cannot be cancelled, and never stands in a batch."),
-    notification("notifications/initialized", NONE, "Sent once, when the result of initialize has come. Until then a server should ask nothing but ping."),
-    request("ping", NONE, EMPTY, "Any side may ask at any time, and is answered at once."),
-    request("server/discover", NONE, "supportedVersions, capabilities, instructions?, ttlMs, cacheScope", "Every modern server has it, and no client has to ask. Legacy servers do not know it, so it also tells the two apart."),
+const MEMBERS: &[MethodMembers] = &[
+    request("initialize", "protocolVersion, capabilities, clientInfo", "protocolVersion, capabilities, serverInfo, instructions?", "The first request of a connection, sent once. A server that does not speak the requested revision answers with one that it speaks; a client that does not speak that one disconnects. It cannot be cancelled, and is never part of a batch."),
+    notification("notifications/initialized", NONE, "Sent once, after the result of initialize. Until then a server should send no request but ping."),
+    request("ping", NONE, EMPTY, "Either side may send it at any time. The response is immediate."),
+    request("server/discover", NONE, "supportedVersions, capabilities, instructions?, ttlMs, cacheScope", "Every modern server has it, and clients need not send it. Legacy servers do not know it, so a client can use it to find out the era."),
     request("tools/list", "cursor?", "tools, nextCursor?", PAGES),
-    request("tools/call", "name, arguments?", "content, structuredContent?, isError?", "An unknown tool is the error -32602. So are bad arguments up to 2025-06-18; from 2025-11-25 on they are a result with isError, so that the model sees them and can do better."),
+    request("tools/call", "name, arguments?", "content, structuredContent?, isError?", "An unknown tool is the error -32602. So are bad arguments up to 2025-06-18; from 2025-11-25 on they are a result with isError, so that the model sees them and can correct them."),
     request("resources/list", "cursor?", "resources, nextCursor?", PAGES),
-    request("resources/templates/list", "cursor?", "resourceTemplates, nextCursor?", "Templates are those of RFC 6570, as note://{id}. As long as the result has a nextCursor there is another page."),
-    request("resources/read", "uri", "contents", "Each of the contents has text, or a blob in Base64. A resource that is not there is the error -32002, and from 2026-07-28 on -32602 with data.uri; never empty contents."),
+    request("resources/templates/list", "cursor?", "resourceTemplates, nextCursor?", "Templates are those of RFC 6570, such as note://{id}. If the result has a nextCursor, there is another page."),
+    request("resources/read", "uri", "contents", "Each of the contents has text, or a blob in Base64. A missing resource is the error -32002, and from 2026-07-28 on -32602 with data.uri; never empty contents."),
     request("resources/subscribe", "uri", EMPTY, "From then on the server sends notifications/resources/updated."),
     request("resources/unsubscribe", "uri", EMPTY, ""),
     request("prompts/list", "cursor?", "prompts, nextCursor?", PAGES),
-    request("prompts/get", "name, arguments?", "messages, description?", "Arguments are strings. An unknown prompt, or an argument that is missing, is the error -32602."),
-    request("completion/complete", "ref, argument, context?", "completion: values, total?, hasMore?", "ref is {\"type\":\"ref/prompt\",\"name\":…} or {\"type\":\"ref/resource\",\"uri\":…}. At most 100 values. context has the arguments that are already there, since 2025-06-18."),
-    request("logging/setLevel", "level", EMPTY, "From the mildest: debug, info, notice, warning, error, critical, alert, emergency."),
-    request("subscriptions/listen", "notifications: toolsListChanged?, promptsListChanged?, resourcesListChanged?, resourceSubscriptions?", "{}, when the server ends it", "The first message is notifications/subscriptions/acknowledged. It and all that follow carry the id of this request in their _meta, as io.modelcontextprotocol/subscriptionId. What is listened to cannot be changed: open another one, then end this one. Nothing survives a connection."),
-    request("sampling/createMessage", "messages, maxTokens, modelPreferences?, systemPrompt?, includeContext?, temperature?, stopSequences?, metadata?, tools?, toolChoice?", "role, content, model, stopReason?", "The user should see what is asked and may refuse it. tools, toolChoice and content that is an array are there since 2025-11-25 and need the capability sampling.tools."),
-    request("roots/list", NONE, "roots", "Roots are file: URIs. They say where the user works; they keep nobody out."),
-    request("elicitation/create", "message, requestedSchema; or mode \"url\", message, url, elicitationId (only in 2025-11-25)", "action, content?", "action is accept, decline or cancel. The schema is a flat object of strings, numbers, booleans and enums. Secrets must not be asked for in a form: send the user to a page, which there is since 2025-11-25."),
-    request("tasks/get", "taskId", "taskId, status, ttl, createdAt, lastUpdatedAt, pollInterval?, statusMessage?", "status is working, input_required, completed, failed or cancelled. In the extension the times are ttlMs and pollIntervalMs, and what came of the task, or what it asks for, stands in the same result."),
-    request("tasks/result", "taskId", "what the request itself would have given", "Waits until the task has come to an end."),
+    request("prompts/get", "name, arguments?", "messages, description?", "Arguments are strings. An unknown prompt or a missing argument is the error -32602."),
+    request("completion/complete", "ref, argument, context?", "completion: values, total?, hasMore?", "ref is {\"type\":\"ref/prompt\",\"name\":…} or {\"type\":\"ref/resource\",\"uri\":…}. At most 100 values. context, since 2025-06-18, has the arguments that are already known."),
+    request("logging/setLevel", "level", EMPTY, "From the least severe: debug, info, notice, warning, error, critical, alert, emergency."),
+    request("subscriptions/listen", "notifications: toolsListChanged?, promptsListChanged?, resourcesListChanged?, resourceSubscriptions?", "{}, when the server ends it", "The first message is notifications/subscriptions/acknowledged. It and all that follow carry the id of this request in their _meta, as io.modelcontextprotocol/subscriptionId. A subscription cannot be changed: open another one, then end this one. Subscriptions end with the connection."),
+    request("sampling/createMessage", "messages, maxTokens, modelPreferences?, systemPrompt?, includeContext?, temperature?, stopSequences?, metadata?, tools?, toolChoice?", "role, content, model, stopReason?", "The user should see the request and may refuse it. tools, toolChoice and an array as content exist since 2025-11-25, and need the capability sampling.tools."),
+    request("roots/list", NONE, "roots", "Roots are file: URIs. They tell where the user works, and do not restrict access."),
+    request("elicitation/create", "message, requestedSchema; or mode \"url\", message, url, elicitationId (only in 2025-11-25)", "action, content?", "action is accept, decline or cancel. The schema is a flat object of strings, numbers, booleans and enums. A form must not ask for secrets: send the user to a URL instead (since 2025-11-25)."),
+    request("tasks/get", "taskId", "taskId, status, ttl, createdAt, lastUpdatedAt, pollInterval?, statusMessage?", "status is working, input_required, completed, failed or cancelled. In the extension the times are ttlMs and pollIntervalMs, and the result of the task, or its questions, are in the same result."),
+    request("tasks/result", "taskId", "the result of the original request", "The response comes when the task has ended."),
     request("tasks/list", "cursor?", "tasks, nextCursor?", ""),
-    request("tasks/cancel", "taskId", "the task; {} in the extension", "A task that is over cannot be cancelled: -32602. In the extension it may be asked again. notifications/cancelled is not for tasks."),
-    request("tasks/update", "taskId, inputResponses", EMPTY, "Answers what a task of status input_required asks for in the inputRequests of tasks/get, by the same keys."),
-    notification("notifications/cancelled", "requestId, reason?", "The receiver stops and sends no answer; one that was already on its way is ignored. Only for a request of the sender's own that is in flight, and never for initialize. From 2026-07-28 on a client sends it on stdio only, since over HTTP it closes the stream, and a server only to end a subscriptions/listen."),
-    notification("notifications/progress", "progressToken, progress, total?, message?", "progress grows with each message and stops with the answer. message is there since 2025-03-26. From 2026-07-28 on only servers send it, on the stream of the request."),
+    request("tasks/cancel", "taskId", "the task; {} in the extension", "A task that has ended cannot be cancelled: -32602. In the extension the request may be repeated. notifications/cancelled is not for tasks."),
+    request("tasks/update", "taskId, inputResponses", EMPTY, "Answers the inputRequests in the result of tasks/get, with the same keys, for a task with status input_required."),
+    notification("notifications/cancelled", "requestId, reason?", "The receiver stops and sends no response; a response that was already sent is ignored. Only for the sender's own requests in flight, and never for initialize. From 2026-07-28 on a client sends it only on stdio, because over HTTP it closes the stream, and a server sends it only to end a subscriptions/listen."),
+    notification("notifications/progress", "progressToken, progress, total?, message?", "progress increases with each notification; none follows the response. message exists since 2025-03-26. From 2026-07-28 on only servers send it, on the stream of the request."),
     notification("notifications/message", "level, data, logger?", "From 2026-07-28 on only for a request that has io.modelcontextprotocol/logLevel in its _meta, and on its stream."),
     notification("notifications/tools/list_changed", NONE, CHANGED),
     notification("notifications/prompts/list_changed", NONE, CHANGED),
     notification("notifications/resources/list_changed", NONE, CHANGED),
-    notification("notifications/resources/updated", "uri", "It says that the resource has changed, not how: read it. From 2026-07-28 on it comes only to a subscriptions/listen that named the uri."),
-    notification("notifications/roots/list_changed", NONE, "The server should ask roots/list again."),
-    notification("notifications/elicitation/complete", "elicitationId", "The client may send again what had failed with -32042."),
-    notification("notifications/tasks/status", "the task, as tasks/get has it", "Nobody has to send it, so nobody should wait for it: ask tasks/get."),
-    notification("notifications/tasks", "the task, as tasks/get has it", "Comes only to a subscriptions/listen that has the task in taskIds."),
-    notification("notifications/subscriptions/acknowledged", "notifications", "A server leaves out what it cannot do. Until this has come nothing else does."),
+    notification("notifications/resources/updated", "uri", "The resource has changed: read it again. From 2026-07-28 on it is sent only to a subscriptions/listen with the uri."),
+    notification("notifications/roots/list_changed", NONE, "The server should request roots/list again."),
+    notification("notifications/elicitation/complete", "elicitationId", "The client may repeat the request that failed with -32042."),
+    notification("notifications/tasks/status", "the task, as in tasks/get", "Servers need not send it, so clients should not wait for it: use tasks/get."),
+    notification("notifications/tasks", "the task, as in tasks/get", "Sent only to a subscriptions/listen with the task in taskIds."),
+    notification("notifications/subscriptions/acknowledged", "notifications", "It has only the notifications that the server supports. No other notification comes before it."),
 ];
 
 #[cfg(test)]
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(described, known);
         for method in METHODS {
             assert_eq!(members(method.name).result.is_empty(), method.kind == Kind::Notification, "{}", method.name);
-            assert_ne!(sender(method), "nobody", "{}", method.name);
+            assert_ne!(sender(method), "neither side", "{}", method.name);
         }
     }
 }

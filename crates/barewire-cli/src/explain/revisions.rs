@@ -1,4 +1,4 @@
-//! A revision of MCP as text: what came with it, what it has, and what is gone, out of the protocol's tables.
+//! A revision of MCP -> text: its methods and codes, what is new and what is gone, from the protocol's tables.
 
 use std::io::{self, Write};
 
@@ -26,20 +26,20 @@ pub(super) fn show(revision: Revision, output: &mut Output, as_json: bool) -> io
             Era::Modern => "modern",
         };
         let value = json!({
-            "name": revision, "era": era, "what": what(revision), "methods": here, "inputRequests": inputs, "new": new, "gone": gone, "codes": codes,
+            "name": revision, "era": era, "what": description(revision), "methods": here, "inputRequests": inputs, "new": new, "gone": gone, "codes": codes,
         });
         return writeln!(output, "{value}");
     }
     let head = output.paint(Tone::Strong, format_args!("{revision}: a revision of MCP"));
     writeln!(output, "{head}\n")?;
-    wrapped(output, "", what(revision))?;
+    wrapped(output, "", description(revision))?;
     writeln!(output)?;
     let opens = match revision.era() {
-        Era::Legacy => "with initialize, which the whole connection then goes by",
-        Era::Modern => "with nothing: each request says what is needed in its _meta",
+        Era::Legacy => "with initialize, whose result holds for the whole connection",
+        Era::Modern => "without a handshake: each request has all it needs in its _meta",
     };
     let batches = match revision {
-        Revision::V2024_11_05 => "not mentioned, so as JSON-RPC has them",
+        Revision::V2024_11_05 => "not mentioned, so allowed by JSON-RPC",
         revision if revision.has_batches() => "allowed, but not for initialize",
         _ => "not allowed",
     };
@@ -64,11 +64,11 @@ fn is_in(method: &Method, revision: Revision) -> bool {
     [method.by_client, method.by_server].into_iter().flatten().any(|sent| sent.is_in(revision))
 }
 
-/// What came with it, besides methods.
-pub(super) fn what(revision: Revision) -> &'static str {
+/// Returns the changes of a revision, besides methods.
+pub(super) fn description(revision: Revision) -> &'static str {
     match revision {
         Revision::V2024_11_05 => {
-            "The first one: tools, resources, prompts, roots and sampling, over stdio or HTTP with SSE."
+            "The first revision: tools, resources, prompts, roots and sampling, over stdio or HTTP with SSE."
         }
         Revision::V2025_03_26 => {
             "Streamable HTTP and authorization; batches; audio; annotations of tools; the capability completions; \
@@ -79,14 +79,14 @@ pub(super) fn what(revision: Revision) -> &'static str {
              MCP-Protocol-Version. Batches are gone."
         }
         Revision::V2025_11_25 => {
-            "Icons; elicitation by URL; sampling with tools; tasks, as an experiment; bad arguments of a tool are \
+            "Icons; elicitation by URL; sampling with tools; experimental tasks; bad arguments of a tool are \
              results that the model sees."
         }
         Revision::V2026_07_28 => {
-            "No handshake, no sessions and no requests from the server: what it has to ask stands in its result, and \
-             the client sends the request again with the answers. Results say what they are (resultType) and how long \
-             they may be kept (ttlMs, cacheScope). Tasks are an extension. Roots, sampling and logging are deprecated."
+            "No handshake, no sessions and no requests from the server: its questions are in its result, and \
+             the client sends the request again with the answers. Results have a type (resultType) and a lifetime \
+             in caches (ttlMs, cacheScope). Tasks are an extension. Roots, sampling and logging are deprecated."
         }
-        _ => "A revision that this program knows by name only.",
+        _ => "A revision that barewire knows only by name.",
     }
 }

@@ -1,4 +1,4 @@
-//! Owners and permissions of files, and which of them are the same.
+//! Owners, permissions and identity of files.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -7,29 +7,29 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// A stream to a local socket that takes the lines of a log.
+/// A connection to a local socket that receives the lines of a log.
 pub(crate) type LogSocket = std::os::unix::net::UnixStream;
 
-/// A path from the bytes of an argument.
+/// Returns a path from the bytes of an argument.
 pub(crate) fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Options for a file that only its owner can read, if it is made.
+/// Returns options that create a file only its owner can read.
 pub(crate) fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Makes folders that only their owner can look into.
+/// Returns a builder of folders that only their owner can list.
 pub(crate) fn private_folder() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder
 }
 
-/// Whether it is a device, which is there for everybody.
+/// Whether it is a character device, such as /dev/null.
 pub(crate) fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device()
 }
@@ -39,7 +39,7 @@ pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// The owner and group of a file, as text.
+/// Returns the owner and group of a file, as text.
 pub(crate) fn owner(metadata: &Metadata) -> String {
     format!("{}:{}", metadata.uid(), metadata.gid())
 }
@@ -53,12 +53,12 @@ pub(crate) fn copy_owner(file: &File, like: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Gives a file the permissions of another. After the owner: changing that takes some of the bits away.
+/// Gives a file the permissions of another. Call it after [`copy_owner`], which clears some of the bits.
 pub(crate) fn copy_permissions(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))
 }
 
-/// How many other names a file has.
+/// Returns the number of other names of a file.
 pub(crate) fn other_names(metadata: &Metadata) -> u64 {
     metadata.nlink().saturating_sub(1)
 }

@@ -1,14 +1,14 @@
-//! The folders that a system has for settings and for what programs keep.
+//! The folders of the operating system for settings and for data.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The folder of the user.
+/// Returns the home folder of the user.
 pub(crate) fn home() -> Option<PathBuf> {
     env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// The folder in which programs keep their settings.
+/// Returns the folder for the settings of programs.
 pub(crate) fn settings() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return Some(home()?.join("Library/Application Support"));
@@ -16,14 +16,14 @@ pub(crate) fn settings() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }
 
-/// The folder for captures if none is named.
+/// Returns the default folder for captures.
 pub(crate) fn captures() -> Option<PathBuf> {
     let state = absolute("XDG_STATE_HOME");
-    let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
-    Some(state.or_else(|| Some(home()?.join(usual)))?.join("barewire"))
+    let default = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
+    Some(state.or_else(|| Some(home()?.join(default)))?.join("barewire"))
 }
 
-/// A folder that a variable names. One that is not absolute is ignored, as the XDG specification has it.
+/// Returns the folder in a variable. A relative path is ignored, as the XDG specification requires.
 fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -1,4 +1,4 @@
-//! What differs between operating systems. Nothing else in this crate asks which one it runs on.
+//! Everything that differs between operating systems. No other code of this crate depends on the system.
 
 mod files;
 mod folders;

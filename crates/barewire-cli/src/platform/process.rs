@@ -1,4 +1,4 @@
-//! The three standard files of this process, and its end.
+//! The standard streams of this process, and its exit.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 use super::is_same_file;
 
 /// Takes stdin, stdout and stderr of this process for a relay. Its own stdin and stdout are /dev/null from here on, so that the
-/// relay has the only ends, and closing them closes them.
+/// relay holds the only copies and can close them.
 pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     let copy = |fd| Ok::<File, io::Error>(rustix::io::dup(fd)?.into());
     let files = HostFiles { stdin: copy(stdin())?, stdout: copy(stdout())?, stderr: copy(stderr())? };
@@ -22,13 +22,13 @@ pub(crate) fn take_stdio() -> io::Result<HostFiles> {
     Ok(files)
 }
 
-/// Whether this is the file that our stdout is.
+/// Whether this is the file behind our stdout.
 pub(crate) fn is_stdout(metadata: &Metadata) -> bool {
     let ours = rustix::io::dup(stdout()).map_err(io::Error::from).and_then(|it| File::from(it).metadata());
     ours.is_ok_and(|ours| is_same_file(&ours, metadata))
 }
 
-/// Ends this process as the program has ended: by the same code, or by the same signal.
+/// Ends this process as a program has ended: with the same code, or by the same signal.
 pub(crate) fn end_like(status: ExitStatus) -> ! {
     if let Some(code) = status.code() {
         std::process::exit(code);
@@ -37,8 +37,8 @@ pub(crate) fn end_like(status: ExitStatus) -> ! {
     if number == Signal::KILL.as_raw() {
         let _ = kill_process(getpid(), Signal::KILL);
     }
-    // Signals that are caught here, or that Rust ignores, do not end this process; but they do end one that takes its place. It
-    // leaves no core: that of the program says more.
+    // A signal that is caught here, or that Rust ignores, does not end this process, but it ends a shell that replaces it. The
+    // shell writes no core: that of the program is the useful one.
     let script = "ulimit -c 0; kill -\"$1\" $$; exit $((128 + $1))";
     let _ = Command::new("/bin/sh").args(["-c", script, "sh", &number.to_string()]).exec();
     std::process::exit(128 + number)

@@ -1,10 +1,10 @@
-//! Ctrl-C and SIGTERM -> the end of what is being waited for.
+//! Ctrl-C and SIGTERM -> a future.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that ask us to stop. Caught, they end nothing by themselves.
+/// The signals that ask the program to stop. Caught signals do not end the process by themselves.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -15,7 +15,7 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// The name of the next one.
+    /// Waits for the next signal and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",

@@ -1,4 +1,4 @@
-//! A frame of a plain stream, which says not who has sent it -> who has most likely.
+//! Frames of a plain stream, which does not record who sent them -> the same frames with their most likely direction.
 
 use std::collections::HashSet;
 
@@ -7,52 +7,85 @@ use barewire_proto::mcp::{Method, Side};
 use barewire_proto::rpc::{Id, Message, Parsed};
 use barewire_proto::transcript::Stream;
 
-use barewire_workbench::frames::WireFrame;
+use super::filter::Filter;
+use crate::Failure;
+use barewire_workbench::frames::{Sink, WireFrame, WireItem};
+use barewire_workbench::pipeline::{Observed, Observer};
 
-/// Takes what only servers send as sent by the server, and answers as sent by whoever was asked.
-#[derive(Default)]
-pub(super) struct Directions {
-    /// What the server waits for.
-    asked_by_server: HashSet<Id<'static>>,
+/// An observer of all that is read. Frames without a direction get a guessed one first.
+pub(super) struct DirectedObserver<'a, O> {
+    filter: &'a Filter,
+    guess: DirectionGuess,
+    observed: Observed<O>,
+    /// Whether the input itself gives directions.
+    pub(super) has_directions: bool,
 }
 
-impl Directions {
-    /// The frame with a place.
-    pub(super) fn guess<'a>(&mut self, seen: &WireFrame<'a>) -> WireFrame<'a> {
-        let first = match &seen.parsed {
+impl<'a, O: Observer> DirectedObserver<'a, O> {
+    pub(super) fn new(filter: &'a Filter, observer: O) -> Self {
+        let guess = DirectionGuess::default();
+        Self { filter, guess, observed: Observed::new(observer), has_directions: false }
+    }
+
+    pub(super) fn finish(self) -> O {
+        self.observed.finish()
+    }
+}
+
+impl<O: Observer> Sink for DirectedObserver<'_, O> {
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Failure> {
+        match item {
+            WireItem::Frame(frame) if frame.place.is_none() => {
+                self.filter.refuse_plain_stream()?;
+                self.observed.take(&WireItem::Frame(&self.guess.place(frame)))
+            }
+            item => {
+                self.has_directions |= matches!(item, WireItem::Frame(_));
+                self.observed.take(item)
+            }
+        }
+    }
+}
+
+/// Assigns a message to the side that usually sends it, and a response to the side that got the request.
+#[derive(Default)]
+pub(super) struct DirectionGuess {
+    /// The ids of the server's requests that have no response yet.
+    server_requests: HashSet<Id<'static>>,
+}
+
+impl DirectionGuess {
+    /// Returns the frame with a guessed direction.
+    pub(super) fn place<'a>(&mut self, frame: &WireFrame<'a>) -> WireFrame<'a> {
+        let first = match &frame.parsed {
             Parsed::Message(message) => Some(message.clone()),
-            Parsed::Batch(_) => seen.elements().find_map(|(element, _)| element.ok()),
+            Parsed::Batch(_) => frame.elements().find_map(|(element, _)| element.ok()),
             Parsed::Invalid(_) => None,
         };
         let sender = first.map_or(Side::Client, |message| self.sender(&message));
-        let stream = if sender == Side::Client { Stream::ToServer } else { Stream::ToClient };
-        seen.on_stream(stream)
+        frame.on_stream(if sender == Side::Client { Stream::ToServer } else { Stream::ToClient })
     }
 
     fn sender(&mut self, message: &Message<'_>) -> Side {
         match message {
             Message::Request(request) => {
                 let sender = usual_sender(request.method);
-                if sender == Side::Server && self.asked_by_server.len() < MOST_ASKED {
-                    self.asked_by_server.insert(request.id.clone().into_owned());
+                if sender == Side::Server && self.server_requests.len() < MAX_SERVER_REQUESTS {
+                    self.server_requests.insert(request.id.clone().into_owned());
                 }
                 sender
             }
             Message::Notification(notification) if notification.method == "notifications/progress" => Side::Server,
             Message::Notification(notification) => usual_sender(notification.method),
-            Message::Response(response) => {
-                if self.asked_by_server.remove(&response.id.clone().into_owned()) {
-                    Side::Client
-                } else {
-                    Side::Server
-                }
+            Message::Response(response) if self.server_requests.remove(&response.id.clone().into_owned()) => {
+                Side::Client
             }
-            Message::OrphanError(_) => Side::Server,
+            Message::Response(_) | Message::OrphanError(_) => Side::Server,
         }
     }
 }
 
-/// Whoever may send it; the client if both may.
+/// Returns the side that may send a method; the client if both may.
 fn usual_sender(method: Text<'_>) -> Side {
     match Method::find(&method.to_name()) {
         Some(Method { by_client: None, by_server: Some(_), .. }) => Side::Server,
@@ -60,5 +93,5 @@ fn usual_sender(method: Text<'_>) -> Side {
     }
 }
 
-/// More than any server asks at once.
-const MOST_ASKED: usize = 1024;
+/// More requests than any server has in flight at once.
+const MAX_SERVER_REQUESTS: usize = 1024;

@@ -1,75 +1,53 @@
-//! What a user wants to see of a wire -> whether a message is that.
+//! Filter options and a message -> whether the message is shown.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use barewire_proto::json::Text;
 use barewire_proto::rpc::{Id, Message};
 use barewire_proto::transcript::Stream;
 
+use crate::Failure;
 use barewire_workbench::duration;
 use barewire_workbench::frames::FrameFacts;
-use barewire_workbench::operations::{Operation, Outcome, Relation, TrackedMessage};
+use barewire_workbench::operations::{Outcome, Relation, TrackedMessage};
 
-/// All of them must hold. Of a batch, all of them must hold for one element.
+/// All filters must match. In a batch, all must match the same element.
 #[derive(clap::Args)]
 #[group(id = "filters", multiple = true, conflicts_with_all = ["summary", "frame"])]
 pub(crate) struct Filter {
-    /// Only these: request, notification, result, error, batch, invalid
-    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',', hide_possible_values = true)]
+    /// Only frames of this kind: request, notification, result, error, batch, invalid
+    #[arg(long, value_parser = KINDS, value_name = "KIND", value_delimiter = ',', hide_possible_values = true)]
     #[arg(help_heading = HEADING)]
-    kind: Vec<Kind>,
-    /// Only what goes to-server (>) or to-client (<)
-    #[arg(long, value_enum, value_name = "WAY", hide_possible_values = true, help_heading = HEADING)]
+    kind: Vec<String>,
+    /// Only frames in this direction: to-server (>) or to-client (<)
+    #[arg(long, value_enum, value_name = "DIRECTION", hide_possible_values = true, help_heading = HEADING)]
     direction: Option<Direction>,
-    /// Only this method, and its answers; * and ? stand for any characters, any one
-    #[arg(long, value_name = "GLOB", help_heading = HEADING)]
+    /// Only this method, and its responses; * matches any characters, ? any one
+    #[arg(long, value_name = "GLOB", value_parser = Glob::parse, help_heading = HEADING)]
     method: Option<Glob>,
-    /// Only what has this id, or is about what was asked under it; 1 is also "1"
-    #[arg(long, value_name = "ID", help_heading = HEADING)]
-    id: Option<WantedId>,
-    /// Only calls of this tool: requests, progress, answers; * and ? as above
-    #[arg(long, value_name = "NAME", help_heading = HEADING)]
+    /// Only messages with this id, and progress and cancels of its request; 1 also matches "1"
+    #[arg(long, value_name = "ID", value_parser = IdFilter::parse, help_heading = HEADING)]
+    id: Option<IdFilter>,
+    /// Only calls of this tool: requests, progress, responses; * and ? as above
+    #[arg(long, value_name = "NAME", value_parser = Glob::parse, help_heading = HEADING)]
     tool: Option<Glob>,
-    /// Only answers that took at least this long: 100ms, 1.5s, 250us
+    /// Only responses that took at least this long: 100ms, 1.5s, 250us
     #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = HEADING)]
     slower_than: Option<Duration>,
-    /// Only errors, results that say isError, and what is no message
+    /// Only errors, results with isError, and invalid frames
     #[arg(long, help_heading = HEADING)]
     errors: bool,
-    /// Only requests that are never answered nor cancelled; shown at the end, when that is known
+    /// Only requests that are neither answered nor cancelled; shown at the end of the input
     #[arg(long, help_heading = HEADING, conflicts_with = "follow")]
     unanswered: bool,
-    /// Only frames with this in their bytes; case does not matter
-    #[arg(long, value_name = "TEXT", help_heading = HEADING)]
-    text: Option<WantedText>,
+    /// Only frames that contain this text; case does not matter
+    #[arg(long, value_name = "TEXT", value_parser = TextFilter::parse, help_heading = HEADING)]
+    text: Option<TextFilter>,
 }
 
-const HEADING: &str = "Filters, of which all must hold";
+const HEADING: &str = "Filters, all of which must match";
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Kind {
-    Request,
-    Notification,
-    Result,
-    Error,
-    Batch,
-    Invalid,
-}
-
-impl Kind {
-    fn is(self, kind: &str) -> bool {
-        let name = match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
-            Self::Batch => "batch",
-            Self::Invalid => "invalid",
-        };
-        name == kind
-    }
-}
+const KINDS: [&str; 6] = ["request", "notification", "result", "error", "batch", "invalid"];
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Direction {
@@ -86,12 +64,12 @@ impl Direction {
 }
 
 impl Filter {
-    /// Whether anything is asked for.
+    /// Whether any filter is set.
     pub(super) fn is_set(&self) -> bool {
         self.is_about_messages() || self.direction.is_some() || self.errors || self.text.is_some()
     }
 
-    /// Whether anything is asked for that only a message has.
+    /// Whether a filter is set that only a message can match.
     fn is_about_messages(&self) -> bool {
         !self.kind.is_empty()
             || self.method.is_some()
@@ -105,107 +83,95 @@ impl Filter {
         self.unanswered
     }
 
-    /// What is asked for that a stream without directions and times does not tell.
-    pub(super) fn needs_a_transcript(&self) -> Option<&'static str> {
-        match (self.direction, self.slower_than) {
-            (Some(_), _) => Some("--direction"),
-            (None, Some(_)) => Some("--slower-than"),
-            (None, None) => None,
-        }
+    /// Fails if a filter needs directions or times: a plain stream has neither.
+    pub(super) fn refuse_plain_stream(&self) -> Result<(), Failure> {
+        let option = match (self.direction, self.slower_than) {
+            (Some(_), _) => "--direction",
+            (None, Some(_)) => "--slower-than",
+            (None, None) => return Ok(()),
+        };
+        Err(Failure::new(format!("{option} needs a transcript: this input has neither directions nor times"))
+            .with_hint("barewire tap --record writes a transcript; docs/wire-format.md describes the format"))
     }
 
-    /// Whether a message is wanted. Whether it is answered is not known yet: for `--unanswered`, all requests are.
-    pub(super) fn wants(&self, watched: &TrackedMessage<'_>) -> bool {
-        let text = watched.text.unwrap_or_default();
-        let facts = FrameFacts::element(watched.message, text);
-        let in_batch = watched.element.is_some();
-        let is_kind = |kind: &Kind| kind.is(facts.kind) || (in_batch && *kind == Kind::Batch);
+    /// Whether a message matches. Whether a request gets a response is not known yet, so all match `--unanswered`.
+    pub(super) fn wants(&self, tracked: &TrackedMessage<'_>) -> bool {
+        let text = tracked.text.unwrap_or_default();
+        let facts = FrameFacts::element(tracked.message, text);
+        let in_batch = tracked.element.is_some();
+        let is_request = matches!(tracked.relation, Relation::Request { operation, .. } if !operation.is_listen());
+        let latency = if let Relation::Response { latency, .. } = tracked.relation { latency } else { None };
+        let is_kind = |kind: &String| kind == facts.kind || (in_batch && kind == "batch");
         (self.kind.is_empty() || self.kind.iter().any(is_kind))
-            && self.direction.is_none_or(|way| watched.frame.place.is_some_and(|place| way.is(place.stream)))
-            && self.method.as_ref().is_none_or(|glob| has_method(glob, watched))
-            && self.id.as_ref().is_none_or(|id| id.is_of(watched))
-            && self.tool.as_ref().is_none_or(|tool| calls(tool, watched))
-            && self.slower_than.is_none_or(|least| took_at_least(least, watched))
-            && (!self.errors || is_error(watched))
-            && (!self.unanswered || asks(watched))
+            && self.direction.is_none_or(|it| tracked.frame.place.is_some_and(|place| it.is(place.stream)))
+            && self.method.as_ref().is_none_or(|glob| has_method(glob, tracked))
+            && self.id.as_ref().is_none_or(|id| id.is_of(tracked))
+            && self.tool.as_ref().is_none_or(|tool| is_call(tool, tracked))
+            && self.slower_than.is_none_or(|least| latency >= Some(least))
+            && (!self.errors || is_error(tracked))
+            && (!self.unanswered || is_request)
             && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 
-    /// Whether something that is no message is wanted.
+    /// Whether an event matches, which is not a message.
     pub(super) fn wants_event(&self, stream: Option<Stream>, text: &[u8], is_bad: bool) -> bool {
         !self.is_about_messages()
-            && self.direction.is_none_or(|way| stream.is_some_and(|stream| way.is(stream)))
+            && self.direction.is_none_or(|it| stream.is_some_and(|stream| it.is(stream)))
             && (!self.errors || is_bad)
             && self.text.as_ref().is_none_or(|wanted| wanted.is_in(text))
     }
 }
 
-/// Its own method, or that of what it answers.
-fn has_method(glob: &Glob, watched: &TrackedMessage<'_>) -> bool {
-    let own = match watched.message {
+/// Whether the method of a message, or of the request that it answers, matches.
+fn has_method(glob: &Glob, tracked: &TrackedMessage<'_>) -> bool {
+    let own = match tracked.message {
         Ok(Message::Request(request)) => Some(request.method),
         Ok(Message::Notification(notification)) => Some(notification.method),
         Ok(Message::Response(_) | Message::OrphanError(_)) => None,
         Err(invalid) => invalid.method,
     };
-    match (own, watched.relation) {
+    match (own, tracked.relation) {
         (Some(method), _) => glob.matches(&Text::to_name(method)),
         (None, Relation::Response { operation, .. }) => glob.matches(&operation.method),
         (None, _) => false,
     }
 }
 
-fn operation<'a>(watched: &TrackedMessage<'a>) -> Option<&'a Operation> {
-    match watched.relation {
-        Relation::Request { operation, .. }
-        | Relation::Response { operation, .. }
-        | Relation::Progress { operation }
-        | Relation::Cancellation { operation } => Some(operation),
-        Relation::None | Relation::RefusesUnidentified | Relation::Duplicate | Relation::Unsolicited => None,
-    }
+/// Whether a message is part of a call of this tool.
+fn is_call(tool: &Glob, tracked: &TrackedMessage<'_>) -> bool {
+    let (Relation::Request { operation, .. }
+    | Relation::Response { operation, .. }
+    | Relation::Progress { operation }
+    | Relation::Cancellation { operation }) = tracked.relation
+    else {
+        return false;
+    };
+    operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
 }
 
-fn calls(tool: &Glob, watched: &TrackedMessage<'_>) -> bool {
-    operation(watched).is_some_and(|operation| {
-        operation.method == "tools/call" && operation.name.as_deref().is_some_and(|name| tool.matches(name))
-    })
-}
-
-fn took_at_least(least: Duration, watched: &TrackedMessage<'_>) -> bool {
-    matches!(watched.relation, Relation::Response { latency: Some(latency), .. } if latency >= least)
-}
-
-fn asks(watched: &TrackedMessage<'_>) -> bool {
-    matches!(watched.relation, Relation::Request { operation, .. } if !operation.is_listen())
-}
-
-fn is_error(watched: &TrackedMessage<'_>) -> bool {
-    match watched.message {
+fn is_error(tracked: &TrackedMessage<'_>) -> bool {
+    match tracked.message {
         Err(_) | Ok(Message::OrphanError(_)) => true,
         Ok(Message::Response(response)) => Outcome::of(response).is_failure(),
         Ok(Message::Request(_) | Message::Notification(_)) => false,
     }
 }
 
-/// A text in which case does not matter, folded.
+/// A text without the distinction of case.
 #[derive(Clone)]
-struct WantedText(String);
+struct TextFilter(String);
 
-impl FromStr for WantedText {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl TextFilter {
+    fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(folded(text)))
     }
-}
 
-impl WantedText {
     fn is_in(&self, text: &[u8]) -> bool {
         let wanted = self.0.as_bytes();
         if wanted.is_empty() {
             return true;
         }
-        // Most frames are, and need no copy.
+        // Most frames are ASCII, and need no copy.
         if text.is_ascii() {
             return text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted));
         }
@@ -213,44 +179,40 @@ impl WantedText {
     }
 }
 
-/// The same for letters that differ only in case; by way of upper case, as some have two lower ones.
+/// Removes the distinction of case; by way of upper case, because some letters have two lower case forms.
 fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
-/// An id as a user types it.
+/// An id as the user types it: `1` is the number or the string.
 #[derive(Clone)]
-struct WantedId {
+struct IdFilter {
     typed: Option<Id<'static>>,
     string: Option<Id<'static>>,
 }
 
-impl FromStr for WantedId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl IdFilter {
+    fn parse(text: &str) -> Result<Self, String> {
         let typed = Id::parse(text.as_bytes()).map(Id::into_owned);
-        // In quotes only the string is meant.
+        // With quotes, only the string matches.
         let quoted = serde_json::to_string(text).map_err(|error| error.to_string())?;
         let is_quoted = text.starts_with('"') && typed.is_some();
         let string = if is_quoted { None } else { Id::parse(quoted.as_bytes()).map(Id::into_owned) };
         Ok(Self { typed, string })
     }
-}
 
-impl WantedId {
     fn is(&self, id: &Id<'_>) -> bool {
         [&self.typed, &self.string].into_iter().flatten().any(|wanted| wanted == id)
     }
 
-    fn is_of(&self, watched: &TrackedMessage<'_>) -> bool {
-        let own = match watched.message {
+    fn is_of(&self, tracked: &TrackedMessage<'_>) -> bool {
+        let own = match tracked.message {
             Ok(Message::Request(request)) => Some(&request.id),
             Ok(Message::Response(response)) => Some(&response.id),
             Ok(Message::Notification(_) | Message::OrphanError(_)) => None,
             Err(invalid) => invalid.id.as_ref(),
         };
-        match (own, watched.relation) {
+        match (own, tracked.relation) {
             (Some(id), _) => self.is(id),
             (None, Relation::Progress { operation } | Relation::Cancellation { operation }) => {
                 operation.rounds.iter().any(|round| self.is(&round.id))
@@ -260,23 +222,19 @@ impl WantedId {
     }
 }
 
-/// A name in which `*` stands for any characters and `?` for any one.
+/// A pattern in which `*` matches any characters and `?` any one.
 #[derive(Clone)]
 struct Glob(Vec<char>);
 
-impl FromStr for Glob {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Glob {
+    fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(text.chars().collect()))
     }
-}
 
-impl Glob {
     fn matches(&self, name: &str) -> bool {
         let (glob, name): (&[char], Vec<char>) = (&self.0, name.chars().collect());
         let (mut at, mut from) = (0, 0);
-        // Where the last star stands, and how far it reaches.
+        // The place of the last star, and the end of what it matches.
         let mut star: Option<(usize, usize)> = None;
         while from < name.len() {
             match (glob.get(at), star) {
@@ -285,9 +243,9 @@ impl Glob {
                     at += 1;
                 }
                 (Some(c), _) if *c == '?' || *c == name[from] => (at, from) = (at + 1, from + 1),
-                (_, Some((stands, reaches))) => {
-                    star = Some((stands, reaches + 1));
-                    (at, from) = (stands + 1, reaches + 1);
+                (_, Some((place, end))) => {
+                    star = Some((place, end + 1));
+                    (at, from) = (place + 1, end + 1);
                 }
                 (_, None) => return false,
             }
@@ -298,7 +256,7 @@ impl Glob {
 
 #[cfg(test)]
 mod tests {
-    use super::{Glob, WantedText};
+    use super::{Glob, TextFilter};
 
     #[test]
     fn globs() {
@@ -315,11 +273,10 @@ mod tests {
             ("n*/*/x", "n/x", false),
         ];
         for (glob, name, is) in cases {
-            let wanted: Glob = glob.parse().unwrap();
-            assert_eq!(wanted.matches(name), is, "{glob} {name}");
+            assert_eq!(Glob::parse(glob).unwrap().matches(name), is, "{glob} {name}");
         }
         // Many stars take no longer than the product of both lengths.
-        let stars: Glob = "*a".repeat(200).parse().unwrap();
+        let stars = Glob::parse(&"*a".repeat(200)).unwrap();
         assert!(!stars.matches(&"a".repeat(199)));
     }
 
@@ -336,10 +293,8 @@ mod tests {
             ("ΟΔΟΣ", "οδος", true),
         ];
         for (wanted, text, is) in cases {
-            let wanted: WantedText = wanted.parse().unwrap();
-            assert_eq!(wanted.is_in(text.as_bytes()), is, "{text}");
+            assert_eq!(TextFilter::parse(wanted).unwrap().is_in(text.as_bytes()), is, "{text}");
         }
-        let wanted: WantedText = "ärger".parse().unwrap();
-        assert!(wanted.is_in(b"\xff \xc3\x84RGER"));
+        assert!(TextFilter::parse("ärger").unwrap().is_in(b"\xff \xc3\x84RGER"));
     }
 }

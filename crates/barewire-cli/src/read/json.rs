@@ -1,74 +1,72 @@
 //! A frame -> one JSON object on a line, for scripts.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use barewire_proto::rpc::Parsed;
+use barewire_proto::transcript::Stream;
 use serde_json::Value;
 
-use super::apart::{self, Part};
-use super::link::{About, Answer, How, Link};
+use super::detail::{self, MessageDetail};
+use super::link::{Link, OperationFacts, Role};
 use crate::output::{Output, safe_json};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-/// The object of a frame.
-pub(super) fn line(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
-    object(output, seen, links, Detail::Line)
-}
-
-/// The object of a frame with its members taken apart.
-pub(super) fn members(output: &mut Output, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
-    object(output, seen, links, Detail::Members)
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Detail {
-    Line,
-    Members,
-}
-
-fn object(output: &mut Output, seen: &WireFrame<'_>, links: &[Link], detail: Detail) -> io::Result<()> {
-    write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{},", seen.number, seen.offset, seen.length)?;
-    if let Some(place) = seen.place {
-        write!(output, "\"stream\":\"{}\",", place.stream.sigil())?;
-        if !place.channel.is_empty() {
-            write!(output, "\"channel\":\"{}\",", place.channel)?;
-        }
-        if let Some(time) = place.time {
-            write!(output, "\"time\":{:.6},", time.as_secs_f64())?;
-        }
+/// Writes the object of a frame, with details about each member if `with_members`.
+pub(super) fn write(output: &mut Output, frame: &WireFrame<'_>, links: &[Link], with_members: bool) -> io::Result<()> {
+    write!(output, "{{\"frame\":{},\"offset\":{},\"length\":{}", frame.number, frame.offset, frame.length)?;
+    if let Some(place) = frame.place {
+        write_place(output, Some(place.stream), place.channel, place.time)?;
         if place.redacted {
-            write!(output, "\"redacted\":true,")?;
+            write!(output, ",\"redacted\":true")?;
         }
     }
-    facts(output, &seen.facts())?;
-    if let (Parsed::Message(_) | Parsed::Invalid(_), Some(link)) = (&seen.parsed, links.first()) {
-        tie(output, link)?;
+    write!(output, ",")?;
+    facts(output, &frame.facts())?;
+    if let (Parsed::Message(_) | Parsed::Invalid(_), Some(link)) = (&frame.parsed, links.first()) {
+        relation(output, link)?;
     }
-    if let (Detail::Members, Some(part)) = (detail, Part::frame(seen)) {
+    if let (true, Some(part)) = (with_members, MessageDetail::frame(frame)) {
         member_list(output, &part)?;
     }
-    for (index, (element, text)) in seen.elements().enumerate() {
+    for (index, (element, text)) in frame.elements().enumerate() {
         write!(output, "{}{{", if index == 0 { ",\"elements\":[" } else { "," })?;
         let about = FrameFacts::element(&element, text);
         facts(output, &about)?;
         if let Some(link) = links.get(index) {
-            tie(output, link)?;
+            relation(output, link)?;
         }
-        if detail == Detail::Members {
-            member_list(output, &Part::element(seen, about.kind, text))?;
+        if with_members {
+            member_list(output, &MessageDetail::element(frame, about.kind, text))?;
         }
         write!(output, "}}")?;
     }
-    if let Parsed::Batch(_) = seen.parsed {
+    if let Parsed::Batch(_) = frame.parsed {
         write!(output, "]")?;
     }
-    if let Some(deep) = seen.too_deep {
+    if let Some(deep) = frame.too_deep {
         write!(output, ",\"note\":\"nested deeper than {} levels\",\"deep_at\":{}", deep.limit, deep.at)?;
     }
-    if let (Detail::Members, Some(answer)) = (detail, apart::answer(seen)) {
+    if let (true, Some(answer)) = (with_members, detail::reply(frame)) {
         write!(output, ",\"answer\":{}", safe_json(&answer))?;
     }
     writeln!(output, "}}")
+}
+
+/// Writes the members for the place of a frame or event in a transcript.
+pub(super) fn write_place(
+    output: &mut Output,
+    stream: Option<Stream>,
+    channel: &str,
+    time: Option<Duration>,
+) -> io::Result<()> {
+    if let Some(stream) = stream {
+        write!(output, ",\"stream\":\"{}\"", stream.sigil())?;
+    }
+    if !channel.is_empty() {
+        write!(output, ",\"channel\":\"{channel}\"")?;
+    }
+    time.map_or(Ok(()), |time| write!(output, ",\"time\":{:.6}", time.as_secs_f64()))
 }
 
 fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
@@ -92,24 +90,24 @@ fn facts(output: &mut Output, facts: &FrameFacts<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What a message has to do with others.
-fn tie(output: &mut Output, link: &Link) -> io::Result<()> {
-    let tie = match link.how {
-        How::None => return Ok(()),
-        How::Asks { .. } => "asks",
-        How::Answers { .. } => "answers",
-        How::Progress => "progress",
-        How::Cancels => "cancels",
-        How::Refuses => "refuses",
-        How::Again => "again",
-        How::Nobody => "nobody",
+/// Writes the relation of a message to others.
+fn relation(output: &mut Output, link: &Link) -> io::Result<()> {
+    let tie = match link.role {
+        Role::None => return Ok(()),
+        Role::Request { .. } => "asks",
+        Role::Response { .. } => "answers",
+        Role::Progress => "progress",
+        Role::Cancellation => "cancels",
+        Role::RefusesUnidentified => "refuses",
+        Role::Duplicate => "again",
+        Role::Unsolicited => "nobody",
     };
     write!(output, ",\"tie\":\"{tie}\"")?;
-    if let Some(about) = &link.about {
-        let About { number, frame, round, .. } = about;
+    if let Some(operation) = &link.operation {
+        let OperationFacts { number, frame, round, .. } = operation;
         write!(output, ",\"operation\":{{\"number\":{number},\"frame\":{frame},\"round\":{round}")?;
-        write!(output, ",\"method\":{}", safe_json(&text(&about.method).to_string()))?;
-        if let Some(name) = &about.name {
+        write!(output, ",\"method\":{}", safe_json(&text(&operation.method).to_string()))?;
+        if let Some(name) = &operation.name {
             write!(output, ",\"name\":{}", safe_json(&text(name).to_string()))?;
         }
         write!(output, "}}")?;
@@ -117,17 +115,17 @@ fn tie(output: &mut Output, link: &Link) -> io::Result<()> {
     if let Some(latency) = link.latency {
         write!(output, ",\"latency\":{:.6}", latency.as_secs_f64())?;
     }
-    let flag = match link.how {
-        How::Asks { id_in_use: true } => ",\"id_in_use\":true",
-        How::Answers { answer: Answer::ToolFailed, .. } => ",\"is_error\":true",
-        How::Answers { answer: Answer::InputRequired, .. } => ",\"input_required\":true",
-        _ => "",
+    let flags: &[(&str, bool)] = match link.role {
+        Role::Request { id_in_use } => &[("id_in_use", id_in_use)],
+        Role::Response { late, is_error, input_required } => {
+            &[("is_error", is_error), ("input_required", input_required), ("late", late)]
+        }
+        _ => return Ok(()),
     };
-    let late = if let How::Answers { late: true, .. } = link.how { ",\"late\":true" } else { "" };
-    write!(output, "{flag}{late}")
+    flags.iter().filter(|(_, is_set)| *is_set).try_for_each(|(name, _)| write!(output, ",\"{name}\":true"))
 }
 
-fn member_list(output: &mut Output, part: &Part<'_>) -> io::Result<()> {
+fn member_list(output: &mut Output, part: &MessageDetail<'_>) -> io::Result<()> {
     write!(output, ",\"members\":[")?;
     for (index, (member, at, meaning)) in part.members().into_iter().enumerate() {
         write!(output, "{}{{", if index > 0 { "," } else { "" })?;

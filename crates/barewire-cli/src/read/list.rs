@@ -1,50 +1,51 @@
-//! Frames -> a line each, of those that are wanted.
+//! Frames -> a line for each that the filters select.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use super::direction::Directions;
-use super::event::Happening;
-use super::link::{How, Link, title};
-use super::{Args, apart, json, plural, text};
+use super::direction::DirectionGuess;
+use super::event::EventLine;
+use super::link::{Link, Role, title};
+use super::text::DirectionColumn;
+use super::{Args, detail, json, plural, text};
 use crate::output::Output;
 use crate::{Exit, Failure};
 use barewire_workbench::frames::{Sink, WireFrame, WireItem};
-use barewire_workbench::operations::OperationTracker;
+use barewire_workbench::operations::{OperationTracker, TrackedMessage};
 
-/// Prints every frame that is wanted.
+/// Prints every frame that the filters select.
 pub(super) struct Listing<'a> {
     args: &'a Args,
     output: &'a mut Output,
-    watch: OperationTracker,
-    directions: Directions,
-    /// Of the frame at hand, one a message.
+    tracker: OperationTracker,
+    guess: DirectionGuess,
+    /// The links of the current frame, one per message.
     links: Vec<Link>,
-    held: Held,
-    count: Count,
-    ways: text::Ways,
+    pending: PendingLines,
+    counts: FrameCounts,
+    directions: DirectionColumn,
 }
 
 #[derive(Default)]
-struct Count {
+struct FrameCounts {
     frames: u64,
     shown: u64,
-    /// Of those that are shown.
+    /// Frames that are shown and not well formed.
     bad: u64,
 }
 
 impl Sink for Listing<'_> {
-    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Failure> {
-        if let WireItem::Frame(seen) = sight {
-            return self.frame(sight, seen);
+    fn take(&mut self, item: &WireItem<'_>) -> Result<bool, Failure> {
+        if let WireItem::Frame(frame) = item {
+            return self.frame(item, frame);
         }
-        self.watch.take(sight, &mut |_| {});
+        self.tracker.take(item, &mut |_| {});
         if self.args.events
-            && let Some(happening) = Happening::of(sight)
-            && happening.is_wanted(&self.args.filter)
+            && let Some(event) = EventLine::of(item)
+            && event.is_wanted(&self.args.filter)
         {
-            let Self { output, ways, .. } = self;
-            if self.args.json { happening.json(output)? } else { happening.line(output, ways)? }
+            let Self { output, directions, .. } = self;
+            if self.args.json { event.json(output)? } else { event.line(output, directions)? }
         }
         Ok(true)
     }
@@ -54,14 +55,11 @@ impl Sink for Listing<'_> {
     }
 
     fn restarted(&mut self, name: &str) -> Result<(), Failure> {
-        // Nobody answers any more what was asked before.
-        while !self.held.lines.is_empty() {
-            self.let_go()?;
-        }
-        (self.watch, self.directions) = (OperationTracker::new(), Directions::default());
+        // Requests of the old file get no response in the new one.
+        self.print_pending(|pending| !pending.lines.is_empty())?;
+        (self.tracker, self.guess) = (OperationTracker::new(), DirectionGuess::default());
         self.output.flush()?;
-        // If stderr is closed there is nobody to tell.
-        let _ = writeln!(io::stderr(), "barewire: {name} begins anew");
+        let _ = writeln!(io::stderr(), "barewire: {name} was truncated or replaced; reading it from the start");
         Ok(())
     }
 }
@@ -71,59 +69,58 @@ impl<'a> Listing<'a> {
         Self {
             args,
             output,
-            watch: OperationTracker::new(),
-            directions: Directions::default(),
+            tracker: OperationTracker::new(),
+            guess: DirectionGuess::default(),
             links: Vec::new(),
-            held: Held::default(),
-            count: Count::default(),
-            ways: text::Ways::default(),
+            pending: PendingLines::default(),
+            counts: FrameCounts::default(),
+            directions: DirectionColumn::default(),
         }
     }
 
-    fn frame(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) -> Result<bool, Failure> {
-        self.count.frames += 1;
-        let wanted = self.watch(sight, seen)?;
+    fn frame(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
+        self.counts.frames += 1;
+        let wanted = self.track(item, frame)?;
         if let Some(number) = self.args.frame {
-            if number == seen.number {
-                self.counted(seen);
+            if number == frame.number {
+                self.counts.add_shown(!frame.is_well_formed());
                 let (output, links) = (&mut *self.output, &self.links);
                 if self.args.json {
-                    json::members(output, seen, links)?;
+                    json::write(output, frame, links, true)?;
                 } else {
-                    apart::show(output, seen, links)?;
+                    detail::show(output, frame, links)?;
                 }
             }
-            return Ok(number != seen.number);
+            return Ok(number != frame.number);
         }
         if self.args.filter.wants_unanswered() {
-            self.hold(seen, wanted)?;
+            self.defer(frame, wanted)?;
         } else if wanted {
-            self.counted(seen);
-            let Self { args, output, ways, links, .. } = self;
-            line(args, output, ways, seen, links)?;
+            self.counts.add_shown(!frame.is_well_formed());
+            let Self { args, output, directions, links, .. } = self;
+            line(args, output, directions, frame, links)?;
         }
         Ok(true)
     }
 
-    /// Finds out what the frame has to do with others, and whether it is wanted.
-    fn watch(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) -> Result<bool, Failure> {
-        let Self { args, watch, directions, links, .. } = self;
+    /// Sets the links of the frame. Returns whether the filters select it.
+    fn track(&mut self, item: &WireItem<'_>, frame: &WireFrame<'_>) -> Result<bool, Failure> {
+        let Self { args, tracker, guess, links, .. } = self;
         links.clear();
         let filter = &args.filter;
         let mut wanted = !filter.is_set();
-        let mut each = |watched: &barewire_workbench::operations::TrackedMessage<'_>| {
-            wanted = wanted || filter.wants(watched);
-            if links.len() < MOST_LINKS {
-                links.push(Link::of(watched));
+        let mut each = |tracked: &TrackedMessage<'_>| {
+            wanted = wanted || filter.wants(tracked);
+            if links.len() < MAX_LINKS {
+                links.push(Link::of(tracked));
             }
         };
-        if seen.place.is_some() {
-            watch.take(sight, &mut each);
+        if frame.place.is_some() {
+            tracker.take(item, &mut each);
         } else if filter.is_set() {
-            super::refuse_without_places(filter)?;
-            // What is told of it is a guess, and so only looked at and not shown.
-            let placed = directions.guess(seen);
-            watch.take(&WireItem::Frame(&placed), &mut each);
+            filter.refuse_plain_stream()?;
+            // A guessed relation is used for filters and not shown.
+            tracker.take(&WireItem::Frame(&guess.place(frame)), &mut each);
             if !filter.wants_unanswered() {
                 links.clear();
             }
@@ -131,131 +128,130 @@ impl<'a> Listing<'a> {
         Ok(wanted)
     }
 
-    fn counted(&mut self, seen: &WireFrame<'_>) {
-        self.count.shown += 1;
-        self.count.bad += u64::from(!seen.is_well_formed());
-    }
-
-    /// Keeps the line of a request until it is known whether anybody answers it.
-    fn hold(&mut self, seen: &WireFrame<'_>, wanted: bool) -> Result<(), Failure> {
+    /// Keeps the line of a request until it is known whether it gets a response.
+    fn defer(&mut self, frame: &WireFrame<'_>, wanted: bool) -> Result<(), Failure> {
         for link in &self.links {
-            if let (How::Answers { .. } | How::Cancels, Some(about)) = (link.how, &link.about) {
-                self.held.answered(about.number);
+            if let (Role::Response { .. } | Role::Cancellation, Some(operation)) = (link.role, &link.operation) {
+                self.pending.remove(operation.number);
             }
         }
         if !wanted {
             return Ok(());
         }
-        let Self { args, output, ways, links, .. } = self;
-        let shown: &[Link] = if seen.place.is_some() { links } else { &[] };
-        let text = output.hold(|output| line(args, output, ways, seen, shown))?;
-        let asks = links.iter().filter(|link| matches!(link.how, How::Asks { .. }));
-        let open = asks.filter_map(|link| Some(link.about.as_ref()?.number)).collect();
-        let bad = !seen.is_well_formed();
-        self.held.keep(seen.number, Line { text, bad, open });
-        while self.held.is_too_much() {
-            self.let_go()?;
+        let Self { args, output, directions, links, .. } = self;
+        let shown: &[Link] = if frame.place.is_some() { links } else { &[] };
+        let text = output.capture(|output| line(args, output, directions, frame, shown))?;
+        let requests = links.iter().filter(|link| matches!(link.role, Role::Request { .. }));
+        let open = requests.filter_map(|link| Some(link.operation.as_ref()?.number)).collect();
+        let bad = !frame.is_well_formed();
+        self.pending.insert(frame.number, PendingLine { text, bad, open });
+        self.print_pending(PendingLines::is_too_much)
+    }
+
+    /// Prints the oldest pending lines as long as `condition` holds.
+    fn print_pending(&mut self, condition: impl Fn(&PendingLines) -> bool) -> Result<(), Failure> {
+        while condition(&self.pending)
+            && let Some(line) = self.pending.pop_first()
+        {
+            self.output.write_all(&line.text)?;
+            self.counts.add_shown(line.bad);
         }
         Ok(())
     }
 
-    /// Prints the oldest line that is held.
-    fn let_go(&mut self) -> Result<(), Failure> {
-        let Some(line) = self.held.first() else { return Ok(()) };
-        self.output.write_all(&line.text)?;
-        self.count.shown += 1;
-        self.count.bad += u64::from(line.bad);
-        Ok(())
-    }
-
-    /// The input has ended.
+    /// Ends the list: prints what is pending, and a line on stderr about the whole.
     pub(super) fn finish(mut self) -> Result<Exit, Failure> {
-        while !self.held.lines.is_empty() {
-            self.let_go()?;
-        }
-        let Self { args, output, count, watch, .. } = self;
+        self.print_pending(|pending| !pending.lines.is_empty())?;
+        let Self { args, output, counts, tracker, .. } = self;
         output.flush()?;
-        if let (Some(wanted), 0) = (args.frame, count.shown) {
-            let have = plural(count.frames, "frame");
-            return Err(Failure::new(format!("there is no frame {wanted}: the input has {have}"))
+        if let (Some(wanted), 0) = (args.frame, counts.shown) {
+            let have = plural(counts.frames, "frame");
+            return Err(Failure::new(format!("no frame {wanted}: the input has {have}"))
                 .with_hint("barewire read without --frame lists them"));
         }
         if args.frame.is_none() && !args.json {
-            // Talk goes to stderr; if that is closed there is nobody to tell.
-            let _ = say(args, &count, &watch);
+            let _ = conclude(args, &counts, &tracker);
         }
-        Ok(if count.bad == 0 { Exit::Clean } else { Exit::No })
+        Ok(if counts.bad == 0 { Exit::Clean } else { Exit::No })
+    }
+}
+
+impl FrameCounts {
+    fn add_shown(&mut self, bad: bool) {
+        self.shown += 1;
+        self.bad += u64::from(bad);
     }
 }
 
 fn line(
     args: &Args,
     output: &mut Output,
-    ways: &mut text::Ways,
-    seen: &WireFrame<'_>,
+    directions: &mut DirectionColumn,
+    frame: &WireFrame<'_>,
     links: &[Link],
 ) -> io::Result<()> {
-    if args.json { json::line(output, seen, links) } else { text::line(output, ways, seen, links) }
+    if args.json { json::write(output, frame, links, false) } else { text::line(output, directions, frame, links) }
 }
 
-/// What there was, and what nobody answered.
-fn say(args: &Args, count: &Count, watch: &OperationTracker) -> io::Result<()> {
+/// Writes the number of frames, and the requests without a response, to stderr.
+fn conclude(args: &Args, counts: &FrameCounts, tracker: &OperationTracker) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
-    if count.frames == 0 {
-        return writeln!(stderr, "there are no frames in it");
+    if counts.frames == 0 {
+        return writeln!(stderr, "the input has no frames");
     }
-    let bad = if count.bad == 0 { "all well formed".into() } else { format!("{} bad", count.bad) };
+    let bad = if counts.bad == 0 { "all well formed".into() } else { format!("{} bad", counts.bad) };
     if args.filter.is_set() {
-        let of = plural(count.frames, "frame");
-        return match count.shown {
+        let of = plural(counts.frames, "frame");
+        return match counts.shown {
             0 => writeln!(stderr, "none of {of}"),
             shown => writeln!(stderr, "{shown} of {of}, {bad}"),
         };
     }
-    writeln!(stderr, "{}, {bad}", plural(count.frames, "frame"))?;
-    let open: Vec<_> = watch.open().filter(|operation| operation.is_unanswered()).collect();
+    writeln!(stderr, "{}, {bad}", plural(counts.frames, "frame"))?;
+    let open: Vec<_> = tracker.open().filter(|operation| operation.is_unanswered()).collect();
     if !open.is_empty() {
-        writeln!(stderr, "{} without an answer:", plural(open.len() as u64, "request"))?;
+        writeln!(stderr, "{} without a response:", plural(open.len() as u64, "request"))?;
     }
-    for operation in open.iter().take(MOST_NAMED) {
+    for operation in open.iter().take(MAX_NAMED) {
         let frame = operation.rounds.last().map_or(0, |round| round.asked.frame);
         writeln!(stderr, "  frame {frame}  {}", title(&operation.method, operation.name.as_deref()))?;
     }
-    if open.len() > MOST_NAMED {
-        writeln!(stderr, "  and {} more: --unanswered shows all", open.len() - MOST_NAMED)?;
+    if open.len() > MAX_NAMED {
+        writeln!(stderr, "  and {} more: --unanswered shows all", open.len() - MAX_NAMED)?;
     }
     Ok(())
 }
 
-/// Lines of requests that are not answered so far.
+/// Lines of requests without a response so far.
 #[derive(Default)]
-struct Held {
+struct PendingLines {
     /// By frame.
-    lines: BTreeMap<u64, Line>,
+    lines: BTreeMap<u64, PendingLine>,
     /// The frame of each operation.
     frames: HashMap<u64, u64>,
     bytes: usize,
 }
 
-struct Line {
+struct PendingLine {
     text: Vec<u8>,
     bad: bool,
-    /// Its requests that are not answered: a batch has several.
+    /// The operations of its requests without a response: a batch can have several.
     open: Vec<u64>,
 }
 
-impl Held {
-    fn keep(&mut self, frame: u64, line: Line) {
+impl PendingLines {
+    fn insert(&mut self, frame: u64, line: PendingLine) {
         for operation in &line.open {
-            // Another round: the one before it is answered.
-            self.answered(*operation);
+            // Another round means that the one before it has a response.
+            self.remove(*operation);
             self.frames.insert(*operation, frame);
         }
         self.bytes += line.text.len();
         self.lines.insert(frame, line);
     }
 
-    fn answered(&mut self, operation: u64) {
+    /// Drops the line of an operation, unless other requests of its batch are open.
+    fn remove(&mut self, operation: u64) {
         let Some(frame) = self.frames.remove(&operation) else { return };
         let Some(line) = self.lines.get_mut(&frame) else { return };
         line.open.retain(|open| *open != operation);
@@ -265,7 +261,7 @@ impl Held {
         }
     }
 
-    fn first(&mut self) -> Option<Line> {
+    fn pop_first(&mut self) -> Option<PendingLine> {
         let (_, line) = self.lines.pop_first()?;
         self.bytes -= line.text.len();
         for operation in &line.open {
@@ -275,14 +271,14 @@ impl Held {
     }
 
     fn is_too_much(&self) -> bool {
-        self.lines.len() > MOST_LINES || self.bytes > MOST_BYTES
+        self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES
     }
 }
 
-/// More messages in a batch than anybody sends; what those behind them have to do with others is not told.
-const MOST_LINKS: usize = 1000;
-/// More than a person reads at the end of a list.
-const MOST_NAMED: usize = 5;
-/// What is asked while this many wait for an answer makes the first of them count as one that is never answered.
-const MOST_LINES: usize = 65_536;
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// The messages of a batch whose relation to others is shown.
+const MAX_LINKS: usize = 1000;
+/// The unanswered requests that are named at the end of a list.
+const MAX_NAMED: usize = 5;
+/// Beyond this many pending lines, the oldest request counts as unanswered.
+const MAX_LINES: usize = 65_536;
+const MAX_BYTES: usize = 64 * 1024 * 1024;

@@ -1,6 +1,6 @@
-//! `barewire read`: what is in a stream, a line a frame; or all of it in a summary or a picture.
+//! `barewire read`: a stream or file -> a line per frame, or a summary or diagram of all.
 
-mod apart;
+mod detail;
 mod diagram;
 mod direction;
 mod event;
@@ -24,23 +24,23 @@ use barewire_workbench::frames::{FrameLimits, Reading};
 use filter::Filter;
 use list::Listing;
 
-/// Show what is in a file or stream, a line a frame.
+/// Show the messages in a file or stream, one line per frame.
 ///
-/// Reads newline-delimited JSON, or a .wire transcript, and prints for every frame its number, byte offset, kind, id,
-/// method and size; for a bad frame the rule it breaks and the place; of a transcript, what answers what and after how
-/// long. It streams: memory does not grow with the input.
+/// Reads newline-delimited JSON or a .wire transcript. Prints the number, byte offset, kind, id, method and size of every
+/// frame; for an invalid frame also the rule it breaks and the place; and for a transcript which response belongs to which
+/// request, and its latency. Memory use does not grow with the input.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
     /// The file to read; - or nothing for stdin
     file: Option<PathBuf>,
-    /// Take frame N apart, member by member
+    /// Show frame N in detail, member by member
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     frame: Option<u64>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// What the input is: auto takes .wire files and what begins with their header as transcripts, else lines
+    /// The format of the input: auto takes .wire files and input with their header as transcripts, else lines
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     format: InputFormat,
     /// Skip frames of more than this many bytes
@@ -49,16 +49,16 @@ pub(crate) struct Args {
     /// Note messages nested deeper than this
     #[arg(long, value_name = "LEVELS", default_value_t = DEFAULT_DEPTH)]
     max_depth: usize,
-    /// Say in a page what there was: who spoke, counts, latency, failures; with --json in one object
+    /// Print a summary: participants, counts, latency, failures; with --json as one object
     #[arg(long, conflicts_with_all = ["frame", "follow", "events"])]
     summary: bool,
-    /// Draw it: every message an arrow, or every operation a bar if there are very many
-    #[arg(long, value_enum, value_name = "FORM", conflicts_with_all = ["frame", "follow", "summary", "json"])]
-    diagram: Option<diagram::Form>,
-    /// At the end of the file wait for more, as of a capture that is being written; Ctrl-C ends it
+    /// Draw a diagram: one arrow per message, or one bar per operation if there are very many
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["frame", "follow", "summary", "json"])]
+    diagram: Option<diagram::DiagramFormat>,
+    /// Wait for more at the end of the file, such as a capture that is being written; end with Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// Of a transcript, show also what is no frame: HTTP heads, stderr, the end of the program
+    /// Also show the events of a transcript: HTTP heads, stderr, the end of the program
     #[arg(long)]
     events: bool,
     #[command(flatten)]
@@ -67,42 +67,43 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire read server.log                           every line of a log of messages
-  my-server < requests | barewire read               what a server answers
-  barewire read --frame 3 capture.wire               one frame, member by member
-  barewire read --tool search capture.wire           all calls of one tool, with their answers
-  barewire read --errors --follow capture.wire       what fails, while it is being captured
-  barewire read --summary capture.wire               who spoke, how much, how long, what failed
-  barewire read --diagram svg capture.wire > a.svg   a picture of it
-  barewire read --json server.log                    for scripts: one object a line";
+  barewire read server.log                           list the messages of a log
+  my-server < requests | barewire read               list the responses of a server
+  barewire read --frame 3 capture.wire               show one frame, member by member
+  barewire read --tool search capture.wire           list all calls of one tool, with responses
+  barewire read --errors --follow capture.wire       list failures while the capture is written
+  barewire read --summary capture.wire               count messages, latency and failures
+  barewire read --diagram svg capture.wire > a.svg   draw a diagram
+  barewire read --json server.log                    print one JSON object per frame, for scripts";
 
 const NOTES: &str = "\
-Behind the size, of a transcript: how long an answer took; that it came late, for the second time,
-or to nobody; what a progress or cancel is about; which round of an operation it is.
+In a transcript, the words after the size are: the latency of a response; whether a response is
+late, a second one, or matches no request; the request that a progress or cancel is about; the
+round of an operation.
 
 With --json every object has:
-  frame, offset, length   its number from 1, where it begins in its stream, its bytes
+  frame, offset, length   its number from 1, its byte offset in its stream, its bytes
   kind                    request, notification, result, error, batch or invalid
 and where it applies:
   id                      as it was written
-  method, code            the code of an error, or the one a bad frame is refused with
-  message                 what an error says
-  reason, at, detail      the rule a bad frame breaks, where in the frame, in words
-  elements                what is in a batch, in order
-  note, deep_at           that it is nested deeper than --max-depth, and where in the frame
-  stream, channel, time   where it stands in a transcript
-  redacted                that something in it was replaced in the transcript
-  tie                     asks, answers, progress, cancels, refuses, again or nobody
-  operation               what it is part of: number, first frame, method, name, round
-  latency, late           of an answer, in seconds; that what it answers was cancelled
+  method, code            the code of an error, or the code that refuses an invalid frame
+  message                 the message of an error
+  reason, at, detail      the rule that an invalid frame breaks, the offset in the frame, a sentence
+  elements                the messages of a batch, in order
+  note, deep_at           nested deeper than --max-depth, and the offset in the frame
+  stream, channel, time   its place in a transcript
+  redacted                true if the transcript replaces something in it
+  tie                     asks, answers, progress, cancels, refuses, again (second response) or
+                          nobody (response without request)
+  operation               the operation it is part of: number, first frame, method, name, round
+  latency, late           of a response, in seconds; true if its request was cancelled
   is_error, input_required, id_in_use
 With --events there are also objects with event, stream, channel, time and text.
 
-Filters look at one message at a time, as it comes, and so work in a pipe; only what is
---unanswered is held back until the end. --diagram draws every operation of which a message is
-wanted.
+Filters look at one message at a time, so they work in a pipe; only --unanswered waits for the end
+of the input. --diagram draws every operation of which at least one message matches.
 
-Exit codes: 0 every frame that is shown is well formed, 1 some are not, 2 the input cannot be read.";
+Exit codes: 0 every frame shown is well formed, 1 some are not, 2 the input cannot be read.";
 
 pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let reading = Reading {
@@ -115,21 +116,14 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     if args.summary {
         return summary::run(args, &reading, output);
     }
-    if let Some(form) = args.diagram {
-        return diagram::run(args, form, &reading, output);
+    if let Some(format) = args.diagram {
+        return diagram::run(args, format, &reading, output);
     }
     let mut listing = Listing::new(args, output);
     reading.each(&mut listing)?;
     listing.finish()
 }
 
-/// A plain stream says neither who has sent what nor when.
-fn refuse_without_places(filter: &Filter) -> Result<(), Failure> {
-    let Some(option) = filter.needs_a_transcript() else { return Ok(()) };
-    Err(Failure::new(format!("{option} needs a transcript: this input says neither who has sent what nor when"))
-        .with_hint("docs/wire-format.md describes what a transcript is"))
-}
-
-fn plural(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

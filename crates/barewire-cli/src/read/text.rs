@@ -1,52 +1,57 @@
-//! A frame -> a line for people, and for a bad one where it is bad.
+//! A frame -> a line of text, and for an invalid one the place of the fault.
 
 use std::io::{self, Write};
 
-use super::link::{About, Answer, How, Link};
+use super::link::{Link, OperationFacts, Role};
 use crate::excerpt::Excerpt;
 use crate::output::{Output, Tone, pad, shown, size};
 use barewire_workbench::frames::{FrameFacts, WireFrame};
 
-/// The column with the direction and the channel: as wide as the widest so far, for nobody knows what comes.
+/// The column with the direction and the channel: as wide as the widest so far, because the input is a stream.
 #[derive(Default)]
-pub(super) struct Ways {
+pub(super) struct DirectionColumn {
     width: usize,
 }
 
-impl Ways {
-    pub(super) fn column(&mut self, sigil: char, channel: &str) -> String {
+impl DirectionColumn {
+    pub(super) fn cell(&mut self, sigil: char, channel: &str) -> String {
         if !channel.is_empty() {
-            self.width = self.width.max(channel.len().clamp(LEAST_CHANNEL, MOST_CHANNEL));
+            self.width = self.width.max(channel.len().clamp(MIN_CHANNEL, MAX_CHANNEL));
         }
         format!("{sigil}{channel:<0$} ", self.width)
     }
 }
 
-/// As in `x99`.
-const LEAST_CHANNEL: usize = 3;
-/// One long name does not move all that follows.
-const MOST_CHANNEL: usize = 12;
+/// As wide as `x99`.
+const MIN_CHANNEL: usize = 3;
+/// A longer name does not widen the column.
+const MAX_CHANNEL: usize = 12;
 
-/// Number, offset, kind, id, method, size, what it has to do with others. What is wrong with it stands below.
-pub(super) fn line(output: &mut Output, ways: &mut Ways, seen: &WireFrame<'_>, links: &[Link]) -> io::Result<()> {
-    let facts = seen.facts();
-    let number = output.paint(Tone::Faint, format_args!("{:>5}", seen.number));
-    let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", seen.offset)));
-    let place = seen.place.map_or(String::new(), |place| {
+/// Writes number, offset, kind, id, method, size and relation to others; faults are on lines below.
+pub(super) fn line(
+    output: &mut Output,
+    directions: &mut DirectionColumn,
+    frame: &WireFrame<'_>,
+    links: &[Link],
+) -> io::Result<()> {
+    let facts = frame.facts();
+    let number = output.paint(Tone::Faint, format_args!("{:>5}", frame.number));
+    let offset = output.paint(Tone::Faint, format_args!("{:>9}", format!("@{}", frame.offset)));
+    let place = frame.place.map_or(String::new(), |place| {
         let time = place.time.map_or(String::new(), |time| format!("{:>10.6} ", time.as_secs_f64()));
-        format!("{time}{}", ways.column(place.stream.sigil(), place.channel))
+        format!("{time}{}", directions.cell(place.stream.sigil(), place.channel))
     });
     let link = if facts.kind == "batch" { None } else { links.first() };
-    let (columns, size, words) = (columns(output, &facts, link), size(seen.length), words(output, link, &facts));
+    let (columns, size, words) = (columns(output, &facts, link), size(frame.length), words(output, link, &facts));
     if words.is_empty() {
         writeln!(output, "{number} {offset}  {place}{columns}  {size}")?;
     } else {
         writeln!(output, "{number} {offset}  {place}{columns}  {size:<9} {words}")?;
     }
-    details(output, seen, &facts, links)
+    details(output, frame, &facts, links)
 }
 
-/// What the line says of the message itself, in columns.
+/// Returns the columns about the message itself: kind, id, and method or code.
 fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> String {
     let kind = output.paint(tone(facts.kind), format_args!("{:<12}", facts.kind));
     let id = pad(&facts.id.as_deref().map_or(String::new(), |id| shown(id.as_bytes(), 20)), 10);
@@ -57,27 +62,25 @@ fn columns(output: &Output, facts: &FrameFacts<'_>, link: Option<&Link>) -> Stri
         (None, Some(error), _) => {
             format!("{} {}", error.code, shown(unquoted(error.message.raw()).as_bytes(), 32))
         }
-        (None, None, Some(method)) => match link.and_then(|link| link.about.as_ref()) {
-            Some(About { name: Some(_), .. }) if facts.kind == "request" => {
-                link.and_then(|link| link.about.as_ref()).map_or(method, About::title)
-            }
+        (None, None, Some(method)) => match link.and_then(|link| link.operation.as_ref()) {
+            Some(operation @ OperationFacts { name: Some(_), .. }) if facts.kind == "request" => operation.title(),
             _ => method,
         },
-        (None, None, None) => link.and_then(Link::title).unwrap_or_default(),
+        (None, None, None) => link.and_then(Link::request_title).unwrap_or_default(),
     };
     format!("{kind}  {id}  {}", pad(&what, 30))
 }
 
-/// The lines below: elements, notes, and the place of a fault.
+/// Writes the lines below: elements, notes, and the place of a fault.
 pub(super) fn details(
     output: &mut Output,
-    seen: &WireFrame<'_>,
+    frame: &WireFrame<'_>,
     facts: &FrameFacts<'_>,
     links: &[Link],
 ) -> io::Result<()> {
     let mut left_out = (0, 0);
-    for (index, (element, text)) in (1u64..).zip(seen.elements()) {
-        if index > MOST_ELEMENTS {
+    for (index, (element, text)) in (1u64..).zip(frame.elements()) {
+        if index > MAX_ELEMENTS {
             left_out.0 += 1;
             left_out.1 += u64::from(element.is_err());
             continue;
@@ -86,40 +89,40 @@ pub(super) fn details(
         let link = usize::try_from(index - 1).ok().and_then(|index| links.get(index));
         let line = format!("{}  {}", columns(output, &facts, link), words(output, link, &facts));
         writeln!(output, "{:>15}  {}", format!("[{index}]"), line.trim_end())?;
-        if let (Err(invalid), Some(bytes)) = (&element, seen.bytes) {
+        if let (Err(invalid), Some(bytes)) = (&element, frame.bytes) {
             fault(output, &invalid.to_string(), bytes, invalid.at)?;
         }
     }
     if left_out.0 > 0 {
         writeln!(output, "{MARGIN}and {} more, {} of them bad", left_out.0, left_out.1)?;
     }
-    if seen.place.is_some_and(|place| place.redacted) {
+    if frame.place.is_some_and(|place| place.redacted) {
         writeln!(output, "{MARGIN}note: {} in the transcript", output.paint(Tone::Noted, "redacted"))?;
     }
-    if let Some(deep) = seen.too_deep {
+    if let Some(deep) = frame.too_deep {
         let note = output.paint(Tone::Noted, format_args!("nested deeper than {} levels", deep.limit));
         writeln!(output, "{MARGIN}note: {note} from byte {} on", deep.at)?;
     }
-    match (facts.invalid, seen.bytes) {
+    match (facts.invalid, frame.bytes) {
         (Some(invalid), Some(bytes)) => fault(output, &invalid.to_string(), bytes, invalid.at),
         (Some(invalid), None) => writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, invalid.rule)),
         (None, _) => Ok(()),
     }
 }
 
-/// What a message has to do with others; bad news in the tone of such.
+/// Returns the words about the relation to other messages, painted.
 pub(super) fn words(output: &Output, link: Option<&Link>, facts: &FrameFacts<'_>) -> String {
     let Some(link) = link else { return String::new() };
-    let tone = match link.how {
-        How::Nobody | How::Again | How::Asks { id_in_use: true } => Tone::Bad,
-        How::Answers { late: true, .. } | How::Answers { answer: Answer::ToolFailed, .. } => Tone::Noted,
+    let tone = match link.role {
+        Role::Unsolicited | Role::Duplicate | Role::Request { id_in_use: true } => Tone::Bad,
+        Role::Response { late: true, .. } | Role::Response { is_error: true, .. } => Tone::Noted,
         _ => Tone::Faint,
     };
     let words = link.words(facts.kind == "result");
     if words.is_empty() { String::new() } else { output.paint(tone, words.join("  ")) }
 }
 
-/// The sentence, the place in the frame, and a caret under it.
+/// Writes the fault, its place in the frame, and a caret below it.
 fn fault(output: &mut Output, what: &str, bytes: &[u8], at: usize) -> io::Result<()> {
     writeln!(output, "{MARGIN}{}", output.paint(Tone::Bad, what))?;
     let Excerpt { line, column } = Excerpt::around(bytes, at);
@@ -138,13 +141,13 @@ fn tone(kind: &str) -> Tone {
     }
 }
 
-/// A JSON string without its quotes; its escapes stay.
+/// Returns a JSON string without its quotes; its escapes stay.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
-/// Under the kind.
+/// Aligns with the column of the kind.
 const MARGIN: &str = "                 ";
 
-/// More elements than a person reads; --json has them all.
-const MOST_ELEMENTS: u64 = 50;
+/// The elements of a batch that are shown; `--json` has all.
+const MAX_ELEMENTS: u64 = 50;

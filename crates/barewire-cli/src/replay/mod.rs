@@ -14,9 +14,9 @@ use barewire_proto::frame::DEFAULT_LIMIT;
 use barewire_workbench::replay::{Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http};
 use tokio::runtime::Builder;
 
-use crate::along::Along;
 use crate::failure;
 use crate::output::Output;
+use crate::url_headers::UrlHeaders;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
 
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
-    along: Along,
+    url_headers: UrlHeaders,
     /// Be the server: answer whoever is on stdin and stdout from the capture
     #[arg(long, conflicts_with_all = ["program", "url", "map", "notifications", "timeout", "json"])]
     serve: bool,
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             .with_hint("barewire replay FILE -- PROGRAM ARGS…, or --serve"));
     }
     let dialer = args.url.as_deref().map(dialer).transpose()?;
-    let headers = args.along.headers()?;
+    let headers = args.url_headers.headers()?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
     if args.serve {

@@ -7,59 +7,64 @@ use barewire::Server;
 use barewire::server::http::{BearerTokens, HttpBuilder, HttpError, HttpListener, Principal};
 use tokio::runtime::Builder;
 
-use super::server;
-use crate::bearer::bearer;
+use super::server::tick;
+use crate::failure::runtime_failure;
 use crate::platform::Signals;
+use crate::url_headers::bearer_token;
 use crate::{Exit, Failure};
 
-/// What there is to say about HTTP.
+/// The options of `serve` for HTTP.
 #[derive(clap::Args)]
-pub(super) struct HttpArgs {
+pub(super) struct ServeHttpArgs {
     /// Serve over HTTP at this address, on the path /mcp, instead of stdin and stdout
     #[arg(long, value_name = "ADDR")]
     pub(super) http: Option<String>,
-    /// Answer to this host name too; several with commas between them. Needed where other machines can connect
+    /// Accept requests for these host names, separated by commas; required if other machines can connect
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http")]
     host: Vec<String>,
-    /// Answer pages of this origin too, as https://example.com; several with commas between them
+    /// Accept requests from pages of these origins, such as https://example.com, separated by commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http")]
     origin: Vec<String>,
-    /// Serve only those who send the token that this environment variable holds
+    /// Accept only requests with the token in this environment variable
     #[arg(long, value_name = "NAME", requires = "http")]
     bearer_env: Option<String>,
-    /// Serve also those who connect without HTTP: one message a line, or with Content-Length headers
+    /// Also accept connections without HTTP: one message per line, or with Content-Length headers
     #[arg(long, requires = "http")]
     every_framing: bool,
 }
 
-pub(super) fn run(offered: &Server, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
-    let mut http = offered.http().hosts(&args.host).origins(&args.origin);
+pub(super) fn run(server: &Server, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
+    let mut http = server.http().hosts(&args.host).origins(&args.origin);
     if let Some(name) = &args.bearer_env {
-        http = http.authenticate(BearerTokens::new().token(bearer(name)?, Principal::new("bearer")));
+        http = http.authenticate(BearerTokens::new().token(bearer_token(name)?, Principal::new("bearer")));
     }
     if args.every_framing {
         http = http.every_framing();
     }
     let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
-    let served = runtime.block_on(serve(offered, http, addr, args));
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
+    let served = runtime.block_on(serve(server, http, addr, args));
     runtime.shutdown_background();
     served
 }
 
-async fn serve(offered: &Server, http: HttpBuilder, addr: &str, args: &HttpArgs) -> Result<Exit, Failure> {
-    let listener = http.bind(addr).await.map_err(|error| unbound(addr, &error))?;
-    let mut signals =
-        Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
-    tokio::spawn(server::tick(offered.handle()));
-    // If stderr is closed there is nobody to tell.
-    let _ = say(&listener, args);
+async fn serve(server: &Server, http: Http, addr: &str, args: &ServeHttpArgs) -> Result<Exit, Failure> {
+    let listener = http.bind(addr).await.map_err(|error| {
+        let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
+        match error {
+            HttpError::NoHosts(_) => failure.with_hint("--host NAME gives the host name that clients use"),
+            _ => failure,
+        }
+    })?;
+    let mut signals = Signals::catch().map_err(|error| runtime_failure(&error))?;
+    tokio::spawn(tick(server.handle()));
+    let _ = announce(&listener, args);
     let (stop, mut run) = (listener.stop_handle(), pin!(listener.run()));
     tokio::select! {
         () = &mut run => {}
         _ = signals.next() => {
             stop.stop();
-            // A second one does not wait for what is under way.
+            // A second signal does not wait for requests under way.
             tokio::select! {
                 () = run => {}
                 _ = signals.next() => {}
@@ -69,15 +74,15 @@ async fn serve(offered: &Server, http: HttpBuilder, addr: &str, args: &HttpArgs)
     Ok(Exit::Clean)
 }
 
-/// What is listened on, and how a host gets there.
-fn say(listener: &HttpListener, args: &HttpArgs) -> io::Result<()> {
+/// Prints the URL, and how to reach it, to stderr.
+fn announce(listener: &HttpListener, args: &ServeHttpArgs) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let url = listener.url();
     let reach = match listener.local_addr() {
         Ok(addr) if addr.ip().to_canonical().is_loopback() => "this machine only",
-        _ => "every machine that can connect",
+        _ => "other machines too",
     };
-    writeln!(stderr, "barewire: serving {url}, for {reach}; Ctrl-C ends it")?;
+    writeln!(stderr, "barewire: serving {url}, reachable from {reach}; Ctrl-C ends it")?;
     let (header, entry) = match &args.bearer_env {
         Some(name) => (
             format!(" --bearer-env {name}"),
@@ -87,12 +92,4 @@ fn say(listener: &HttpListener, args: &HttpArgs) -> io::Result<()> {
     };
     writeln!(stderr, "barewire: try it:   barewire call tools --url {url}{header}")?;
     writeln!(stderr, r#"barewire: a host:   {{ "mcpServers": {{ "barewire": {{ "type": "http", {entry} }} }} }}"#)
-}
-
-fn unbound(addr: &str, error: &HttpError) -> Failure {
-    let failure = Failure::new(format!("cannot serve at {addr}: {error}"));
-    match error {
-        HttpError::NoHosts(_) => failure.with_hint("--host NAME says by which name clients reach it"),
-        _ => failure,
-    }
 }

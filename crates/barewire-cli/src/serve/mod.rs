@@ -1,43 +1,46 @@
-//! `barewire serve`: a small MCP server on stdio or over HTTP, to try clients against.
+//! `barewire serve`: a small MCP server on stdio or over HTTP, to test clients with.
 
 mod http;
 mod server;
+
+use std::str::FromStr;
 
 use barewire_proto::mcp::Revision;
 use tokio::runtime::Builder;
 
 use crate::{Exit, Failure, log};
 
-/// Serve a small MCP server on stdin and stdout, or over HTTP, to try clients against.
+/// Run a small MCP server on stdin and stdout, or over HTTP, to test clients with.
 ///
-/// It speaks every revision from 2024-11-05 to 2026-07-28 and has a little of everything: tools that echo, add, sleep with
-/// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, and completion for it.
-/// On stdio it ends when its stdin does; over HTTP with Ctrl-C or SIGTERM.
+/// It speaks every revision from 2024-11-05 to 2026-07-28 and has some of everything: tools that echo, add, sleep with
+/// progress, fail, ask the user and draw; resources, one of which changes every second; a prompt, with completion.
+/// On stdio it ends with its stdin; over HTTP with Ctrl-C or SIGTERM.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// Speak these revisions only; several with commas between them
-    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
+    /// Speak only these revisions, separated by commas
+    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = Revision::from_str)]
     revision: Vec<Revision>,
-    /// Serve requests that come before the handshake is complete
+    /// Accept requests before the handshake is complete
     #[arg(long)]
     lenient: bool,
     #[command(flatten)]
-    http: http::HttpArgs,
+    http: http::ServeHttpArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  barewire call tools -- barewire serve                         what it has
-  barewire call echo text=hello -- barewire serve               something to try
-  barewire call greet -- barewire serve --revision 2025-06-18   as one that knows only this
-  barewire serve --http 127.0.0.1:8808                          over HTTP, for whoever asks
-  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       only for who has the token in $TOKEN";
+  barewire call tools -- barewire serve                         list its tools
+  barewire call echo text=hello -- barewire serve               call a tool
+  barewire call greet -- barewire serve --revision 2025-06-18   speak one revision only
+  barewire serve --http 127.0.0.1:8808                          serve over HTTP
+  barewire serve --http 127.0.0.1:8808 --bearer-env TOKEN       require the token in $TOKEN";
 
 const NOTES: &str = r#"In a host's configuration:
   { "mcpServers": { "barewire": { "command": "barewire", "args": ["serve"] } } }
 
-Exit codes: 0 the client has finished, 2 the connection broke or nothing could be served."#;
+Exit codes: 0 the client closed the connection, or a signal ended it; 2 the connection broke, or
+serving could not start."#;
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     log::start_on_stderr();
@@ -52,15 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         return http::run(&server, addr, &args.http);
     }
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let served = runtime.block_on(async {
         tokio::spawn(server::tick(server.handle()));
         server.serve_stdio().await
     });
     runtime.shutdown_background();
     served.map(|()| Exit::Clean).map_err(|closed| Failure::new(closed.to_string()))
-}
-
-fn revision(text: &str) -> Result<Revision, String> {
-    text.parse().map_err(|error: barewire_proto::mcp::UnknownRevision| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The server itself: a little of everything, and an example to copy.
+//! The server itself: some of everything, and an example to copy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,14 +10,14 @@ use barewire_proto::mcp::PromptMessage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// All that it offers.
+/// Returns the server with its tools, resources and prompts.
 pub(super) fn server() -> Server {
     Server::new("barewire", env!("CARGO_PKG_VERSION"))
         .title("barewire's own server")
-        .instructions("A server to try clients against. Every tool says what it does.")
-        .with(Tool::new("echo", "Says what it is told", echo).title("Echo").read_only())
+        .instructions("A server to test clients with. Every tool describes itself.")
+        .with(Tool::new("echo", "Returns its text", echo).title("Echo").read_only())
         .with(Tool::new("add", "Adds two numbers", add).title("Add").read_only())
-        .with(Tool::new("sleep", "Waits, reports progress, and stops when it is cancelled", sleep))
+        .with(Tool::new("sleep", "Waits, reports progress, and stops if it is cancelled", sleep))
         .with(Tool::new("fail", "Fails with a message", fail))
         .with(Tool::new("greet", "Asks the user for a name, and greets them", greet))
         .with(Tool::new("dot", "Draws a dot", || async { image(DOT, "image/png") }).read_only())
@@ -33,15 +33,15 @@ pub(super) fn server() -> Server {
                 .mime_type("text/plain"),
         )
         .with(
-            Template::new("barewire://greeting/{name}", "greeting", |Named { name }| async move {
+            Template::new("barewire://greeting/{name}", "greeting", |PersonName { name }| async move {
                 format!("Hello, {name}!")
             })
-            .description("A greeting for anybody")
+            .description("A greeting for a name")
             .mime_type("text/plain")
             .complete("name", names),
         )
         .with(
-            Prompt::new("introduce", "Introduces somebody to the model", introduce)
+            Prompt::new("introduce", "Introduces the user to the model", introduce)
                 .title("Introduce")
                 .complete("name", names),
         )
@@ -49,7 +49,7 @@ pub(super) fn server() -> Server {
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    /// What to say
+    /// The text to return
     text: String,
 }
 
@@ -58,33 +58,33 @@ async fn echo(Echo { text }: Echo) -> String {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Add {
+struct AddArguments {
     a: f64,
     b: f64,
 }
 
-async fn add(Add { a, b }: Add) -> f64 {
+async fn add(AddArguments { a, b }: AddArguments) -> f64 {
     a + b
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Sleep {
-    /// For how long, in milliseconds
+    /// The time to wait, in milliseconds
     #[schemars(range(max = 3_600_000))]
     ms: u32,
 }
 
 async fn sleep(call: Call, Sleep { ms }: Sleep) -> Result<String, ToolError> {
-    for step in 1..=STEPS {
-        tokio::time::sleep(Duration::from_millis(ms.into()) / STEPS).await;
-        call.progress(step, STEPS, "sleeping").await?;
+    for step in 1..=SLEEP_STEPS {
+        tokio::time::sleep(Duration::from_millis(ms.into()) / SLEEP_STEPS).await;
+        call.progress(step, SLEEP_STEPS, "sleeping").await?;
     }
     Ok(format!("slept for {ms} ms"))
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Fail {
-    /// What to fail with
+    /// The message to fail with
     message: String,
 }
 
@@ -93,24 +93,24 @@ async fn fail(Fail { message }: Fail) -> Result<(), String> {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Named {
-    /// Somebody's name
+struct PersonName {
+    /// The name of a person
     name: String,
 }
 
 async fn greet(call: Call) -> Result<String, ToolError> {
-    let Named { name } = call.ask("user_name", Elicit::form("What is your name?")).await?;
+    let PersonName { name } = call.ask("user_name", Elicit::form("What is your name?")).await?;
     Ok(format!("Hello, {name}!"))
 }
 
-async fn introduce(Named { name }: Named) -> PromptMessage {
+async fn introduce(PersonName { name }: PersonName) -> PromptMessage {
     PromptMessage::user(format!("My name is {name}. Greet me, and ask what I would like to do."))
 }
 
-/// The names that begin with what there is.
+/// Returns the names that begin with the value.
 async fn names(completing: CompletionRequest) -> Vec<String> {
-    let begins = completing.value.to_lowercase();
-    let fits = |name: &&&str| name.to_lowercase().starts_with(&begins);
+    let prefix = completing.value.to_lowercase();
+    let fits = |name: &&&str| name.to_lowercase().starts_with(&prefix);
     NAMES.iter().filter(fits).map(|name| (*name).to_owned()).collect()
 }
 
@@ -119,7 +119,7 @@ fn now() -> String {
     since.as_secs().to_string()
 }
 
-/// Tells whoever is subscribed to the clock that it has gone on.
+/// Notifies the subscribers of the clock once a second.
 pub(super) async fn tick(handle: ServerHandle) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -130,12 +130,12 @@ pub(super) async fn tick(handle: ServerHandle) {
 
 const CLOCK: &str = "barewire://clock";
 
-const ABOUT: &str = "This is barewire's own server, to try clients against. Everything it offers is small and real.";
+const ABOUT: &str = "This is barewire's own server, to test clients with. All that it offers is small and real.";
 
 const NAMES: &[&str] = &["Ada", "Alan", "Barbara", "Claude", "Grace", "Linus"];
 
-/// So often a sleep says how far it has come.
-const STEPS: u32 = 10;
+/// The progress notifications of a sleep.
+const SLEEP_STEPS: u32 = 10;
 
 /// A red dot: 5 by 5 pixels.
 const DOT: &[u8] = include_bytes!("dot.png");

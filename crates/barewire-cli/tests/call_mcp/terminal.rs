@@ -1,4 +1,4 @@
-//! `barewire call` with a terminal, and somebody at it.
+//! `barewire call` at a terminal, with a user who types.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ fn at_a_terminal_the_user_is_asked_in_both_eras() {
     for revision in ["2025-06-18", "2026-07-28"] {
         let mut terminal = Terminal::start(&["greet", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("barewire asks: What is your name?");
-        terminal.sees("name (string) Somebody's name");
+        terminal.sees("name (string) The name of a person");
         terminal.sees("> ");
         terminal.types("\n");
-        terminal.sees("a value is needed");
+        terminal.sees("a value is required");
         terminal.types("Ada\n");
         terminal.sees("Hello, Ada!");
         assert_eq!(terminal.ends(), Some(0), "{revision}");
@@ -26,7 +26,7 @@ fn at_a_terminal_the_user_is_asked_in_both_eras() {
 }
 
 #[test]
-fn at_a_terminal_no_is_an_answer_and_a_signal_ends_the_question() {
+fn at_a_terminal_a_question_can_be_declined_and_a_signal_ends_it() {
     let mut terminal = Terminal::start(&["greet"], &[PROGRAM, "serve"]);
     terminal.sees("> ");
     // Ctrl-D.
@@ -46,7 +46,7 @@ fn the_time_that_the_user_takes_does_not_count() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut terminal = Terminal::start(&["greet", "--timeout", "2", "--revision", revision], &[PROGRAM, "serve"]);
         terminal.sees("> ");
-        // The user takes longer than the timeout: that it does not run meanwhile, only time can show.
+        // The user takes longer than the timeout, which must not run meanwhile.
         thread::sleep(Duration::from_millis(2500));
         terminal.types("Ada\n");
         terminal.sees("Hello, Ada!");
@@ -74,7 +74,7 @@ fn at_a_terminal_bytes_are_not_shown() {
         r#"init '{"resources":{}}'; hear; result '{"contents":[{"uri":"x:b","mimeType":"a/b","blob":"GxsbGw=="}]}'"#;
     let mut terminal = Terminal::start(&["read", "x:b"], &sh(script).each_ref().map(String::as_str));
     terminal.sees("[x:b, a/b, 4 B]");
-    terminal.sees("bytes are not shown");
+    terminal.sees("binary contents are not shown");
     assert_eq!(terminal.ends(), Some(0));
     assert!(!terminal.seen.contains('\x1b'), "{:?}", terminal.seen);
 }
@@ -84,7 +84,7 @@ struct Terminal {
     child: Child,
     screen: File,
     seen: String,
-    /// Up to here it was looked for.
+    /// The end of the output that was searched.
     at: usize,
 }
 
@@ -109,7 +109,7 @@ impl Terminal {
         self.screen.write_all(text.as_bytes()).expect("it is there");
     }
 
-    /// Waits until this is on the screen, behind what was seen before.
+    /// Waits until this is on the screen, after the text found before.
     #[track_caller]
     fn sees(&mut self, text: &str) {
         while !self.seen[self.at..].contains(text) {
@@ -120,7 +120,7 @@ impl Terminal {
 
     fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        // When nobody has the other side any more, reading fails.
+        // Reading fails once the program has closed the terminal.
         let count = self.screen.read(&mut bytes).unwrap_or(0);
         self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
         count > 0

@@ -1,14 +1,14 @@
-//! Waiting for something that a test can see, instead of for some time.
+//! Waits for a condition, instead of for a fixed time.
 
 use std::fs;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes longer, however busy the machine is: it hangs.
+/// Longer than any condition takes, even on a busy machine: the test hangs.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Waits until it holds.
+/// Waits until `holds` returns true.
 #[allow(dead_code, reason = "not every test waits for both")]
 #[track_caller]
 pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -19,7 +19,7 @@ pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a process has made so many more system calls: "syscr" counts those that read, "syscw" those that write.
+/// Waits until a process has made `count` more system calls: "syscr" counts reads, "syscw" writes.
 #[allow(dead_code, reason = "not every test waits for both")]
 #[track_caller]
 pub(super) fn system_calls_grow(process: &Child, kind: &str, count: u64) {
@@ -29,7 +29,7 @@ pub(super) fn system_calls_grow(process: &Child, kind: &str, count: u64) {
     };
     match calls() {
         Some(before) => eventually(kind, || calls().expect("it runs") >= before + count),
-        // Only Linux counts them. Elsewhere it has made them most likely by then.
+        // Only Linux counts system calls. Elsewhere, two seconds should be enough.
         None => thread::sleep(Duration::from_secs(2)),
     }
 }

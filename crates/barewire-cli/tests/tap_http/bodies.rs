@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use super::ends::{Client, PROGRAM, Tap, server};
 use super::eventually::eventually;
-use super::said::Said;
+use super::program_output::ProgramOutput;
 
 /// A long body: what stands at a place follows from the place.
 fn filled(buffer: &mut [u8], from: usize) {
@@ -132,7 +132,7 @@ fn many_large_answers_are_all_seen() {
     let record = tap.record().to_owned();
     tap.end();
     let read = Command::new(PROGRAM).args(["read", "--max-frame", "16777216"]).arg(&record).output();
-    let said = Said::of(read.expect("it runs"));
+    let said = ProgramOutput::of(read.expect("it runs"));
     assert!(said.stderr.contains("24 frames"), "{}", said.stderr);
     let _ = std::fs::remove_file(record);
 }

@@ -86,10 +86,12 @@ impl Tap {
     }
 
     /// What `barewire read` says of its capture.
-    pub(super) fn read(record: &str, name: &str) -> super::said::Said {
+    pub(super) fn read(record: &str, name: &str) -> super::program_output::ProgramOutput {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tap-http-read-{name}.wire"));
         fs::write(&file, record).expect("written");
-        super::said::Said::of(Command::new(PROGRAM).arg("read").arg(&file).output().expect("it runs"))
+        super::program_output::ProgramOutput::of(
+            Command::new(PROGRAM).arg("read").arg(&file).output().expect("it runs"),
+        )
     }
 }
 

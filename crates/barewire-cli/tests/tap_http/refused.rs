@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::ends::{PROGRAM, Tap, server};
-use super::said::Said;
+use super::program_output::ProgramOutput;
 
 #[test]
 fn a_server_that_is_not_there_is_a_bad_gateway() {
@@ -126,7 +126,8 @@ fn what_was_asked_before_a_refusal_is_answered_first() {
 
 #[test]
 fn what_cannot_be_done_is_refused() {
-    let tap = |options: &[&str]| Said::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
+    let tap =
+        |options: &[&str]| ProgramOutput::of(Command::new(PROGRAM).arg("tap").args(options).output().expect("it runs"));
     let to = ["--to", "http://127.0.0.1:9/mcp"];
     let open = tap(&[&["--http", "0.0.0.0:0"], &to[..]].concat());
     assert!(open.code == Some(2) && open.stderr.contains("--host NAME"), "{}", open.stderr);

@@ -1,6 +1,6 @@
-//! Content and resources -> text as it is, and a line about everything else; bytes go to files or to a pipe.
+//! Content and resources -> text unchanged, and a line about everything else; bytes go to files or to a pipe.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use barewire_proto::mcp::{CallToolResult, Content, GetPromptResult, Resource, ResourceContents};
@@ -12,8 +12,8 @@ use crate::Failure;
 use crate::failure::report;
 use crate::output::{Output, Tone, safe_json, shown, size, text_for};
 
-/// What a tool gives back: its content, or what is structured if there is no text.
-pub(super) fn called(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
+/// Prints the content of a tool result, and its structured content if there is no text.
+pub(super) fn tool_result(output: &mut Output, result: &CallToolResult, folder: Option<&Path>) -> Result<(), Failure> {
     for piece in &result.content {
         content(output, piece, folder)?;
     }
@@ -25,7 +25,7 @@ pub(super) fn called(output: &mut Output, result: &CallToolResult, folder: Optio
     Ok(())
 }
 
-/// The messages of a prompt, each with who says it.
+/// Prints the messages of a prompt, each with its role.
 pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Option<&Path>) -> Result<(), Failure> {
     for message in &result.messages {
         let role = output.paint(Tone::Strong, message.role.as_str());
@@ -35,8 +35,8 @@ pub(super) fn messages(output: &mut Output, result: &GetPromptResult, folder: Op
     Ok(())
 }
 
-/// What is in a resource. One part is given as it is: text to anybody, bytes to a pipe. Several are told apart by lines.
-pub(super) fn contents(
+/// Prints the contents of a resource: a single text or, to a pipe, a single blob unchanged; several under a line each.
+pub(super) fn resource(
     output: &mut Output,
     contents: &[ResourceContents],
     folder: Option<&Path>,
@@ -49,13 +49,13 @@ pub(super) fn contents(
                 other => json(other).into_bytes(),
             };
             let path = save(folder, part.uri(), part.mime_type(), &bytes)?;
-            let path = shown(path.as_os_str().as_encoded_bytes(), LONGEST);
+            let path = shown(path.as_os_str().as_encoded_bytes(), MAX_NAME);
             writeln!(output, "{path}  {}", facts(part.mime_type(), bytes.len()))?;
         }
         return Ok(());
     }
     match contents {
-        [] => writeln!(output, "there is nothing in it")?,
+        [] => writeln!(output, "the resource is empty")?,
         [ResourceContents::Text(only)] if !output.is_terminal() => output.write_all(only.text.as_bytes())?,
         [ResourceContents::Text(only)] => line(output, &only.text)?,
         [ResourceContents::Blob(only)] if !output.is_terminal() => {
@@ -64,14 +64,12 @@ pub(super) fn contents(
         }
         parts => {
             for part in parts {
-                whole(output, part)?;
+                part_with_heading(output, part)?;
             }
             if parts.iter().any(|part| matches!(part, ResourceContents::Blob(_))) {
                 output.flush()?;
-                report(
-                    &Failure::new("bytes are not shown")
-                        .with_hint("--save DIR writes them to files, and one alone goes into a pipe"),
-                );
+                let hint = "--save DIR writes them to files; a single blob can go to a pipe";
+                report(&Failure::new("binary contents are not shown").with_hint(hint));
             }
         }
     }
@@ -90,19 +88,18 @@ fn content(output: &mut Output, content: &Content, folder: Option<&Path>) -> Res
                 let path = save(folder, part.uri(), part.mime_type(), &bytes)?;
                 saved(output, &facts(part.mime_type(), bytes.len()), &path)?;
             }
-            (part, _) => whole(output, part)?,
+            (part, _) => part_with_heading(output, part)?,
         },
         other => writeln!(output, "{}", safe_json(&json(other)))?,
     }
     Ok(())
 }
 
-/// Text, and the end of its last line.
-fn line(output: &mut Output, text: &str) -> Result<(), Failure> {
+/// Prints text, with a newline at its end.
+fn line(output: &mut Output, text: &str) -> io::Result<()> {
     let text = text_for(output.is_terminal(), text);
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    write!(output, "{text}{end}")?;
-    Ok(())
+    write!(output, "{text}{end}")
 }
 
 fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: Option<&Path>) -> Result<(), Failure> {
@@ -112,19 +109,18 @@ fn media(output: &mut Output, kind: &str, data: &str, mime_type: &str, folder: O
             let path = save(folder, kind, Some(mime_type), &bytes)?;
             saved(output, &facts(Some(mime_type), bytes.len()), &path)?;
         }
-        (Err(wrong), _) => writeln!(output, "[{}, {wrong}]", shown(mime_type.as_bytes(), LONGEST))?,
+        (Err(error), _) => writeln!(output, "[{}, {error}]", shown(mime_type.as_bytes(), MAX_NAME))?,
     }
     Ok(())
 }
 
-fn saved(output: &mut Output, facts: &str, path: &Path) -> Result<(), Failure> {
-    writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), LONGEST))?;
-    Ok(())
+fn saved(output: &mut Output, facts: &str, path: &Path) -> io::Result<()> {
+    writeln!(output, "[{facts}: {}]", shown(path.as_os_str().as_encoded_bytes(), MAX_NAME))
 }
 
-/// A part of a resource below a line that says what it is.
-fn whole(output: &mut Output, part: &ResourceContents) -> Result<(), Failure> {
-    let uri = shown(part.uri().as_bytes(), LONGEST);
+/// Prints a part of a resource, under a line with its URI, type and size.
+fn part_with_heading(output: &mut Output, part: &ResourceContents) -> io::Result<()> {
+    let uri = shown(part.uri().as_bytes(), MAX_NAME);
     match part {
         ResourceContents::Text(text) => {
             writeln!(output, "[{uri}, {}]", facts(part.mime_type(), text.text.len()))?;
@@ -133,44 +129,40 @@ fn whole(output: &mut Output, part: &ResourceContents) -> Result<(), Failure> {
         ResourceContents::Blob(blob) => {
             let facts = match decoded(&blob.blob) {
                 Ok(bytes) => facts(part.mime_type(), bytes.len()),
-                Err(wrong) => wrong,
+                Err(error) => error,
             };
-            writeln!(output, "[{uri}, {facts}]")?;
-            Ok(())
+            writeln!(output, "[{uri}, {facts}]")
         }
-        other => {
-            writeln!(output, "{}", safe_json(&json(other)))?;
-            Ok(())
-        }
+        other => writeln!(output, "{}", safe_json(&json(other))),
     }
 }
 
 fn linked(link: &Resource) -> String {
-    let name = shown(link.title.as_ref().unwrap_or(&link.name).as_bytes(), LONGEST);
-    let mut facts = vec![shown(link.uri.as_bytes(), LONGEST)];
-    facts.extend(link.mime_type.as_ref().map(|mime_type| shown(mime_type.as_bytes(), LONGEST)));
+    let name = shown(link.title.as_ref().unwrap_or(&link.name).as_bytes(), MAX_NAME);
+    let mut facts = vec![shown(link.uri.as_bytes(), MAX_NAME)];
+    facts.extend(link.mime_type.as_ref().map(|mime_type| shown(mime_type.as_bytes(), MAX_NAME)));
     facts.extend(link.size.map(size));
     let description =
-        link.description.as_ref().map_or(String::new(), |text| format!(": {}", shown(text.as_bytes(), LONGEST)));
+        link.description.as_ref().map_or(String::new(), |text| format!(": {}", shown(text.as_bytes(), MAX_NAME)));
     format!("[link to {name}, {}]{description}", facts.join(", "))
 }
 
 fn facts(mime_type: Option<&str>, bytes: usize) -> String {
     let size = size(u64::try_from(bytes).unwrap_or(u64::MAX));
     match mime_type {
-        Some(mime_type) => format!("{}, {size}", shown(mime_type.as_bytes(), LONGEST)),
+        Some(mime_type) => format!("{}, {size}", shown(mime_type.as_bytes(), MAX_NAME)),
         None => size,
     }
 }
 
-/// What is not known here, as it came.
+/// Returns the JSON of content of an unknown kind.
 fn json(unknown: &impl Serialize) -> String {
     serde_json::to_string(unknown).unwrap_or_default()
 }
 
 fn bytes(base64: &str) -> Result<Vec<u8>, Failure> {
-    decoded(base64).map_err(|wrong| Failure::new(format!("the resource is broken: {wrong}")))
+    decoded(base64).map_err(|error| Failure::new(format!("cannot decode the resource: {error}")))
 }
 
-/// As much of a name as fits a line or two.
-const LONGEST: usize = 200;
+/// The characters of a name, type or path that are shown.
+const MAX_NAME: usize = 200;

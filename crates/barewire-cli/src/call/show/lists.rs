@@ -1,4 +1,4 @@
-//! Lists of a server -> tables for people: a name and what it is for, and below it a line for each argument.
+//! Lists of a server -> text: a name and a description, and a line for each argument.
 
 use std::io::{self, Write};
 
@@ -7,73 +7,67 @@ use barewire_proto::transcript::escape;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::pretty::indented;
-use super::or_none;
+use super::is_empty_list;
 use crate::ask::request::fields_of;
 use crate::ask::schema::{Field, Fields, plain};
 use crate::output::{Output, Tone, safe_json, shown, size, wrap};
 
 pub(super) fn tools(output: &mut Output, tools: &[Tool], in_full: bool) -> io::Result<()> {
-    if or_none(output, tools.len(), "tools")? {
+    if is_empty_list(output, tools.len(), "tools")? {
         return Ok(());
     }
     let all: Vec<Fields> = tools.iter().map(|tool| Fields::of(&tool.input_schema)).collect();
-    let columns = Columns::of(&all);
+    let columns = ArgumentColumns::of(&all);
     for (tool, fields) in tools.iter().zip(&all) {
-        head(output, &tool.name, tool.title.as_deref().filter(|_| in_full), tool.description.as_deref(), in_full)?;
+        heading(output, &tool.name, tool.title.as_deref(), tool.description.as_deref(), in_full)?;
         arguments(output, fields, &columns, in_full)?;
         if in_full {
-            about(output, tool)?;
+            details(output, tool)?;
         }
     }
-    legend(output, all.iter().flat_map(|fields| &fields.fields))
+    legend(output, &all)
 }
 
 pub(super) fn prompts(output: &mut Output, prompts: &[Prompt], in_full: bool) -> io::Result<()> {
-    if or_none(output, prompts.len(), "prompts")? {
+    if is_empty_list(output, prompts.len(), "prompts")? {
         return Ok(());
     }
     let all: Vec<Fields> = prompts.iter().map(fields_of).collect();
-    let columns = Columns { kind: 0, ..Columns::of(&all) };
+    let columns = ArgumentColumns { kind: 0, ..ArgumentColumns::of(&all) };
     for (prompt, fields) in prompts.iter().zip(&all) {
-        head(
-            output,
-            &prompt.name,
-            prompt.title.as_deref().filter(|_| in_full),
-            prompt.description.as_deref(),
-            in_full,
-        )?;
+        heading(output, &prompt.name, prompt.title.as_deref(), prompt.description.as_deref(), in_full)?;
         arguments(output, fields, &columns, in_full)?;
     }
-    legend(output, all.iter().flat_map(|fields| &fields.fields))
+    legend(output, &all)
 }
 
 pub(super) fn resources(output: &mut Output, resources: &[Resource], in_full: bool) -> io::Result<()> {
-    if or_none(output, resources.len(), "resources")? {
+    if is_empty_list(output, resources.len(), "resources")? {
         return Ok(());
     }
     for resource in resources {
         let bytes = resource.size.map(size);
         let facts = [resource.mime_type.as_deref(), bytes.as_deref()];
         let name = resource.title.as_deref().unwrap_or(&resource.name);
-        place(output, &resource.uri, &facts, name, resource.description.as_deref(), in_full)?;
+        uri_entry(output, &resource.uri, &facts, name, resource.description.as_deref(), in_full)?;
     }
     Ok(())
 }
 
 pub(super) fn templates(output: &mut Output, templates: &[ResourceTemplate], in_full: bool) -> io::Result<()> {
-    if or_none(output, templates.len(), "templates of resources")? {
+    if is_empty_list(output, templates.len(), "resource templates")? {
         return Ok(());
     }
     for template in templates {
         let name = template.title.as_deref().unwrap_or(&template.name);
         let facts = [template.mime_type.as_deref()];
-        place(output, &template.uri_template, &facts, name, template.description.as_deref(), in_full)?;
+        uri_entry(output, &template.uri_template, &facts, name, template.description.as_deref(), in_full)?;
     }
     Ok(())
 }
 
-/// A URI and its facts, and below it what it is.
-fn place(
+/// Prints a URI with its type and size, and its description below.
+fn uri_entry(
     output: &mut Output,
     uri: &str,
     facts: &[Option<&str>],
@@ -81,9 +75,9 @@ fn place(
     description: Option<&str>,
     in_full: bool,
 ) -> io::Result<()> {
-    let facts: Vec<String> = facts.iter().flatten().map(|fact| shown(fact.as_bytes(), LONGEST)).collect();
+    let facts: Vec<String> = facts.iter().flatten().map(|fact| shown(fact.as_bytes(), MAX_NAME)).collect();
     let facts = if facts.is_empty() { String::new() } else { format!("  {}", facts.join(", ")) };
-    let uri = output.paint(Tone::Strong, shown(uri.as_bytes(), LONGEST_URI));
+    let uri = output.paint(Tone::Strong, shown(uri.as_bytes(), MAX_URI));
     writeln!(output, "{uri}{facts}")?;
     let prose = description.map_or(name.to_owned(), |description| format!("{name}: {description}"));
     for line in paragraphs(&prose, output.width() - INDENT, in_full) {
@@ -92,16 +86,16 @@ fn place(
     Ok(())
 }
 
-/// `name: what it is for`, in lines that fit.
-fn head(
+/// Prints `name: description`, wrapped; `in_full` with the title.
+fn heading(
     output: &mut Output,
     name: &str,
     title: Option<&str>,
     description: Option<&str>,
     in_full: bool,
 ) -> io::Result<()> {
-    let name = shown(name.as_bytes(), LONGEST);
-    let prose = [title, description].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let name = shown(name.as_bytes(), MAX_NAME);
+    let prose = [title.filter(|_| in_full), description].into_iter().flatten().collect::<Vec<_>>().join("\n");
     if prose.trim().is_empty() {
         let name = output.paint(Tone::Strong, name);
         return writeln!(output, "{name}");
@@ -119,18 +113,18 @@ fn head(
     Ok(())
 }
 
-/// Text for people in lines that fit; not in full, no more than the first paragraph and a few lines.
+/// Wraps text. Unless `in_full`, returns at most the first few lines of the first paragraph.
 fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     let (mut lines, mut is_cut) = (Vec::new(), false);
     for paragraph in text.trim().lines() {
-        is_cut = !in_full && (paragraph.trim().is_empty() || lines.len() > FEW);
+        is_cut = !in_full && (paragraph.trim().is_empty() || lines.len() > MAX_LINES);
         if is_cut {
             break;
         }
         lines.extend(wrap(&escape(paragraph.trim_end().as_bytes()), room));
     }
-    if is_cut || (!in_full && lines.len() > FEW) {
-        lines.truncate(FEW);
+    if is_cut || (!in_full && lines.len() > MAX_LINES) {
+        lines.truncate(MAX_LINES);
         if let Some(last) = lines.last_mut() {
             last.push_str(" …");
         }
@@ -138,17 +132,17 @@ fn paragraphs(text: &str, room: usize, in_full: bool) -> Vec<String> {
     lines
 }
 
-/// How wide the columns of arguments are.
-struct Columns {
+/// The widths of the columns of arguments.
+struct ArgumentColumns {
     name: usize,
     kind: usize,
 }
 
-impl Columns {
+impl ArgumentColumns {
     fn of(all: &[Fields]) -> Self {
         let fields = || all.iter().flat_map(|fields| &fields.fields);
         let widest =
-            |widths: &mut dyn Iterator<Item = usize>| widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+            |widths: &mut dyn Iterator<Item = usize>| widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
         Self {
             name: widest(&mut fields().map(|field| name(field).width())),
             kind: widest(&mut fields().map(|field| kind(field).width())),
@@ -157,14 +151,14 @@ impl Columns {
 }
 
 fn name(field: &Field) -> String {
-    format!("{}{}", shown(field.name.as_bytes(), LONGEST), if field.required { "*" } else { "" })
+    format!("{}{}", shown(field.name.as_bytes(), MAX_NAME), if field.required { "*" } else { "" })
 }
 
 fn kind(field: &Field) -> String {
-    shown(field.short().as_bytes(), LONGEST)
+    shown(field.short().as_bytes(), MAX_NAME)
 }
 
-fn arguments(output: &mut Output, fields: &Fields, columns: &Columns, in_full: bool) -> io::Result<()> {
+fn arguments(output: &mut Output, fields: &Fields, columns: &ArgumentColumns, in_full: bool) -> io::Result<()> {
     for field in &fields.fields {
         let pad = |text: &str, width: usize| format!("{text}{:1$}", "", width.saturating_sub(text.width()));
         let mut start = format!("{:INDENT$}{}  ", "", pad(&name(field), columns.name));
@@ -175,7 +169,7 @@ fn arguments(output: &mut Output, fields: &Fields, columns: &Columns, in_full: b
         let default = default.map(|default| format!("(default {})", plain(default)));
         let prose = field.description.as_ref().or(field.title.as_ref());
         let prose: Vec<&str> = prose.map(String::as_str).into_iter().chain(default.as_deref()).collect();
-        let room = output.width().saturating_sub(start.width()).max(NARROW);
+        let room = output.width().saturating_sub(start.width()).max(MIN_DESCRIPTION);
         let lines = paragraphs(&prose.join(" "), room, in_full);
         let margin = start.width();
         match lines.split_first() {
@@ -191,28 +185,27 @@ fn arguments(output: &mut Output, fields: &Fields, columns: &Columns, in_full: b
     Ok(())
 }
 
-/// What else there is to know of a tool.
-fn about(output: &mut Output, tool: &Tool) -> io::Result<()> {
+/// Prints the annotations and the output schema of a tool.
+fn details(output: &mut Output, tool: &Tool) -> io::Result<()> {
     if let Some(ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, .. }) =
         &tool.annotations
     {
         let words = [
-            (*read_only_hint, "it changes nothing", "it changes things"),
-            (*destructive_hint, "what it changes may be lost", "nothing is lost by it"),
-            (*idempotent_hint, "once is as good as twice", "twice is not the same as once"),
-            (*open_world_hint, "it reaches other places", "it stays in its own place"),
+            (*read_only_hint, "read-only", "not read-only"),
+            (*destructive_hint, "destructive", "not destructive"),
+            (*idempotent_hint, "idempotent", "not idempotent"),
+            (*open_world_hint, "open world", "closed world"),
         ];
-        let said = words.into_iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }));
-        let said: Vec<&str> = said.collect();
-        if !said.is_empty() {
-            let account = format!("by its own account {}", said.join(", "));
-            for line in wrap(&account, output.width() - INDENT) {
+        let hints = words.into_iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }));
+        let hints: Vec<&str> = hints.collect();
+        if !hints.is_empty() {
+            for line in wrap(&format!("annotations: {}", hints.join(", ")), output.width() - INDENT) {
                 writeln!(output, "{:INDENT$}{line}", "")?;
             }
         }
     }
     if let Some(schema) = &tool.output_schema {
-        writeln!(output, "{:INDENT$}its structured content:", "")?;
+        writeln!(output, "{:INDENT$}output schema:", "")?;
         for line in indented(&safe_json(schema.get())).lines() {
             writeln!(output, "{:INDENT$}{:INDENT$}{line}", "", "")?;
         }
@@ -220,9 +213,9 @@ fn about(output: &mut Output, tool: &Tool) -> io::Result<()> {
     Ok(())
 }
 
-fn legend<'a>(output: &mut Output, mut fields: impl Iterator<Item = &'a Field>) -> io::Result<()> {
-    if fields.any(|field| field.required) {
-        let legend = output.paint(Tone::Faint, "* must be given");
+fn legend(output: &mut Output, all: &[Fields]) -> io::Result<()> {
+    if all.iter().flat_map(|fields| &fields.fields).any(|field| field.required) {
+        let legend = output.paint(Tone::Faint, "* required");
         writeln!(output, "{legend}")?;
     }
     Ok(())
@@ -230,15 +223,13 @@ fn legend<'a>(output: &mut Output, mut fields: impl Iterator<Item = &'a Field>) 
 
 const INDENT: usize = 2;
 
-/// As much of a name as fits a line, and of a URI, which is to be copied.
-const LONGEST: usize = 60;
-const LONGEST_URI: usize = 1000;
-
-/// What is wider than this does not make its column wider.
-const WIDEST: usize = 24;
-
-/// So wide a description is at least.
-const NARROW: usize = 24;
-
-/// So many lines of a description are shown in a list.
-const FEW: usize = 3;
+/// The characters of a name or type that are shown.
+const MAX_NAME: usize = 60;
+/// The characters of a URI that are shown: long enough to copy any.
+const MAX_URI: usize = 1000;
+/// A wider name or type does not widen its column.
+const MAX_COLUMN: usize = 24;
+/// The least width of a description.
+const MIN_DESCRIPTION: usize = 24;
+/// The lines of a description in a list.
+const MAX_LINES: usize = 3;

@@ -1,35 +1,43 @@
-//! What a server says of itself, and what it proposes -> lines for people.
+//! The description of a server, and its completions -> lines of text.
 
 use std::io::{self, Write};
 
 use barewire_proto::mcp::{CompleteResult, DiscoverResult};
 use serde_json::Value;
 
-use super::super::answer::Agreed;
+use super::super::answer::ServerIdentity;
 use crate::output::{Output, Tone, shown, text_for};
 
-/// Who a server is, and what it can do.
-pub(super) fn discovered(output: &mut Output, found: &DiscoverResult, agreed: Option<&Agreed>) -> io::Result<()> {
-    let info = agreed.and_then(|agreed| agreed.server.as_ref());
-    let name = info.map_or("a server without a name".to_owned(), |info| {
+/// Prints the name, revisions, capabilities and instructions of a server.
+pub(super) fn discovered(
+    output: &mut Output,
+    found: &DiscoverResult,
+    server: Option<&ServerIdentity>,
+) -> io::Result<()> {
+    let info = server.and_then(|server| server.implementation.as_ref());
+    let name = info.map_or("(no name)".to_owned(), |info| {
         let title = info.title.as_ref().map_or(String::new(), |title| format!(", {title}"));
         format!("{} {}{title}", info.name, info.version)
     });
-    let name = output.paint(Tone::Strong, shown(name.as_bytes(), LONGEST));
+    let name = output.paint(Tone::Strong, shown(name.as_bytes(), MAX_NAME));
     writeln!(output, "{name}")?;
-    let versions: Vec<String> = found.supported_versions.iter().map(|it| shown(it.as_bytes(), LONGEST)).collect();
+    let versions: Vec<String> = found.supported_versions.iter().map(|it| shown(it.as_bytes(), MAX_NAME)).collect();
     writeln!(output, "  speaks  {}", versions.join(", "))?;
-    let mut can = Vec::new();
-    flatten(&serde_json::to_value(&found.capabilities).unwrap_or_default(), "", &mut can);
-    writeln!(output, "  has     {}", if can.is_empty() { "nothing".to_owned() } else { can.join(", ") })?;
+    let mut capabilities = Vec::new();
+    flatten(&serde_json::to_value(&found.capabilities).unwrap_or_default(), "", &mut capabilities);
+    writeln!(
+        output,
+        "  has     {}",
+        if capabilities.is_empty() { "nothing".to_owned() } else { capabilities.join(", ") }
+    )?;
     if let Some(instructions) = &found.instructions {
         writeln!(output, "  says    {}", text_for(output.is_terminal(), instructions))?;
     }
     Ok(())
 }
 
-/// What may be filled in, a line each.
-pub(super) fn proposals(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
+/// Prints the proposed values, one per line.
+pub(super) fn completion(output: &mut Output, found: &CompleteResult) -> io::Result<()> {
     for value in &found.completion.values {
         writeln!(output, "{}", text_for(output.is_terminal(), value))?;
     }
@@ -40,12 +48,12 @@ pub(super) fn proposals(output: &mut Output, found: &CompleteResult) -> io::Resu
     Ok(())
 }
 
-/// `tools.listChanged` of `{"tools":{"listChanged":true}}`.
+/// Collects the paths of a value: `tools.listChanged` for `{"tools":{"listChanged":true}}`.
 fn flatten(value: &Value, path: &str, into: &mut Vec<String>) {
     match value {
-        Value::Object(members) if path.matches('.').count() < DEEPEST && !members.is_empty() => {
+        Value::Object(members) if path.matches('.').count() < MAX_DEPTH && !members.is_empty() => {
             for (name, value) in members {
-                let name = shown(name.as_bytes(), LONGEST);
+                let name = shown(name.as_bytes(), MAX_NAME);
                 flatten(value, &if path.is_empty() { name } else { format!("{path}.{name}") }, into);
             }
         }
@@ -55,7 +63,7 @@ fn flatten(value: &Value, path: &str, into: &mut Vec<String>) {
 }
 
 /// Deeper than any capability.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
-/// As much of a name as fits a line.
-const LONGEST: usize = 120;
+/// The characters of a name that are shown.
+const MAX_NAME: usize = 120;

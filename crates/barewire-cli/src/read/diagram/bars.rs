@@ -1,109 +1,107 @@
-//! A story of many operations -> a bar each, in sections with a scale of time of their own.
+//! A timeline of many operations -> one bar per operation, in sections with their own time scale.
 
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 
-use super::story::{Ending, Op, Point, Story, What};
+use super::timeline::{Ending, ItemKind, Moment, Timeline, TimelineOperation};
 use crate::output::took;
 
 pub(super) struct Bars {
     pub(super) sections: Vec<Section>,
     pub(super) in_seconds: bool,
-    pub(super) several: bool,
-    /// Notifications are too many to draw.
+    pub(super) many_conversations: bool,
+    /// The number of notifications, which are not drawn.
     pub(super) notifications: u64,
-    /// How often something is earlier than what stands before it.
+    /// The number of items that are earlier than the item before them.
     pub(super) goes_back: usize,
 }
 
-/// So many that they share a scale on which they can be told apart.
+/// Up to [`SECTION_LENGTH`] bars that share a scale.
 pub(super) struct Section {
     pub(super) bars: Vec<Bar>,
     pub(super) scale: Scale,
 }
 
-/// An operation, or a point where something is odd.
+/// An operation, or a single stray item.
 pub(super) struct Bar {
     pub(super) time: Option<Duration>,
     pub(super) frame: u64,
     pub(super) label: String,
     pub(super) tag: String,
-    /// The server asks.
-    pub(super) reversed: bool,
-    /// From and to, from 0 to 1 on the scale; one a round. What ends beyond the scale, or never, has no end.
-    pub(super) legs: Vec<(f64, Option<f64>)>,
-    /// How long it took, and how it ended if that is not a result.
-    pub(super) told: String,
-    pub(super) look: Look,
+    /// Whether the server sent the request.
+    pub(super) from_server: bool,
+    /// The start and end of each round, from 0 to 1 on the scale. No end if it is beyond the scale, or never came.
+    pub(super) rounds: Vec<(f64, Option<f64>)>,
+    /// The latency, and the ending if that is not a result.
+    pub(super) outcome: String,
+    pub(super) style: BarStyle,
 }
 
-/// Each is drawn differently, also without colour.
+/// Each style is drawn differently, also without colour.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Look {
+pub(super) enum BarStyle {
     Good,
     Bad,
-    /// Never answered, or given up.
+    /// No response, or cancelled.
     Open,
-    /// Several in one.
-    Several,
-    /// A point.
-    Odd,
+    /// Several equal operations.
+    Repeated,
+    /// A single stray item.
+    Stray,
 }
 
-/// Places from 0 to 1.
+/// Maps times, or frame numbers, to places from 0 to 1. Pauses are shortened.
 pub(super) struct Scale {
-    /// When something was under way, and what was before that, both in the unit of the wire.
+    /// The periods with an operation under way: start, end, and the length of the scale before the start.
     busy: Vec<(f64, f64, f64)>,
     total: f64,
     in_seconds: bool,
-    /// How often nothing was under way.
+    /// The number of pauses that were shortened.
     pub(super) pauses: usize,
 }
 
 impl Bars {
-    pub(super) fn of(story: &Story) -> Self {
-        let in_seconds = story.items.iter().all(|item| item.at.time.is_some() || item.at.frame == 0);
-        let unit = Unit { in_seconds };
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let in_seconds = timeline.items.iter().all(|item| item.at.time.is_some() || item.at.frame == 0);
         let mut bars = Vec::new();
         let mut notifications = 0;
-        for item in &story.items {
-            let at = unit.of(item.at);
-            bars.extend(match &item.what {
-                What::Ask { op, leg: 0 } => Some(operation(&story.operations[*op], unit)),
-                What::Repeat { op, count, least, most, until } => {
-                    let one = &story.operations[*op];
-                    let mut bar = operation(one, unit);
+        for item in &timeline.items {
+            let at = position(item.at, in_seconds);
+            bars.extend(match &item.kind {
+                ItemKind::Request { op, round: 0 } => Some(operation(&timeline.operations[*op], in_seconds)),
+                ItemKind::Repeat { op, count, latency, until } => {
+                    let one = &timeline.operations[*op];
+                    let mut bar = operation(one, in_seconds);
                     bar.label = format!("{}, {count} times", one.title);
-                    bar.legs = vec![(at, Some(unit.of(*until)))];
-                    let each = match (least, most) {
-                        (Some(least), Some(most)) => format!("{} to {}", took(*least), took(*most)),
-                        _ => String::new(),
-                    };
-                    bar.told = told(each, &one.ending, one.late);
-                    bar.look = if bar.look == Look::Good { Look::Several } else { bar.look };
+                    bar.rounds = vec![(at, Some(position(*until, in_seconds)))];
+                    bar.outcome = outcome_text(latency.clone(), &one.ending, one.late);
+                    bar.style = if bar.style == BarStyle::Good { BarStyle::Repeated } else { bar.style };
                     Some(bar)
                 }
-                What::Odd { from, title, tag } => {
+                ItemKind::Stray { from, title, tag } => {
                     let from = if *from == Side::Client { "client" } else { "server" };
                     Some(point(item.at, at, format!("{from}: {title}"), tag))
                 }
-                What::Happened { text, bad: true } => Some(point(item.at, at, text.clone(), "")),
-                What::Note { count, .. } | What::Progress { count, .. } => {
+                ItemKind::Event { text, bad: true } => Some(point(item.at, at, text.clone(), "")),
+                ItemKind::Notification { count, .. } | ItemKind::Progress { count, .. } => {
                     notifications += count;
                     None
                 }
-                What::Ask { .. } | What::Answer { .. } | What::Cancel { .. } | What::Happened { .. } => None,
+                ItemKind::Request { .. }
+                | ItemKind::Response { .. }
+                | ItemKind::Cancellation { .. }
+                | ItemKind::Event { .. } => None,
             });
         }
         let mut sections = Vec::new();
         let mut rest = bars.into_iter().peekable();
         while rest.peek().is_some() {
-            sections.push(Section::of(rest.by_ref().take(SECTION).collect(), in_seconds));
+            sections.push(Section::of(rest.by_ref().take(SECTION_LENGTH).collect(), in_seconds));
         }
-        let times: Vec<Duration> = story.items.iter().filter_map(|item| item.at.time).collect();
+        let times: Vec<Duration> = timeline.items.iter().filter_map(|item| item.at.time).collect();
         let goes_back = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
-        Self { sections, in_seconds, several: story.several, notifications, goes_back }
+        Self { sections, in_seconds, many_conversations: timeline.many_conversations, notifications, goes_back }
     }
 
     pub(super) fn bars(&self) -> impl Iterator<Item = &Bar> {
@@ -114,7 +112,7 @@ impl Bars {
 impl Section {
     fn of(mut bars: Vec<Bar>, in_seconds: bool) -> Self {
         let scale = Scale::of(&bars, in_seconds);
-        for (from, to) in bars.iter_mut().flat_map(|bar| &mut bar.legs) {
+        for (from, to) in bars.iter_mut().flat_map(|bar| &mut bar.rounds) {
             *from = scale.place(*from);
             *to = to.filter(|to| *to <= scale.end()).map(|to| scale.place(to));
         }
@@ -122,48 +120,42 @@ impl Section {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Unit {
-    in_seconds: bool,
-}
-
-impl Unit {
-    fn of(self, at: Point) -> f64 {
-        match (self.in_seconds, at.time) {
-            (true, Some(time)) => time.as_secs_f64(),
-            (true, None) => 0.0,
-            #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
-            (false, _) => at.frame as f64,
-        }
+/// Returns a moment in seconds, or as the number of its frame.
+fn position(at: Moment, in_seconds: bool) -> f64 {
+    match (in_seconds, at.time) {
+        (true, time) => time.unwrap_or_default().as_secs_f64(),
+        #[allow(clippy::cast_precision_loss, reason = "a place in a picture")]
+        (false, _) => at.frame as f64,
     }
 }
 
-fn operation(op: &Op, unit: Unit) -> Bar {
-    let asked = op.legs.first().map_or(Point { frame: 0, time: None }, |leg| leg.asked);
-    let legs = op.legs.iter().map(|leg| (unit.of(leg.asked), leg.answered.map(|at| unit.of(at)))).collect();
-    let look = match op.ending {
-        Ending::Open | Ending::Cancelled | Ending::InputRequired => Look::Open,
-        // It goes on, as it should.
-        Ending::Result | Ending::Listening => Look::Good,
-        Ending::ToolFailed | Ending::Error(_) | Ending::Unreadable => Look::Bad,
+fn operation(op: &TimelineOperation, in_seconds: bool) -> Bar {
+    let asked = op.rounds.first().map_or(Moment { frame: 0, time: None }, |round| round.asked);
+    let at = |moment| position(moment, in_seconds);
+    let rounds = op.rounds.iter().map(|round| (at(round.asked), round.answered.map(at))).collect();
+    let style = match op.ending {
+        Ending::Open | Ending::Cancelled | Ending::InputRequired => BarStyle::Open,
+        // A listen request stays open, as it should.
+        Ending::Result | Ending::Listening => BarStyle::Good,
+        Ending::ToolFailed | Ending::Error(_) | Ending::Unreadable => BarStyle::Bad,
     };
     let mut took = op.waited().map_or(String::new(), took);
-    if op.legs.len() > 1 {
-        took = format!("{took}, {} rounds", op.legs.len());
+    if op.rounds.len() > 1 {
+        took = format!("{took}, {} rounds", op.rounds.len());
     }
     Bar {
         time: asked.time,
         frame: asked.frame,
-        label: if op.asker == Side::Server { format!("server asks {}", op.title) } else { op.title.clone() },
-        tag: op.legs.first().map_or(String::new(), |leg| leg.tag.clone()),
-        reversed: op.asker == Side::Server,
-        legs,
-        told: told(took, &op.ending, op.late),
-        look,
+        label: if op.asker == Side::Server { format!("from server: {}", op.title) } else { op.title.clone() },
+        tag: op.rounds.first().map_or(String::new(), |round| round.tag.clone()),
+        from_server: op.asker == Side::Server,
+        rounds,
+        outcome: outcome_text(took, &op.ending, op.late),
+        style,
     }
 }
 
-fn told(took: String, ending: &Ending, late: bool) -> String {
+fn outcome_text(took: String, ending: &Ending, late: bool) -> String {
     let mut parts = vec![took];
     parts.extend(late.then(|| "late".to_owned()));
     parts.extend((*ending != Ending::Result).then(|| ending.short()));
@@ -171,32 +163,41 @@ fn told(took: String, ending: &Ending, late: bool) -> String {
     parts.join(", ")
 }
 
-fn point(at: Point, place: f64, label: String, tag: &str) -> Bar {
+fn point(at: Moment, place: f64, label: String, tag: &str) -> Bar {
     let (time, frame) = (at.time, at.frame);
-    let legs = vec![(place, Some(place))];
-    Bar { time, frame, label, tag: tag.to_owned(), reversed: false, legs, told: String::new(), look: Look::Odd }
+    let rounds = vec![(place, Some(place))];
+    Bar {
+        time,
+        frame,
+        label,
+        tag: tag.to_owned(),
+        from_server: false,
+        rounds,
+        outcome: String::new(),
+        style: BarStyle::Stray,
+    }
 }
 
 impl Scale {
     fn of(bars: &[Bar], in_seconds: bool) -> Self {
-        let all = || bars.iter().flat_map(|bar| bar.legs.iter());
+        let all = || bars.iter().flat_map(|bar| bar.rounds.iter());
         let mut ends: Vec<f64> = all().filter_map(|(_, to)| *to).collect();
         ends.sort_by(f64::total_cmp);
         let last = all().map(|(from, _)| *from).fold(f64::NEG_INFINITY, f64::max);
-        // The few that go on for longest are cut off, so that they do not take the room of all others.
+        // The longest 5 % are cut off, so that they do not squeeze all others.
         let cut = ends.get((ends.len() * 19 / 20).min(ends.len().saturating_sub(1))).copied().unwrap_or(last);
         let cut = cut.max(last);
-        let mut legs: Vec<(f64, f64)> = all().map(|(from, to)| (*from, to.map_or(*from, |to| to.min(cut)))).collect();
-        legs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut rounds: Vec<(f64, f64)> = all().map(|(from, to)| (*from, to.map_or(*from, |to| to.min(cut)))).collect();
+        rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut merged: Vec<(f64, f64)> = Vec::new();
-        for (from, to) in legs {
+        for (from, to) in rounds {
             match merged.last_mut() {
                 Some(last) if from <= last.1 => last.1 = last.1.max(to),
                 _ => merged.push((from, to)),
             }
         }
         let work: f64 = merged.iter().map(|(from, to)| to - from).sum();
-        // A pause takes no more room than this: enough to see that there is one.
+        // The longest a pause can be on the scale: enough to see it.
         let most = if merged.len() > 1 { work.max(f64::MIN_POSITIVE) / 50.0 } else { 0.0 };
         let (mut busy, mut before, mut pauses) = (Vec::new(), 0.0, 0);
         let mut ended: Option<f64> = None;
@@ -213,7 +214,7 @@ impl Scale {
         Self { busy, total: before, in_seconds, pauses }
     }
 
-    /// The last that is on it.
+    /// Returns the last time on the scale.
     fn end(&self) -> f64 {
         self.busy.last().map_or(0.0, |(_, to, _)| *to)
     }
@@ -225,7 +226,7 @@ impl Scale {
         if self.total > 0.0 { (place / self.total).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// A round length for a ruler of at most a quarter of the scale, and its share of the scale.
+    /// Returns the label of a ruler of at most a quarter of the scale, and its share of the scale.
     pub(super) fn ruler(&self) -> Option<(String, f64)> {
         let most = self.total / 4.0;
         if !self.in_seconds || most <= 1e-9 {
@@ -239,5 +240,5 @@ impl Scale {
     }
 }
 
-/// As many as fit a screen, and few enough to have room beside each other.
-const SECTION: usize = 40;
+/// As many as fit on a screen.
+const SECTION_LENGTH: usize = 40;

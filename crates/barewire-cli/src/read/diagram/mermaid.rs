@@ -1,18 +1,19 @@
 //! Rows and bars -> a `sequenceDiagram` of Mermaid, for Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 
-use super::bars::{Bar, Bars, Look};
-use super::rows::{Arrow, Drawn, Head, Part, Row, Rows, Span};
+use super::bars::{Bar, BarStyle, Bars};
+use super::rows::{Arrow, ArrowKind, Row, RowContent, Rows, Span, SpanPosition};
 use super::text::{footnotes, seconds};
 use crate::output::{shown, took};
 
-/// Every message.
+/// Draws every message.
 pub(super) fn rows(rows: &Rows) -> String {
     let mut out = begin();
-    // What has several rounds and nothing else between them stands in a box; boxes cannot overlap.
+    // An operation of several rounds with nothing else between them gets a box; boxes cannot overlap.
     let is_boxed = |(number, span): (usize, &Span)| {
         span.has_bracket() && !span.is_open() && is_alone(&rows.rows[span.first..=span.last], number)
     };
@@ -21,19 +22,19 @@ pub(super) fn rows(rows: &Rows) -> String {
     for (index, row) in rows.rows.iter().enumerate() {
         if let Some(span) = boxes().find(|span| span.first == index) {
             line(&mut out, "rect rgb(238, 242, 247)");
-            line(&mut out, &format!("Note right of S: {}", span.told()));
+            line(&mut out, &format!("Note right of S: {}", span.bracket_label()));
         }
-        match &row.what {
-            Drawn::Arrow(one) => {
+        match &row.content {
+            RowContent::Arrow(one) => {
                 let span = one.span.filter(|(span, _)| !boxed[*span]).map(|(span, _)| &rows.spans[span]);
                 let ends = span.filter(|span| span.has_bracket() && span.last_arrow == index);
-                arrow(&mut out, one, row, ends.map(Span::told));
+                arrow(&mut out, one, row, ends.map(Span::bracket_label));
             }
-            Drawn::Said { text, bad } => {
+            RowContent::Note { text, bad } => {
                 let mark = if *bad { "! " } else { "" };
                 line(&mut out, &format!("Note over C,S: {mark}{}", escaped(text)));
             }
-            Drawn::Later(time) => line(&mut out, &format!("Note over C,S: {} later", took(*time))),
+            RowContent::Pause(time) => line(&mut out, &format!("Note over C,S: {} later", took(*time))),
         }
         if boxes().any(|span| span.last == index) {
             line(&mut out, "end");
@@ -46,34 +47,33 @@ pub(super) fn rows(rows: &Rows) -> String {
 }
 
 fn is_alone(rows: &[Row], number: usize) -> bool {
-    rows.iter().all(|row| match &row.what {
-        Drawn::Arrow(arrow) => arrow.span.is_some_and(|(span, _)| span == number),
-        Drawn::Said { .. } => false,
-        Drawn::Later(_) => true,
+    rows.iter().all(|row| match &row.content {
+        RowContent::Arrow(arrow) => arrow.span.is_some_and(|(span, _)| span == number),
+        RowContent::Note { .. } => false,
+        RowContent::Pause(_) => true,
     })
 }
 
-/// `told` is what stands beside a box where there is one.
-fn arrow(out: &mut String, arrow: &Arrow, row: &Row, told: Option<String>) {
+/// `bracket` is the label of a bracket that ends here and has no box.
+fn arrow(out: &mut String, arrow: &Arrow, row: &Row, bracket: Option<String>) {
     let (from, to) = if arrow.from == Side::Client { ('C', 'S') } else { ('S', 'C') };
-    let shaft = match arrow.head {
-        Head::Ask => "->>",
-        Head::Answer => "-->>",
-        Head::Failure | Head::Odd => "--x",
-        Head::Note => "-)",
+    let shaft = match arrow.kind {
+        ArrowKind::Request => "->>",
+        ArrowKind::Response => "-->>",
+        ArrowKind::Failure | ArrowKind::Stray => "--x",
+        ArrowKind::Notification => "-)",
     };
     let span = match arrow.span {
-        Some((_, Part::Begins)) => "+",
-        Some((_, Part::Ends)) => "-",
-        Some((_, Part::Within)) | None => "",
+        Some((_, SpanPosition::First)) => "+",
+        Some((_, SpanPosition::Last)) => "-",
+        Some((_, SpanPosition::Inner)) | None => "",
     };
-    let mut label = row.time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
-    label.push_str(&shown(arrow.label.as_bytes(), MOST_LABEL));
-    if !arrow.aside.is_empty() {
-        label = format!("{label}, {}", arrow.aside);
+    let mut label = label(row.time, &arrow.label);
+    if !arrow.latency.is_empty() {
+        label = format!("{label}, {}", arrow.latency);
     }
-    if let Some(told) = told {
-        label = format!("{label} ({told} in all)");
+    if let Some(bracket) = bracket {
+        label = format!("{label} ({bracket} in all)");
     }
     if !arrow.tag.is_empty() {
         label = format!("{label} [{}]", arrow.tag);
@@ -81,26 +81,22 @@ fn arrow(out: &mut String, arrow: &Arrow, row: &Row, told: Option<String>) {
     line(out, &format!("{from}{shaft}{span}{to}: {}", escaped(&label)));
 }
 
-/// Every operation, an arrow each: what came of it is said beside what was asked.
+/// Draws one arrow per operation, with its outcome in the label.
 pub(super) fn bars(bars: &Bars) -> String {
     let mut out = begin();
     for (at, bar) in bars.bars().enumerate() {
-        let text = bar_label(bar, bars.several);
-        let (from, to) = if bar.reversed { ('S', 'C') } else { ('C', 'S') };
-        let shaft = match bar.look {
-            Look::Good | Look::Several => "->>",
-            Look::Open => "-)",
-            Look::Bad => "--x",
-            Look::Odd => "",
+        let text = bar_label(bar, bars.many_conversations);
+        let (from, to) = if bar.from_server { ('S', 'C') } else { ('C', 'S') };
+        let start = match bar.style {
+            BarStyle::Good | BarStyle::Repeated => format!("{from}->>{to}: "),
+            BarStyle::Open => format!("{from}-){to}: "),
+            BarStyle::Bad => format!("{from}--x{to}: "),
+            BarStyle::Stray => "Note over C,S: ! ".to_owned(),
         };
-        if bar.look == Look::Odd {
-            line(&mut out, &format!("Note over C,S: ! {text}"));
-        } else {
-            line(&mut out, &format!("{from}{shaft}{to}: {text}"));
-        }
-        if out.len() > LONGEST {
+        line(&mut out, &format!("{start}{text}"));
+        if out.len() > MAX_LENGTH {
             let rest = bars.bars().count() - at - 1;
-            line(&mut out, &format!("Note over C,S: and {rest} more, which --diagram svg draws"));
+            line(&mut out, &format!("Note over C,S: and {rest} more: --diagram svg draws them"));
             break;
         }
     }
@@ -110,16 +106,20 @@ pub(super) fn bars(bars: &Bars) -> String {
     out
 }
 
-fn bar_label(bar: &Bar, several: bool) -> String {
-    let mut label = bar.time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
-    label.push_str(&shown(bar.label.as_bytes(), MOST_LABEL));
-    if !bar.told.is_empty() {
-        let _ = write!(label, ": {}", bar.told);
+fn bar_label(bar: &Bar, many_conversations: bool) -> String {
+    let mut label = label(bar.time, &bar.label);
+    if !bar.outcome.is_empty() {
+        let _ = write!(label, ": {}", bar.outcome);
     }
-    if several && !bar.tag.is_empty() {
+    if many_conversations && !bar.tag.is_empty() {
         let _ = write!(label, " [{}]", bar.tag);
     }
     escaped(&label)
+}
+
+fn label(time: Option<Duration>, text: &str) -> String {
+    let time = time.map_or(String::new(), |time| format!("{} s  ", seconds(time)));
+    format!("{time}{}", shown(text.as_bytes(), MAX_LABEL))
 }
 
 fn begin() -> String {
@@ -132,7 +132,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Text in which nothing means anything to Mermaid, to Markdown around it or to HTML.
+/// Escapes all characters that mean something to Mermaid, Markdown or HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -147,6 +147,6 @@ fn escaped(text: &str) -> String {
     out
 }
 
-const MOST_LABEL: usize = 60;
-/// Mermaid draws no text of more than 50 000 characters unless it is told to.
-const LONGEST: usize = 48_000;
+const MAX_LABEL: usize = 60;
+/// By default, Mermaid refuses texts of more than 50 000 characters.
+const MAX_LENGTH: usize = 48_000;

@@ -1,27 +1,28 @@
-//! A whole wire -> a picture: every message an arrow if there are few, every operation a bar if there are many.
+//! A whole wire -> a diagram: one arrow per message if there are few, one bar per operation if there are many.
 
 mod bars;
 mod mermaid;
 mod rows;
-mod story;
 mod svg;
 mod svg_bars;
 mod svg_rows;
 mod text;
+mod timeline;
 
 use std::io::Write;
 
+use super::direction::DirectedObserver;
 use super::{Args, plural};
 use crate::output::Output;
 use crate::{Exit, Failure};
 use barewire_workbench::frames::Reading;
 use bars::Bars;
 use rows::Rows;
-use story::{Story, Teller};
+use timeline::{Timeline, TimelineBuilder};
 
-/// What a picture is written in.
+/// The output format of a diagram.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum DiagramFormat {
     /// For Markdown: a sequenceDiagram
     Mermaid,
     /// For a browser
@@ -30,7 +31,6 @@ pub(crate) enum Form {
     Text,
 }
 
-/// What is drawn.
 enum Picture {
     /// Every message, between two lifelines.
     Rows(Rows),
@@ -39,26 +39,31 @@ enum Picture {
 }
 
 impl Picture {
-    fn of(mut story: Story) -> Self {
-        if story.height() > MANY_ROWS {
-            story.gather();
+    fn of(mut timeline: Timeline) -> Self {
+        if timeline.height() > MANY_ROWS {
+            timeline.merge_repeats();
         }
-        if story.height() <= MOST_ROWS { Self::Rows(Rows::of(&story)) } else { Self::Bars(Bars::of(&story)) }
+        if timeline.height() <= MAX_ROWS { Self::Rows(Rows::of(&timeline)) } else { Self::Bars(Bars::of(&timeline)) }
     }
 }
 
-pub(super) fn run(args: &Args, form: Form, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
-    let mut teller = Teller::new(&args.filter, args.events);
-    reading.each(&mut teller)?;
-    let story = teller.finish();
-    let (left_out, is_empty) = (story.left_out, story.items.is_empty());
-    let width = output.width();
-    let drawn = draw(Picture::of(story), form, width);
+pub(super) fn run(
+    args: &Args,
+    format: DiagramFormat,
+    reading: &Reading<'_>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let mut observer = DirectedObserver::new(&args.filter, TimelineBuilder::new(&args.filter, args.events));
+    reading.each(&mut observer)?;
+    let timeline = observer.finish().finish();
+    let (left_out, is_empty) = (timeline.left_out, timeline.items.is_empty());
+    let drawn = draw(Picture::of(timeline), format, output.width());
     output.write_all(drawn.as_bytes())?;
     output.flush()?;
     if left_out > 0 {
-        let what = format!("{} not drawn: a filter, as --tool or --method, chooses", plural(left_out, "message"));
-        let _ = writeln!(std::io::stderr(), "{what}");
+        let messages = plural(left_out, "message");
+        let _ =
+            writeln!(std::io::stderr(), "{messages} not drawn: choose some with a filter, such as --tool or --method");
     }
     if is_empty {
         let _ = writeln!(std::io::stderr(), "nothing to draw");
@@ -66,21 +71,21 @@ pub(super) fn run(args: &Args, form: Form, reading: &Reading<'_>, output: &mut O
     Ok(Exit::Clean)
 }
 
-fn draw(picture: Picture, form: Form, width: usize) -> String {
-    match (picture, form) {
-        (Picture::Rows(rows), Form::Text) => text::rows(&rows, width),
-        (Picture::Bars(bars), Form::Text) => text::bars(&bars, width),
-        (Picture::Rows(rows), Form::Svg) => svg_rows::draw(&rows),
-        (Picture::Bars(bars), Form::Svg) => svg_bars::draw(&bars),
-        (Picture::Rows(rows), Form::Mermaid) => mermaid::rows(&rows),
-        (Picture::Bars(bars), Form::Mermaid) => mermaid::bars(&bars),
+fn draw(picture: Picture, format: DiagramFormat, width: usize) -> String {
+    match (picture, format) {
+        (Picture::Rows(rows), DiagramFormat::Text) => text::rows(&rows, width),
+        (Picture::Bars(bars), DiagramFormat::Text) => text::bars(&bars, width),
+        (Picture::Rows(rows), DiagramFormat::Svg) => svg_rows::draw(&rows),
+        (Picture::Bars(bars), DiagramFormat::Svg) => svg_bars::draw(&bars),
+        (Picture::Rows(rows), DiagramFormat::Mermaid) => mermaid::rows(&rows),
+        (Picture::Bars(bars), DiagramFormat::Mermaid) => mermaid::bars(&bars),
     }
 }
 
-/// From here on, the same operation over and over is drawn once.
+/// Above this many rows, repetitions of an operation are drawn once.
 const MANY_ROWS: usize = 60;
-/// Above this, nobody follows the arrows any more, and every operation becomes a bar.
-const MOST_ROWS: usize = 200;
+/// Above this many rows, arrows are too many to follow, and every operation becomes a bar.
+const MAX_ROWS: usize = 200;
 
 #[cfg(test)]
 mod tests;

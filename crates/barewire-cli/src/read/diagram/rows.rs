@@ -1,70 +1,67 @@
-//! A story -> rows between two lifelines: an arrow a message.
+//! A timeline -> rows between two lifelines: one arrow per message.
 
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 
-use super::story::{Ending, Item, Op, Story, What};
+use super::timeline::{Ending, ItemKind, Timeline, TimelineItem, TimelineOperation};
 use crate::output::took;
 
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
     /// The operations as spans, by their first row.
     pub(super) spans: Vec<Span>,
-    /// How many brackets stand beside each other where they are most.
+    /// The largest number of brackets side by side.
     pub(super) lanes: usize,
-    pub(super) several: bool,
+    pub(super) many_conversations: bool,
 }
 
 pub(super) struct Row {
     pub(super) time: Option<Duration>,
-    pub(super) what: Drawn,
+    pub(super) content: RowContent,
 }
 
-pub(super) enum Drawn {
+pub(super) enum RowContent {
+    /// A message.
     Arrow(Arrow),
-    /// Across both lifelines.
-    Said {
-        text: String,
-        bad: bool,
-    },
-    /// Nothing happened for so long.
-    Later(Duration),
+    /// Text across both lifelines.
+    Note { text: String, bad: bool },
+    /// The time without a message before the next row.
+    Pause(Duration),
 }
 
 pub(super) struct Arrow {
     pub(super) from: Side,
     pub(super) label: String,
-    pub(super) head: Head,
-    /// How long it took.
-    pub(super) aside: String,
-    /// The conversation, where another one than before goes on and it must be said.
+    pub(super) kind: ArrowKind,
+    pub(super) latency: String,
+    /// The name of the conversation; empty if the arrow before belongs to the same one.
     pub(super) tag: String,
     conversation: String,
-    /// The span that it is part of, and what it is to it.
-    pub(super) span: Option<(usize, Part)>,
+    /// The span that the arrow is part of, and its position in it.
+    pub(super) span: Option<(usize, SpanPosition)>,
 }
 
-/// What an arrow means; each is drawn differently, also without colour.
+/// The meaning of an arrow. Each is drawn differently, also without colour.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Head {
-    Ask,
-    Answer,
-    /// An answer that says no.
+pub(super) enum ArrowKind {
+    Request,
+    Response,
+    /// An error, a result with `isError`, or an invalid response.
     Failure,
-    Note,
-    /// What should not be there.
-    Odd,
+    Notification,
+    /// A message that should not be there.
+    Stray,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Part {
-    Begins,
-    Within,
-    Ends,
+pub(super) enum SpanPosition {
+    First,
+    Inner,
+    Last,
 }
 
-/// An operation from its first request to its last answer: a bar on the lifeline of whoever was asked.
+/// An operation from its first request to its last response: a bar on the lifeline of the side that handles it.
 pub(super) struct Span {
     pub(super) on: Side,
     pub(super) first: usize,
@@ -73,17 +70,17 @@ pub(super) struct Span {
     pub(super) last_arrow: usize,
     pub(super) rounds: usize,
     pub(super) total: Option<Duration>,
-    pub(super) end: End,
-    /// How many other spans lie below it on the lifeline.
+    pub(super) end: SpanEnd,
+    /// The column of the bar: the number of other bars between it and the lifeline.
     pub(super) slot: usize,
-    /// How many brackets of others stand before its own, if it has several rounds.
+    /// The column of the bracket around its rounds, if it has more than one.
     pub(super) lane: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum End {
+pub(super) enum SpanEnd {
     Answered,
-    /// Nobody answered, or nobody waited for it.
+    /// No response, or cancelled.
     Never,
     /// It stays open, as it should.
     Listening,
@@ -91,236 +88,228 @@ pub(super) enum End {
 
 impl Span {
     pub(super) fn is_open(&self) -> bool {
-        self.end != End::Answered
+        self.end != SpanEnd::Answered
     }
 
-    /// Whether a bracket holds its rounds together.
+    /// Whether it has more than one round, and so a bracket around them.
     pub(super) fn has_bracket(&self) -> bool {
         self.rounds > 1
     }
 
-    /// What is said beside the bracket.
-    pub(super) fn told(&self) -> String {
+    /// Returns the text beside the bracket.
+    pub(super) fn bracket_label(&self) -> String {
         let total = self.total.map_or(String::new(), |total| format!(", {}", took(total)));
         format!("{} rounds{total}", self.rounds)
     }
 }
 
-impl Rows {
-    pub(super) fn of(story: &Story) -> Self {
-        let mut drawing =
-            Drawing { story, rows: Vec::new(), spans: Vec::new(), of: vec![None; story.operations.len()] };
-        for item in &story.items {
-            drawing.item(item);
-        }
-        drawing.end();
-        let Drawing { rows, mut spans, .. } = drawing;
-        let lanes = lay(&mut spans);
-        Self { rows, spans, lanes, several: story.several }
+impl Arrow {
+    fn new(from: Side, kind: ArrowKind, label: String, conversation: &str) -> Self {
+        let conversation = conversation.to_owned();
+        Self { from, label, kind, latency: String::new(), tag: String::new(), conversation, span: None }
     }
 }
 
-struct Drawing<'a> {
-    story: &'a Story,
+impl RowContent {
+    pub(super) fn arrow(&self) -> Option<&Arrow> {
+        if let Self::Arrow(arrow) = self { Some(arrow) } else { None }
+    }
+}
+
+impl Rows {
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let span_of = vec![None; timeline.operations.len()];
+        let mut builder = RowBuilder { timeline, rows: Vec::new(), spans: Vec::new(), span_of };
+        for item in &timeline.items {
+            builder.item(item);
+        }
+        builder.finish()
+    }
+}
+
+struct RowBuilder<'a> {
+    timeline: &'a Timeline,
     rows: Vec<Row>,
     spans: Vec<Span>,
     /// The span of each operation.
-    of: Vec<Option<usize>>,
+    span_of: Vec<Option<usize>>,
 }
 
-impl Drawing<'_> {
-    fn item(&mut self, item: &Item) {
+impl RowBuilder<'_> {
+    fn item(&mut self, item: &TimelineItem) {
         if let (Some(time), Some(before)) = (item.at.time, self.rows.last().and_then(|row| row.time))
-            && time.saturating_sub(before) >= LONG
+            && time.saturating_sub(before) >= MIN_PAUSE
         {
-            self.rows.push(Row { time: None, what: Drawn::Later(time.saturating_sub(before)) });
+            self.push(None, RowContent::Pause(time.saturating_sub(before)));
         }
         if let (Some(time), Some(before)) = (item.at.time, self.rows.iter().rev().find_map(|row| row.time))
             && time < before
         {
             let text = format!("the time goes back by {}", took(before.saturating_sub(time)));
-            self.rows.push(Row { time: None, what: Drawn::Said { text, bad: true } });
+            self.push(None, RowContent::Note { text, bad: true });
         }
-        let what = match &item.what {
-            What::Ask { op, leg } => self.ask(*op, *leg),
-            What::Answer { op, leg, ending } => self.answer(*op, *leg, ending),
-            What::Progress { op, leg, count } => {
-                let one = &self.story.operations[*op];
-                let label = if *count == 1 { "progress".to_owned() } else { format!("{count} progress") };
-                let label = format!("{label}{}", self.of_what(*op));
-                self.arrow(
-                    one.asker.other(),
-                    label,
-                    Head::Note,
-                    String::new(),
-                    &one.legs[*leg].tag,
-                    self.part(*op, Part::Within),
-                )
-            }
-            What::Cancel { op, leg } => {
-                let one = &self.story.operations[*op];
-                let label = format!("cancels {}", one.title);
-                self.arrow(
-                    one.asker,
-                    label,
-                    Head::Note,
-                    String::new(),
-                    &one.legs[*leg].tag,
-                    self.part(*op, Part::Within),
-                )
-            }
-            What::Note { from, title, tag, count } => {
-                let label = if *count == 1 { title.clone() } else { format!("{title}, {count} times") };
-                self.arrow(*from, label, Head::Note, String::new(), tag, None)
-            }
-            What::Odd { from, title, tag } => self.arrow(*from, title.clone(), Head::Odd, String::new(), tag, None),
-            What::Happened { text, bad } => Drawn::Said { text: text.clone(), bad: *bad },
-            What::Repeat { op, count, least, most, until } => {
-                let one = &self.story.operations[*op];
-                let span = self.begin(one, *op);
-                let label = format!("{}, {count} times", one.title);
-                let ask = self.arrow(
-                    one.asker,
-                    label,
-                    Head::Ask,
-                    String::new(),
-                    &one.legs[0].tag,
-                    Some((span, Part::Begins)),
-                );
-                self.rows.push(Row { time: item.at.time, what: ask });
-                self.spans[span].last = self.rows.len();
-                let each = match (least, most) {
-                    (Some(least), Some(most)) => format!("{} to {}", took(*least), took(*most)),
-                    _ => String::new(),
+        let time = item.at.time;
+        match &item.kind {
+            ItemKind::Request { op, round } => {
+                let operation = &self.timeline.operations[*op];
+                let (label, span) = if *round == 0 {
+                    (operation.title.clone(), Some((self.begin_span(operation, *op), SpanPosition::First)))
+                } else {
+                    (format!("{}, round {}", operation.title, round + 1), self.in_span(*op, SpanPosition::Inner))
                 };
-                let head = if one.ending.is_bad() { Head::Failure } else { Head::Answer };
-                let label = format!("{}, {count} times", one.ending.words());
-                let (part, tag) = (Some((span, Part::Ends)), &one.legs[0].tag);
-                let answer = self.arrow(one.asker.other(), label, head, each, tag, part);
-                self.rows.push(Row { time: until.time, what: answer });
-                return;
+                let tag = &operation.rounds[*round].tag;
+                self.push_arrow(time, Arrow { span, ..Arrow::new(operation.asker, ArrowKind::Request, label, tag) });
             }
-        };
-        self.rows.push(Row { time: item.at.time, what });
+            ItemKind::Response { op, round, ending } => self.response(time, *op, *round, ending),
+            ItemKind::Progress { op, round, count } => {
+                let operation = &self.timeline.operations[*op];
+                let label = if *count == 1 { "progress".to_owned() } else { format!("{count} progress") };
+                let label = format!("{label}{}", self.of_operation(*op));
+                let (from, span) = (operation.asker.other(), self.in_span(*op, SpanPosition::Inner));
+                let tag = &operation.rounds[*round].tag;
+                self.push_arrow(time, Arrow { span, ..Arrow::new(from, ArrowKind::Notification, label, tag) });
+            }
+            ItemKind::Cancellation { op, round } => {
+                let operation = &self.timeline.operations[*op];
+                let label = format!("cancels {}", operation.title);
+                let (tag, span) = (&operation.rounds[*round].tag, self.in_span(*op, SpanPosition::Inner));
+                self.push_arrow(
+                    time,
+                    Arrow { span, ..Arrow::new(operation.asker, ArrowKind::Notification, label, tag) },
+                );
+            }
+            ItemKind::Notification { from, title, tag, count } => {
+                let label = if *count == 1 { title.clone() } else { format!("{title}, {count} times") };
+                self.push_arrow(time, Arrow::new(*from, ArrowKind::Notification, label, tag));
+            }
+            ItemKind::Stray { from, title, tag } => {
+                self.push_arrow(time, Arrow::new(*from, ArrowKind::Stray, title.clone(), tag));
+            }
+            ItemKind::Event { text, bad } => self.push(time, RowContent::Note { text: text.clone(), bad: *bad }),
+            ItemKind::Repeat { op, count, latency, until } => {
+                let operation = &self.timeline.operations[*op];
+                let tag = &operation.rounds[0].tag;
+                let span = self.begin_span(operation, *op);
+                let (label, first) = (format!("{}, {count} times", operation.title), Some((span, SpanPosition::First)));
+                self.push_arrow(
+                    time,
+                    Arrow { span: first, ..Arrow::new(operation.asker, ArrowKind::Request, label, tag) },
+                );
+                let label = format!("{}, {count} times", operation.ending.words());
+                let (from, last) = (operation.asker.other(), Some((span, SpanPosition::Last)));
+                let arrow = Arrow::new(from, response_kind(&operation.ending), label, tag);
+                self.push_arrow(until.time, Arrow { span: last, latency: latency.clone(), ..arrow });
+            }
+        }
     }
 
-    fn arrow(
-        &self,
-        from: Side,
-        label: String,
-        head: Head,
-        aside: String,
-        tag: &str,
-        span: Option<(usize, Part)>,
-    ) -> Drawn {
-        let before = self.rows.iter().rev().find_map(|row| match &row.what {
-            Drawn::Arrow(arrow) => Some(arrow.conversation.as_str()),
-            Drawn::Said { .. } | Drawn::Later(_) => None,
-        });
-        let is_news = self.story.several && before != Some(tag);
-        let conversation = tag.to_owned();
-        let tag = if is_news { conversation.clone() } else { String::new() };
-        Drawn::Arrow(Arrow { from, label, head, aside, tag, conversation, span })
+    fn push(&mut self, time: Option<Duration>, content: RowContent) {
+        self.rows.push(Row { time, content });
     }
 
-    fn begin(&mut self, one: &Op, op: usize) -> usize {
+    fn push_arrow(&mut self, time: Option<Duration>, mut arrow: Arrow) {
+        let is_same = self.last_arrow().is_some_and(|last| last.conversation == arrow.conversation);
+        if self.timeline.many_conversations && !is_same {
+            arrow.tag.clone_from(&arrow.conversation);
+        }
+        self.push(time, RowContent::Arrow(arrow));
+    }
+
+    fn last_arrow(&self) -> Option<&Arrow> {
+        self.rows.iter().rev().find_map(|row| row.content.arrow())
+    }
+
+    fn begin_span(&mut self, operation: &TimelineOperation, op: usize) -> usize {
         let at = self.rows.len();
-        let end = match one.ending {
-            Ending::Open | Ending::Cancelled => End::Never,
-            Ending::Listening => End::Listening,
-            _ => End::Answered,
+        let end = match operation.ending {
+            Ending::Open | Ending::Cancelled => SpanEnd::Never,
+            Ending::Listening => SpanEnd::Listening,
+            _ => SpanEnd::Answered,
         };
         self.spans.push(Span {
-            on: one.asker.other(),
+            on: operation.asker.other(),
             first: at,
             last: at,
             last_arrow: at,
-            rounds: one.legs.len(),
-            total: one.total(),
+            rounds: operation.rounds.len(),
+            total: operation.total(),
             end,
             slot: 0,
             lane: 0,
         });
-        self.of[op] = Some(self.spans.len() - 1);
+        self.span_of[op] = Some(self.spans.len() - 1);
         self.spans.len() - 1
     }
 
-    fn ask(&mut self, op: usize, leg: usize) -> Drawn {
-        let one = &self.story.operations[op];
-        let (label, span) = if leg == 0 {
-            (one.title.clone(), Some((self.begin(one, op), Part::Begins)))
-        } else {
-            (format!("{}, round {}", one.title, leg + 1), self.part(op, Part::Within))
-        };
-        self.arrow(one.asker, label, Head::Ask, String::new(), &one.legs[leg].tag, span)
-    }
-
-    fn answer(&mut self, op: usize, leg: usize, ending: &Ending) -> Drawn {
-        let one = &self.story.operations[op];
-        let is_last = leg + 1 == one.legs.len();
-        let late = if one.late && is_last { "late " } else { "" };
-        let of = self.of_what(op);
+    fn response(&mut self, time: Option<Duration>, op: usize, round: usize, ending: &Ending) {
+        let operation = &self.timeline.operations[op];
+        let is_last = round + 1 == operation.rounds.len();
+        let late = if operation.late && is_last { "late " } else { "" };
+        let of = self.of_operation(op);
         let label = match ending {
             Ending::Error(error) if !of.is_empty() => format!("{late}error{of}: {error}"),
             ending => format!("{late}{}{of}", ending.words()),
         };
-        let aside = one.legs[leg].latency().map_or(String::new(), took);
-        let head = if ending.is_bad() { Head::Failure } else { Head::Answer };
-        let span = self.part(op, if is_last { Part::Ends } else { Part::Within });
-        self.arrow(one.asker.other(), label, head, aside, &one.legs[leg].tag, span)
+        let (latency, tag) =
+            (operation.rounds[round].latency().map_or(String::new(), took), &operation.rounds[round].tag);
+        let span = self.in_span(op, if is_last { SpanPosition::Last } else { SpanPosition::Inner });
+        let arrow = Arrow::new(operation.asker.other(), response_kind(ending), label, tag);
+        self.push_arrow(time, Arrow { span, latency, ..arrow });
     }
 
-    /// Says of what, unless the arrow before is of the same operation.
-    fn of_what(&self, op: usize) -> String {
-        let before = self.rows.iter().rev().find_map(|row| match &row.what {
-            Drawn::Arrow(arrow) => Some(arrow.span),
-            Drawn::Said { .. } | Drawn::Later(_) => None,
-        });
-        let is_same = before.flatten().is_some_and(|(span, _)| self.of[op] == Some(span));
-        if is_same { String::new() } else { format!(" of {}", self.story.operations[op].title) }
+    /// Returns the title of an operation after "of", or nothing if the arrow before belongs to the same operation.
+    fn of_operation(&self, op: usize) -> String {
+        let before = self.last_arrow().and_then(|arrow| arrow.span);
+        let is_same = before.is_some_and(|(span, _)| self.span_of[op] == Some(span));
+        if is_same { String::new() } else { format!(" of {}", self.timeline.operations[op].title) }
     }
 
-    /// What the next row is to the operation.
-    fn part(&self, op: usize, part: Part) -> Option<(usize, Part)> {
-        self.of[op].map(|span| (span, part))
+    fn in_span(&self, op: usize, position: SpanPosition) -> Option<(usize, SpanPosition)> {
+        self.span_of[op].map(|span| (span, position))
     }
 
-    /// Says who was never answered, and ends all spans.
-    fn end(&mut self) {
-        for (op, one) in self.story.operations.iter().enumerate() {
-            if one.ending == Ending::Open
-                && let (Some(_), Some(leg)) = (self.of[op], one.legs.last())
+    /// Adds a note for each operation without a response, and ends all spans.
+    fn finish(mut self) -> Rows {
+        for (op, operation) in self.timeline.operations.iter().enumerate() {
+            if operation.ending == Ending::Open
+                && let (Some(_), Some(round)) = (self.span_of[op], operation.rounds.last())
             {
-                // Cut here, so that the frame stays where there is little room.
-                let mut title: String = one.title.chars().take(MOST_TITLE).collect();
-                if title.len() < one.title.len() {
+                // Cut here, so that the number of the frame stays visible where there is little room.
+                let mut title: String = operation.title.chars().take(MAX_TITLE).collect();
+                if title.len() < operation.title.len() {
                     title.push('…');
                 }
-                let text = format!("no answer to {title} (frame {})", leg.asked.frame);
-                self.rows.push(Row { time: None, what: Drawn::Said { text, bad: true } });
+                let text = format!("no response to {title} (frame {})", round.asked.frame);
+                self.push(None, RowContent::Note { text, bad: true });
             }
         }
-        let end = self.rows.len();
-        for (index, row) in self.rows.iter().enumerate() {
-            if let Drawn::Arrow(Arrow { span: Some((span, _)), .. }) = row.what {
-                (self.spans[span].last, self.spans[span].last_arrow) = (index, index);
+        let Self { timeline, rows, mut spans, .. } = self;
+        for (index, row) in rows.iter().enumerate() {
+            if let Some((span, _)) = row.content.arrow().and_then(|arrow| arrow.span) {
+                (spans[span].last, spans[span].last_arrow) = (index, index);
             }
         }
-        for span in self.spans.iter_mut().filter(|span| span.is_open()) {
-            span.last = end.saturating_sub(1).max(span.first);
+        for span in spans.iter_mut().filter(|span| span.is_open()) {
+            span.last = rows.len().saturating_sub(1).max(span.first);
         }
+        let lanes = assign_columns(&mut spans);
+        Rows { rows, spans, lanes, many_conversations: timeline.many_conversations }
     }
 }
 
-/// Puts spans that overlap on one lifeline beside each other, and so their brackets; says how many of these.
-fn lay(spans: &mut [Span]) -> usize {
+fn response_kind(ending: &Ending) -> ArrowKind {
+    if ending.is_bad() { ArrowKind::Failure } else { ArrowKind::Response }
+}
+
+/// Gives bars that overlap on one lifeline, and overlapping brackets, columns of their own. Returns the number of bracket columns.
+fn assign_columns(spans: &mut [Span]) -> usize {
     let mut lanes = 0;
     for at in 0..spans.len() {
         let (before, rest) = spans.split_at_mut(at);
         let span = &mut rest[0];
         let beside = || before.iter().filter(|other| other.last >= span.first);
         let taken = |slot: usize| beside().any(|other| other.on == span.on && other.slot == slot);
-        let slot = (0..MOST_SLOTS).find(|slot| !taken(*slot)).unwrap_or(MOST_SLOTS - 1);
+        let slot = (0..MAX_SLOTS).find(|slot| !taken(*slot)).unwrap_or(MAX_SLOTS - 1);
         let taken = |lane: usize| beside().any(|other| other.has_bracket() && other.lane == lane);
         let lane = (0..lanes).find(|lane| !taken(*lane)).unwrap_or(lanes);
         if span.has_bracket() {
@@ -332,10 +321,9 @@ fn lay(spans: &mut [Span]) -> usize {
     lanes
 }
 
-/// A pause that is worth a row.
-const LONG: Duration = Duration::from_secs(1);
-/// As many bars as there is room for beside a lifeline.
-pub(super) const MOST_SLOTS: usize = 5;
-
-/// Half of what is between two lifelines.
-const MOST_TITLE: usize = 32;
+/// The shortest pause that is drawn.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// The bars that there is room for beside a lifeline.
+pub(super) const MAX_SLOTS: usize = 5;
+/// Half of the room between two lifelines.
+const MAX_TITLE: usize = 32;

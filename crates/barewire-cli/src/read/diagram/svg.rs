@@ -1,4 +1,4 @@
-//! Shapes and text -> SVG that stands by itself: no scripts, no fonts and nothing else from elsewhere.
+//! Shapes and text -> self-contained SVG: no scripts, no fonts, no external references.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use unicode_width::UnicodeWidthStr;
 use super::svg_rows::{count, pixels};
 use barewire_workbench::xml::escape;
 
-/// A page that is being written.
+/// An SVG under construction.
 pub(super) struct Page {
     body: String,
     width: u32,
     height: u32,
-    /// Room to the left of 0, for texts that need more than there is.
+    /// Extra room to the left of 0, for long texts that end at their point.
     left: u32,
 }
 
-/// Where a text stands to its point.
+/// The part of a text that is at its point.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -29,7 +29,7 @@ impl Page {
         Self { body: String::new(), width, height, left: 0 }
     }
 
-    /// Anything of SVG that holds no text of a peer.
+    /// Adds SVG elements that hold no text of a peer.
     pub(super) fn shape(&mut self, shape: &str) {
         self.body.push_str(shape);
         self.body.push('\n');
@@ -48,7 +48,6 @@ impl Page {
             }
         };
         let text = escape(text);
-        // Spaces in names count.
         let _ = writeln!(
             self.body,
             "<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor} class=\"{class}\" xml:space=\"preserve\">{text}</text>"
@@ -60,18 +59,18 @@ impl Page {
         let (width, x) = (width + left, -i64::from(left));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{x} 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             role=\"img\">\n<title>What went over the wire</title>\n<style>{STYLE}</style>\n{DEFINITIONS}\n\
+             role=\"img\">\n<title>Messages over the wire</title>\n<style>{STYLE}</style>\n{DEFINITIONS}\n\
              <rect x=\"{x}\" width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n{body}</svg>\n"
         )
     }
 }
 
-/// How wide a column is in a font of this size: letters of one width make it possible to know that without the font.
+/// Returns the width of a character in a monospace font of this size.
 pub(super) const fn column(size: f64) -> f64 {
     size * 0.602
 }
 
-/// Ink on paper; red and blue only repeat what shapes and words say.
+/// Colours only repeat what shapes and words express.
 const STYLE: &str = "\
 text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;font-size:12px;fill:#1f2328}\
 .s{font-size:11px}.f{fill:#6e7781}.b{font-weight:bold}.r{fill:#b42318}\
@@ -82,7 +81,7 @@ text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','
 .good{fill:#4c83b6}.bad{fill:url(#x);stroke:#b42318;stroke-width:1}.open{fill:#fff;stroke:#57606a;stroke-width:1;stroke-dasharray:3 2}\
 .run{fill:url(#m);stroke:#4c83b6;stroke-width:1}.thread{stroke:#4c83b6;stroke-width:1.5}.grid{stroke:#d0d7de;stroke-width:1}";
 
-/// Heads of arrows, and fillings.
+/// Arrow heads and fill patterns.
 const DEFINITIONS: &str = "<defs>\
 <marker id=\"a\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" orient=\"auto\"><path d=\"M0 1 9 5 0 9z\" fill=\"#1f2328\"/></marker>\
 <marker id=\"n\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" orient=\"auto\"><path d=\"M1 1 9 5 1 9\" fill=\"none\" stroke=\"#1f2328\" stroke-width=\"1.3\"/></marker>\

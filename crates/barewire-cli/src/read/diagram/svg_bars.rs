@@ -1,8 +1,8 @@
-//! Bars over a scale of time -> SVG: a tall page with a narrow row an operation.
+//! Bars on a time scale -> SVG: a tall page with one narrow row per operation.
 
 use std::fmt::Write;
 
-use super::bars::{Bar, Bars, Look, Section};
+use super::bars::{Bar, BarStyle, Bars, Section};
 use super::svg::{Anchor, Page, column};
 use super::svg_rows::{count, pixels};
 use super::text::{footnotes, seconds};
@@ -20,7 +20,7 @@ pub(super) fn draw(bars: &Bars) -> String {
         y += HEADING;
         grid(&mut page, section, y);
         for bar in &section.bars {
-            row(&mut page, bar, y, bars.several);
+            row(&mut page, bar, y, bars.many_conversations);
             y += ROW;
         }
         y += GAP;
@@ -31,7 +31,7 @@ pub(super) fn draw(bars: &Bars) -> String {
     page.finish()
 }
 
-/// Stripes behind the rows, and quarters of the scale.
+/// Draws stripes behind the rows, and lines at the quarters of the scale.
 fn grid(page: &mut Page, section: &Section, top: f64) {
     for at in (0..section.bars.len()).filter(|at| at % 2 == 1) {
         let y = top + ROW * count(at);
@@ -44,12 +44,12 @@ fn grid(page: &mut Page, section: &Section, top: f64) {
     }
 }
 
-/// What the columns are, and a ruler.
+/// Draws the titles of the columns, and a ruler.
 fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
     let base = top + 14.0;
     page.text(TIME, base, Anchor::End, "s f", if in_seconds { "seconds" } else { "frame" });
     page.text(LABEL, base, Anchor::Start, "s f", "operation");
-    page.text(TOLD, base, Anchor::Start, "s f", "took");
+    page.text(OUTCOME, base, Anchor::Start, "s f", "took");
     if let Some((name, share)) = section.scale.ruler() {
         let (length, y) = (share * LENGTH, base - 8.0);
         page.shape(&format!("<path d=\"M{SCALE} {y:.1}v8m0-4h{length:.1}m0-4v8\" class=\"l\"/>"));
@@ -57,53 +57,53 @@ fn heading(page: &mut Page, section: &Section, in_seconds: bool, top: f64) {
     }
 }
 
-/// What the fillings mean.
+/// Draws the meaning of the fill patterns.
 fn legend(page: &mut Page) {
-    let looks = [("good", "result"), ("bad", "failed"), ("open", "no answer"), ("run", "several, one after the other")];
+    let styles = [("good", "result"), ("bad", "failed"), ("open", "no response"), ("run", "several in a row")];
     let mut x = LABEL;
-    for (class, name) in looks {
+    for (class, name) in styles {
         page.shape(&format!("<rect x=\"{x:.1}\" y=\"9\" width=\"16\" height=\"9\" class=\"{class}\"/>"));
         page.text(x + 22.0, 18.0, Anchor::Start, "s", name);
         x += 50.0 + column(11.0) * count(name.len());
     }
 }
 
-fn row(page: &mut Page, bar: &Bar, y: f64, several: bool) {
+fn row(page: &mut Page, bar: &Bar, y: f64, many_conversations: bool) {
     let base = y + 12.0;
     let time = bar.time.map_or_else(|| bar.frame.to_string(), seconds);
     page.text(TIME, base, Anchor::End, "s f", &time);
-    let is_odd = bar.look == Look::Odd;
+    let is_odd = bar.style == BarStyle::Stray;
     let class = if is_odd { "s r" } else { "s" };
-    page.text(LABEL, base, Anchor::Start, class, &shown(bar.label.as_bytes(), MOST_LABEL));
-    let class = if matches!(bar.look, Look::Bad | Look::Odd) { "s r" } else { "s" };
-    page.text(TOLD, base, Anchor::Start, class, &shown(bar.told.as_bytes(), MOST_TOLD));
-    if several {
+    page.text(LABEL, base, Anchor::Start, class, &shown(bar.label.as_bytes(), MAX_LABEL));
+    let class = if matches!(bar.style, BarStyle::Bad | BarStyle::Stray) { "s r" } else { "s" };
+    page.text(OUTCOME, base, Anchor::Start, class, &shown(bar.outcome.as_bytes(), MAX_OUTCOME));
+    if many_conversations {
         page.text(f64::from(WIDTH) - 6.0, base, Anchor::End, "s f", &bar.tag);
     }
-    let (first, last) = (bar.legs.first(), bar.legs.last());
-    if let (Some((from, _)), Some((_, to)), true) = (first, last, bar.legs.len() > 1) {
+    let (first, last) = (bar.rounds.first(), bar.rounds.last());
+    if let (Some((from, _)), Some((_, to)), true) = (first, last, bar.rounds.len() > 1) {
         let (from, to, middle) = (place(*from), place(to.unwrap_or(1.0)), y + ROW / 2.0);
         page.shape(&format!("<path d=\"M{from:.1} {middle:.1}H{to:.1}\" class=\"thread\"/>"));
     }
-    let class = match bar.look {
-        Look::Good => "good",
-        Look::Bad => "bad",
-        Look::Open => "open",
-        Look::Several => "run",
-        Look::Odd => {
-            let x = bar.legs.first().map_or(SCALE, |leg| place(leg.0));
+    let class = match bar.style {
+        BarStyle::Good => "good",
+        BarStyle::Bad => "bad",
+        BarStyle::Open => "open",
+        BarStyle::Repeated => "run",
+        BarStyle::Stray => {
+            let x = bar.rounds.first().map_or(SCALE, |round| place(round.0));
             page.text(x, base, Anchor::Middle, "r b", "!");
             return;
         }
     };
     let mut rects = String::new();
-    for (from, to) in &bar.legs {
-        // Wide enough to be seen, also if it took no time.
+    for (from, to) in &bar.rounds {
+        // At least 3 pixels, so that it is visible.
         let wide = (place(to.unwrap_or(1.0)) - place(*from)).max(3.0);
         let x = place(*from).min(SCALE + LENGTH - wide);
         let top = y + 4.0;
         let _ = write!(rects, "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"8\" class=\"{class}\"/>");
-        // It goes on beyond the scale.
+        // A small arrow: it ends beyond the scale.
         if to.is_none() {
             let (x, middle) = (SCALE + LENGTH + 2.0, y + ROW / 2.0);
             let _ = write!(rects, "<path d=\"M{x:.1} {:.1}l5 4-5 4\" class=\"l\"/>", middle - 4.0);
@@ -121,13 +121,13 @@ const TIME: f64 = 66.0;
 const LABEL: f64 = 78.0;
 const SCALE: f64 = 370.0;
 const LENGTH: f64 = 400.0;
-const TOLD: f64 = 782.0;
+const OUTCOME: f64 = 782.0;
 const TOP: f64 = 28.0;
 const HEADING: f64 = 20.0;
 const GAP: f64 = 14.0;
 const ROW: f64 = 16.0;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
-const MOST_LABEL: usize = ((SCALE - LABEL - 6.0) / column(11.0)) as usize;
-/// The tag takes twelve columns of what is left.
+const MAX_LABEL: usize = ((SCALE - LABEL - 6.0) / column(11.0)) as usize;
+/// The tag takes twelve columns of the rest.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some forty")]
-const MOST_TOLD: usize = ((1120.0 - TOLD - 14.0) / column(11.0)) as usize - 13;
+const MAX_OUTCOME: usize = ((1120.0 - OUTCOME - 14.0) / column(11.0)) as usize - 13;

@@ -2,7 +2,7 @@
 
 use barewire_proto::mcp::Side;
 
-use super::rows::{Arrow, Drawn, End, Head, MOST_SLOTS, Rows, Span};
+use super::rows::{Arrow, ArrowKind, MAX_SLOTS, RowContent, Rows, Span, SpanEnd};
 use super::svg::{Anchor, Page, column};
 use super::text::seconds;
 use crate::output::{shown, took};
@@ -31,17 +31,17 @@ pub(super) fn draw(rows: &Rows) -> String {
         if let Some(time) = row.time {
             page.text(TIME, y + 4.0, Anchor::End, "s f", &seconds(time));
         }
-        match &row.what {
-            Drawn::Arrow(one) => {
+        match &row.content {
+            RowContent::Arrow(one) => {
                 arrow(&mut page, one, y, rows);
                 page.text(f64::from(width) - 8.0, y + 4.0, Anchor::End, "s f", &one.tag);
             }
-            Drawn::Said { text, bad } => {
+            RowContent::Note { text, bad } => {
                 let class = if *bad { "r" } else { "f" };
                 let mark = if *bad { "! " } else { "" };
                 page.text((CLIENT + SERVER) / 2.0, y + 4.0, Anchor::Middle, class, &format!("{mark}{text}"));
             }
-            Drawn::Later(time) => {
+            RowContent::Pause(time) => {
                 let text = format!("· · ·  {} later  · · ·", took(*time));
                 page.text((CLIENT + SERVER) / 2.0, y + 4.0, Anchor::Middle, "s f", &text);
             }
@@ -50,9 +50,9 @@ pub(super) fn draw(rows: &Rows) -> String {
     page.finish()
 }
 
-/// Beside the server stands how many rounds there were, and behind that which conversation it is.
+/// Returns the width of the page: right of the server are the labels of brackets, and then the conversations.
 fn width(rows: &Rows) -> u32 {
-    let width = match (rows.several, rows.lanes > 0) {
+    let width = match (rows.many_conversations, rows.lanes > 0) {
         (true, _) => WIDTH,
         (false, true) => WIDTH - 90,
         (false, false) => WIDTH - 190,
@@ -60,15 +60,15 @@ fn width(rows: &Rows) -> u32 {
     width + pixels(LANE * count(rows.lanes.saturating_sub(1)))
 }
 
-/// An operation, as a bar on the lifeline of whoever was asked.
+/// Draws an operation as a bar on the lifeline of the side that handles it.
 fn bar(page: &mut Page, span: &Span) {
     let (top, bottom) = (height(span.first), height(span.last) + if span.first == span.last { 8.0 } else { 0.0 });
     let left = bar_edge(span) - if span.on == Side::Server { 0.0 } else { BAR };
     let class = match (span.end, span.has_bracket()) {
-        (End::Never, _) => "none",
-        (End::Listening, _) => "on",
-        (End::Answered, false) => "bar",
-        (End::Answered, true) => "many",
+        (SpanEnd::Never, _) => "none",
+        (SpanEnd::Listening, _) => "on",
+        (SpanEnd::Answered, false) => "bar",
+        (SpanEnd::Answered, true) => "many",
     };
     let tall = bottom - top;
     page.shape(&format!(
@@ -76,24 +76,24 @@ fn bar(page: &mut Page, span: &Span) {
     ));
 }
 
-/// Holds the rounds of an operation together. What it says stands behind all brackets, where its last arrow is: no other has that row.
+/// Draws the bracket around the rounds of an operation. Its label is right of all brackets, in the row of its last arrow.
 fn bracket(page: &mut Page, span: &Span, lanes: usize) {
     let (top, bottom, y) = (height(span.first), height(span.last), height(span.last_arrow));
-    let behind = |lane: usize| SERVER + BAR * count(MOST_SLOTS) + 14.0 + LANE * count(lane);
+    let behind = |lane: usize| SERVER + BAR * count(MAX_SLOTS) + 14.0 + LANE * count(lane);
     let (x, end) = (behind(span.lane), behind(lanes.saturating_sub(1)) + 4.0);
     page.shape(&format!("<path d=\"M{x:.1} {y:.1}H{end:.1}\" class=\"life\"/>"));
     page.shape(&format!("<path d=\"M{:.1} {top:.1}H{x:.1}V{bottom:.1}h-6\" class=\"l\"/>", x - 6.0));
-    page.text(end + 2.0, y + 4.0, Anchor::Start, "s", &span.told());
+    page.text(end + 2.0, y + 4.0, Anchor::Start, "s", &span.bracket_label());
 }
 
-/// The edge of a bar towards its lifeline.
+/// Returns the edge of a bar towards its lifeline.
 fn bar_edge(span: &Span) -> f64 {
     let away = BAR * count(span.slot);
     if span.on == Side::Server { SERVER + away } else { CLIENT - away }
 }
 
 fn arrow(page: &mut Page, arrow: &Arrow, y: f64, rows: &Rows) {
-    // It ends at the bar that it belongs to.
+    // An arrow ends at the bar of its operation.
     let (mut left, mut right) = (CLIENT, SERVER);
     if let Some((span, _)) = arrow.span {
         match rows.spans[span].on {
@@ -102,16 +102,16 @@ fn arrow(page: &mut Page, arrow: &Arrow, y: f64, rows: &Rows) {
         }
     }
     let (from, to) = if arrow.from == Side::Client { (left, right) } else { (right, left) };
-    let (class, head, text) = match arrow.head {
-        Head::Ask => ("l", "a", ""),
-        Head::Answer => ("l d", "a", ""),
-        Head::Note => ("l", "n", ""),
-        Head::Failure | Head::Odd => ("l d e", "k", "r"),
+    let (class, head, text) = match arrow.kind {
+        ArrowKind::Request => ("l", "a", ""),
+        ArrowKind::Response => ("l d", "a", ""),
+        ArrowKind::Notification => ("l", "n", ""),
+        ArrowKind::Failure | ArrowKind::Stray => ("l d e", "k", "r"),
     };
     page.shape(&format!("<path d=\"M{from:.1} {y:.1}H{to:.1}\" class=\"{class}\" marker-end=\"url(#{head})\"/>"));
-    let aside = shown(arrow.aside.as_bytes(), MOST_ASIDE);
-    page.text(CLIENT + 14.0, y - 5.0, Anchor::Start, text, &shown(arrow.label.as_bytes(), MOST_LABEL));
-    page.text(SERVER - 14.0, y - 5.0, Anchor::End, "b", &aside);
+    let latency = shown(arrow.latency.as_bytes(), MAX_LATENCY);
+    page.text(CLIENT + 14.0, y - 5.0, Anchor::Start, text, &shown(arrow.label.as_bytes(), MAX_LABEL));
+    page.text(SERVER - 14.0, y - 5.0, Anchor::End, "b", &latency);
 }
 
 fn height(index: usize) -> f64 {
@@ -135,10 +135,10 @@ const SERVER: f64 = 770.0;
 const TOP: f64 = 40.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 7.0;
-/// From one bracket to the next.
+/// The distance between two brackets.
 const LANE: f64 = 9.0;
-/// Two latencies, as in `2.10 ms to 347 ms`.
-const MOST_ASIDE: usize = 20;
-/// What is left between the lifelines.
+/// Two latencies, such as `2.10 ms to 347 ms`.
+const MAX_LATENCY: usize = 20;
+/// The room that is left between the lifelines.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seventy")]
-const MOST_LABEL: usize = ((SERVER - CLIENT - 40.0) / column(12.0)) as usize - MOST_ASIDE;
+const MAX_LABEL: usize = ((SERVER - CLIENT - 40.0) / column(12.0)) as usize - MAX_LATENCY;

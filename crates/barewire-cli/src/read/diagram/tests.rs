@@ -1,4 +1,4 @@
-//! Pictures of made-up wires: bounds, overlaps, escapes.
+//! Diagrams of generated wires: bounds, overlaps, escapes.
 
 use std::fmt::Write;
 
@@ -6,13 +6,14 @@ use barewire_proto::transcript::read;
 use clap::Parser;
 use unicode_width::UnicodeWidthStr;
 
-use super::story::Teller;
-use super::{Form, Picture, draw};
+use super::timeline::TimelineBuilder;
+use super::{DiagramFormat, Picture, draw};
+use crate::read::direction::DirectedObserver;
 use crate::read::filter::Filter;
 use barewire_workbench::frames::{FrameLimits, Streams};
 
 #[derive(Parser)]
-struct Line {
+struct FilterArgs {
     #[arg(long)]
     follow: bool,
     #[arg(long)]
@@ -24,18 +25,18 @@ struct Line {
 }
 
 fn picture(transcript: &str, filters: &[&str]) -> Picture {
-    let line = Line::parse_from([&["read"], filters].concat());
+    let line = FilterArgs::parse_from([&["read"], filters].concat());
     assert!(!line.follow && !line.summary && !line.frame);
-    let mut teller = Teller::new(&line.filter, true);
+    let mut observer = DirectedObserver::new(&line.filter, TimelineBuilder::new(&line.filter, true));
     let mut streams = Streams::new(FrameLimits { frame: 1 << 20, depth: 64 });
     for entry in read(transcript.as_bytes()).expect("a transcript") {
-        assert!(matches!(streams.entry(&entry, &mut teller), Ok(true)));
+        assert!(matches!(streams.entry(&entry, &mut observer), Ok(true)));
     }
-    assert!(streams.finish(&mut teller).is_ok());
-    Picture::of(teller.finish())
+    assert!(streams.finish(&mut observer).is_ok());
+    Picture::of(observer.finish().finish())
 }
 
-/// `count` operations, every other one begun before the one before it has ended; some fail, some are never answered.
+/// `count` operations, of which some overlap, some fail and some get no response.
 fn wire(count: u64, name: impl Fn(u64) -> String) -> String {
     let mut out = String::from("wire 1\n");
     let mut events = Vec::new();
@@ -85,7 +86,7 @@ fn texts(svg: &str) -> Vec<(f64, f64, f64, String)> {
     found
 }
 
-/// Nothing lies on anything else, and nothing outside of the page.
+/// Asserts that no text overlaps another or leaves the page.
 fn assert_legible(svg: &str) {
     let view = svg.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split('"').next()).expect("a viewBox");
     let (width, height) = view.split_once(' ').expect("two numbers");
@@ -109,45 +110,45 @@ fn five_operations_are_arrows_and_five_hundred_are_bars() {
     for (count, is_rows) in [(5, true), (50, true), (500, false), (5000, false)] {
         let wire = wire(count, long);
         assert_eq!(matches!(picture(&wire, &[]), Picture::Rows(_)), is_rows, "{count}");
-        let svg = draw(picture(&wire, &[]), Form::Svg, 80);
+        let svg = draw(picture(&wire, &[]), DiagramFormat::Svg, 80);
         assert_legible(&svg);
         assert!(svg.len() < 10_000 + 1000 * usize::try_from(count).unwrap(), "{count}: {}", svg.len());
         for width in [40, 80, 100] {
-            let text = draw(picture(&wire, &[]), Form::Text, width);
+            let text = draw(picture(&wire, &[]), DiagramFormat::Text, width);
             let widest = text.lines().map(UnicodeWidthStr::width).max();
             assert!(widest <= Some(width), "{widest:?} of {width}");
         }
-        // What Mermaid draws without being told otherwise.
-        let mermaid = draw(picture(&wire, &[]), Form::Mermaid, 80);
+        // The most that Mermaid draws by default.
+        let mermaid = draw(picture(&wire, &[]), DiagramFormat::Mermaid, 80);
         assert!(mermaid.len() < 50_000, "{}", mermaid.len());
     }
 }
 
 #[test]
-fn the_same_over_and_over_is_drawn_once() {
+fn repetitions_are_drawn_once() {
     let mut wire = String::from("wire 1\n");
     for number in 0..500 {
         let at = f64::from(number) / 10.0;
         writeln!(wire, r#">(+{at:.3}) {{"jsonrpc":"2.0","id":{number},"method":"ping"}}"#).unwrap();
         writeln!(wire, r#"<(+{:.3}) {{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#, at + 0.003).unwrap();
     }
-    let text = draw(picture(&wire, &[]), Form::Text, 80);
+    let text = draw(picture(&wire, &[]), DiagramFormat::Text, 80);
     assert!(text.contains("ping, 500 times") && text.lines().count() < 5, "{text}");
 }
 
 #[test]
 fn a_filter_draws_whole_operations() {
     let wire = wire(500, |number| format!("tool{}", number % 9));
-    let text = draw(picture(&wire, &["--slower-than", "94ms"]), Form::Text, 100);
+    let text = draw(picture(&wire, &["--slower-than", "94ms"]), DiagramFormat::Text, 100);
     let (asked, answered) = (text.matches("tools/call tool").count(), text.matches("94.0 ms").count());
     assert!(answered > 2 && asked >= answered, "{text}");
-    let open = draw(picture(&wire, &["--unanswered"]), Form::Text, 100);
-    assert_eq!(open.matches("no answer to").count(), 29, "{open}");
+    let open = draw(picture(&wire, &["--unanswered"]), DiagramFormat::Text, 100);
+    assert_eq!(open.matches("no response to").count(), 29, "{open}");
     assert!(!open.contains("result"), "{open}");
 }
 
 #[test]
-fn names_cannot_break_out_of_a_picture() {
+fn names_cannot_break_out_of_a_diagram() {
     let nasty = [
         "</text><script>alert(1)</script>",
         "]]>&lt;\"' onload='x",
@@ -160,21 +161,21 @@ fn names_cannot_break_out_of_a_picture() {
     ];
     for count in [8u64, 400] {
         let wire = wire(count, |number| nasty[usize::try_from(number % 8).unwrap()].to_owned());
-        for form in [Form::Svg, Form::Mermaid, Form::Text] {
+        for form in [DiagramFormat::Svg, DiagramFormat::Mermaid, DiagramFormat::Text] {
             let drawn = draw(picture(&wire, &[]), form, 80);
-            assert!(!drawn.contains("<script") && !drawn.contains("<img") || form == Form::Text, "{drawn}");
+            assert!(!drawn.contains("<script") && !drawn.contains("<img") || form == DiagramFormat::Text, "{drawn}");
             assert!(drawn.chars().all(|c| c == '\n' || (!c.is_control() && c != '\u{202e}')), "{drawn}");
             match form {
-                Form::Svg => {
+                DiagramFormat::Svg => {
                     assert_legible(&drawn);
                     assert_eq!(drawn.matches("<text").count(), drawn.matches("</text>").count());
                 }
-                Form::Mermaid => {
+                DiagramFormat::Mermaid => {
                     let starts = ["sequenceDiagram", "participant", "C-", "S-", "Note ", "rect ", "end", "deactivate "];
                     for line in drawn.lines().map(str::trim) {
                         assert!(starts.iter().any(|start| line.starts_with(start)), "{line}");
                         let behind = line.split_once(": ").map_or("", |(_, text)| text);
-                        // What is special stands there only as a number.
+                        // Special characters appear only as numbers.
                         let rest: String = behind
                             .split('#')
                             .skip(1)
@@ -186,14 +187,14 @@ fn names_cannot_break_out_of_a_picture() {
                     }
                     assert!(!drawn.contains("C->>S: forged"), "{drawn}");
                 }
-                Form::Text => assert!(drawn.lines().all(|line| line.width() <= 80), "{drawn}"),
+                DiagramFormat::Text => assert!(drawn.lines().all(|line| line.width() <= 80), "{drawn}"),
             }
         }
     }
 }
 
 #[test]
-fn rounds_are_one_span_and_open_ones_end_in_nothing() {
+fn rounds_are_one_span_and_open_operations_end_without_a_response() {
     let wire = r#"wire 1
 >(+1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
 <(+1.5) {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}
@@ -204,14 +205,14 @@ fn rounds_are_one_span_and_open_ones_end_in_nothing() {
     let Picture::Rows(rows) = picture(wire, &[]) else { panic!("few rows") };
     let spans: Vec<_> = rows.spans.iter().map(|span| (span.first, span.last, span.rounds, span.is_open())).collect();
     assert_eq!(spans, [(0, 4, 2, false), (5, 6, 1, true)]);
-    let mermaid = draw(Picture::Rows(rows), Form::Mermaid, 80);
+    let mermaid = draw(Picture::Rows(rows), DiagramFormat::Mermaid, 80);
     assert_eq!(mermaid.matches("->>+").count(), 2);
     assert_eq!(mermaid.matches("-->>-").count() + mermaid.matches("deactivate").count(), 2);
     assert!(mermaid.contains("Note right of S: 2 rounds, 3.25 s"), "{mermaid}");
 }
 
 #[test]
-fn what_there_is_no_room_for_does_not_count_as_unanswered() {
+fn messages_beyond_the_limit_do_not_count_as_unanswered() {
     let mut wire = String::from("wire 1\n");
     for number in 0..30_000 {
         writeln!(wire, r#"> {{"jsonrpc":"2.0","id":{number},"method":"m{}"}}"#, number % 7).unwrap();
@@ -221,7 +222,7 @@ fn what_there_is_no_room_for_does_not_count_as_unanswered() {
     }
     let Picture::Bars(bars) = picture(&wire, &[]) else { panic!("many bars") };
     assert_eq!(bars.bars().count(), 20_000);
-    assert!(bars.bars().all(|bar| bar.look == super::bars::Look::Good));
+    assert!(bars.bars().all(|bar| bar.style == super::bars::BarStyle::Good));
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn without_times_the_scale_is_in_frames() {
         writeln!(wire, r#"> {{"jsonrpc":"2.0","id":{number},"method":"m{number}"}}"#).unwrap();
         writeln!(wire, r#"< {{"jsonrpc":"2.0","id":{number},"result":{{}}}}"#).unwrap();
     }
-    let svg = draw(picture(&wire, &[]), Form::Svg, 80);
+    let svg = draw(picture(&wire, &[]), DiagramFormat::Svg, 80);
     assert_legible(&svg);
     assert!(svg.contains("The input has no times") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
 }
@@ -244,14 +245,14 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
 >(+123456.5) {"jsonrpc":"2.0","id":2,"method":"ping"}
 <(+123456.75) {"jsonrpc":"2.0","id":2,"result":{}}
 "#;
-    let text = draw(picture(wire, &[]), Form::Text, 80);
+    let text = draw(picture(wire, &[]), DiagramFormat::Text, 80);
     let lines: Vec<&str> = text.lines().collect();
     let client = |line: &str| line.chars().position(|c| "│┃C".contains(c));
     assert!(lines.iter().all(|line| client(line) == Some(15) && line.width() <= 80), "{text}");
     assert!(lines[1].starts_with("999999999.500  │── ping"), "{text}");
     assert!(lines[3].contains("! the time goes back by 11573 d"), "{text}");
     assert!(lines[4].starts_with("   123456.500  │── ping"), "{text}");
-    let svg = draw(picture(wire, &[]), Form::Svg, 80);
+    let svg = draw(picture(wire, &[]), DiagramFormat::Svg, 80);
     let left = svg.split("viewBox=\"-").nth(1).and_then(|rest| rest.split(' ').next()).expect("room at the left");
     let left: f64 = left.parse().expect("a number");
     assert!(texts(&svg).iter().all(|(from, ..)| *from >= -left), "{svg}");
@@ -262,11 +263,11 @@ fn long_times_have_room_and_times_that_go_back_are_marked() {
             format!(">(+{at}) {{\"jsonrpc\":\"2.0\",\"id\":{number},\"method\":\"m{number}\"}}\n")
         })
         .collect();
-    let text = draw(picture(&many, &[]), Form::Text, 80);
+    let text = draw(picture(&many, &[]), DiagramFormat::Text, 80);
     assert!(text.lines().all(|line| line.width() <= 80) && text.contains("! The time goes back once."), "{text}");
 }
 
-/// Four calls at once, each of two rounds, that end in the order of `ends`.
+/// Four concurrent calls of two rounds each, which end in the order of `ends`.
 fn nested(ends: [usize; 4]) -> String {
     let mut wire = String::from("wire 1\n");
     for id in 0..4 {
@@ -288,53 +289,53 @@ fn nested(ends: [usize; 4]) -> String {
 }
 
 #[test]
-fn rounds_of_operations_that_overlap_are_held_together_each() {
+fn overlapping_operations_have_a_bracket_each() {
     for ends in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
         let wire = nested(ends);
-        let svg = draw(picture(&wire, &[]), Form::Svg, 80);
+        let svg = draw(picture(&wire, &[]), DiagramFormat::Svg, 80);
         assert_legible(&svg);
         assert_eq!(svg.matches(">2 rounds, 3").count() + svg.matches(">2 rounds, 2").count(), 4, "{svg}");
-        // No two brackets on one another: each has its own x.
+        // Each bracket has an x of its own.
         let brackets = svg.split("<path d=\"M").filter(|path| path.contains("h-6\""));
         let places: std::collections::BTreeSet<_> = brackets.filter_map(|path| path.split(' ').next()).collect();
         assert_eq!(places.len(), 4, "{svg}");
-        let text = draw(picture(&wire, &[]), Form::Text, 80);
+        let text = draw(picture(&wire, &[]), DiagramFormat::Text, 80);
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");
         for corner in ["┐", "┘"] {
             assert_eq!(text.matches(corner).count(), 4, "{text}");
         }
-        // Two arrows of each lie within.
+        // Each bracket has two inner arrows.
         assert_eq!(text.matches('┤').count(), 8, "{text}");
-        let mermaid = draw(picture(&wire, &[]), Form::Mermaid, 80);
+        let mermaid = draw(picture(&wire, &[]), DiagramFormat::Mermaid, 80);
         assert_eq!(mermaid.matches("(2 rounds").count(), 4, "{mermaid}");
     }
-    let text = draw(picture(&nested([0, 1, 2, 3]), &[]), Form::Text, 60);
+    let text = draw(picture(&nested([0, 1, 2, 3]), &[]), DiagramFormat::Text, 60);
     assert!(text.lines().any(|line| line.ends_with("┃ ┘│││")), "{text}");
 }
 
 #[test]
-fn who_listens_is_not_drawn_as_left_without_an_answer() {
+fn a_listen_request_is_not_drawn_as_unanswered() {
     let listen = ">(+1) {\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"subscriptions/listen\"}\n";
     let few = format!("wire 1\n{listen}");
-    let svg = draw(picture(&few, &[]), Form::Svg, 80);
+    let svg = draw(picture(&few, &[]), DiagramFormat::Svg, 80);
     assert!(svg.contains("class=\"on\"") && !svg.contains("class=\"none\""), "{svg}");
     let many: String = (0..300)
         .map(|id| format!(">(+2.{id:03}) {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m{id}\"}}\n"))
         .collect();
-    let text = draw(picture(&format!("{few}{many}"), &[]), Form::Text, 80);
+    let text = draw(picture(&format!("{few}{many}"), &[]), DiagramFormat::Text, 80);
     let line = text.lines().find(|line| line.contains("subscriptions/listen")).expect("it is drawn");
     assert!(line.contains("█>") && line.ends_with("listening"), "{line}");
 }
 
 #[test]
-fn every_round_stands_in_the_exchange_that_it_was_asked_in() {
+fn every_round_has_the_tag_of_its_own_exchange() {
     let wire = r#"wire 1
 >x8(+1) {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
 <x8(+1.1) {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}
 >x9(+1.2) {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","requestState":"s"}}
 <x9(+1.3) {"jsonrpc":"2.0","id":2,"result":{}}
 "#;
-    let text = draw(picture(wire, &[]), Form::Text, 80);
+    let text = draw(picture(wire, &[]), DiagramFormat::Text, 80);
     let tags: Vec<_> = text.lines().skip(1).filter_map(|line| line.split(['┐', '┤', '┘']).nth(1)).collect();
     assert_eq!(tags, [" x8", "", " x9", ""], "{text}");
 }

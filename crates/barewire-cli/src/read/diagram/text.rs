@@ -1,59 +1,52 @@
-//! Rows and bars -> lines for a terminal.
+//! Rows and bars -> lines of text for a terminal.
 
 use std::time::Duration;
 
 use barewire_proto::mcp::Side;
 use unicode_width::UnicodeWidthStr;
 
-use super::bars::{Bar, Bars, Look};
-use super::rows::{Arrow, Drawn, Head, Rows, Span};
+use super::bars::{Bar, BarStyle, Bars};
+use super::rows::{Arrow, ArrowKind, RowContent, Rows, Span};
 use crate::output::{shown, took, wrap};
 
-/// Two lifelines with arrows between them.
+/// Draws two lifelines with arrows between them.
 pub(super) fn rows(rows: &Rows, width: usize) -> String {
-    let times = wide(rows.rows.iter().filter_map(|row| row.time));
-    let tag = if rows.several { 13 } else { 0 };
-    let most_lanes = width.saturating_sub(times + 4 + tag + LEAST_ROOM + 1);
-    let lanes = rows.lanes.min(most_lanes).min(MOST_LANES);
+    let times = time_width(rows.rows.iter().filter_map(|row| row.time));
+    let tag = if rows.many_conversations { 13 } else { 0 };
+    let most_lanes = width.saturating_sub(times + 4 + tag + MIN_ROOM + 1);
+    let lanes = rows.lanes.min(most_lanes).min(MAX_LANES);
     let right = if lanes > 0 { lanes + 1 } else { 0 };
-    let room = width.saturating_sub(times + 4 + tag + right).max(LEAST_ROOM);
+    let room = width.saturating_sub(times + 4 + tag + right).max(MIN_ROOM);
     let mut out = String::new();
     let unit = if rows.rows.iter().any(|row| row.time.is_some()) { "seconds" } else { "" };
     push(&mut out, &format!("{unit:>times$}  {:<1$}Server", "Client", room + 2 - 6));
     for (index, row) in rows.rows.iter().enumerate() {
-        let active = |side: Side, from: usize, to: usize| {
-            rows.spans.iter().any(|span| span.on == side && span.first <= from && span.last >= to)
-        };
-        // An arrow meets a bar where it begins and where it ends.
-        let line = |side| if active(side, index, index) { '┃' } else { '│' };
+        let is_active =
+            |side| rows.spans.iter().any(|span| span.on == side && (span.first..=span.last).contains(&index));
+        let line = |side| if is_active(side) { '┃' } else { '│' };
         let (client, server) = (line(Side::Client), line(Side::Server));
-        let middle = match &row.what {
-            Drawn::Arrow(arrow) => arrow_text(arrow, room),
-            Drawn::Said { text, bad } => {
+        let middle = match &row.content {
+            RowContent::Arrow(arrow) => arrow_text(arrow, room),
+            RowContent::Note { text, bad } => {
                 let mark = if *bad { "! " } else { "" };
                 centred(&format!("{mark}{text}"), room)
             }
-            Drawn::Later(time) => centred(&format!("· · · {} later · · ·", took(*time)), room),
+            RowContent::Pause(time) => centred(&format!("· · · {} later · · ·", took(*time)), room),
         };
         let time = row.time.map_or(String::new(), seconds);
         let brackets = brackets(rows, index, lanes);
-        let tag = match &row.what {
-            Drawn::Arrow(arrow) => arrow.tag.as_str(),
-            Drawn::Said { .. } | Drawn::Later(_) => "",
-        };
+        let tag = row.content.arrow().map_or("", |arrow| &arrow.tag);
         push(&mut out, &format!("{time:>times$}  {client}{middle}{server}{brackets} {tag}"));
     }
     out
 }
 
-/// Hold the rounds of operations together, each in a column, with a tick where an arrow is one of theirs. Those that there is no room for are not drawn.
+/// Returns the brackets around the rounds of operations in row `index`, one column each, with a tick at each of their arrows.
+/// Brackets without room are not drawn.
 fn brackets(rows: &Rows, index: usize, lanes: usize) -> String {
     let mut columns = vec![' '; lanes];
     let here = |span: &Span| span.has_bracket() && span.first <= index && index <= span.last;
-    let of = match &rows.rows[index].what {
-        Drawn::Arrow(arrow) => arrow.span.map(|(span, _)| span),
-        Drawn::Said { .. } | Drawn::Later(_) => None,
-    };
+    let of = rows.rows[index].content.arrow().and_then(|arrow| arrow.span).map(|(span, _)| span);
     for (number, span) in rows.spans.iter().enumerate().filter(|(_, span)| here(span) && span.lane < lanes) {
         columns[span.lane] = match index {
             _ if index == span.first => '┐',
@@ -67,23 +60,23 @@ fn brackets(rows: &Rows, index: usize, lanes: usize) -> String {
 }
 
 fn arrow_text(arrow: &Arrow, room: usize) -> String {
-    // Requests are drawn through, answers dashed; a notification has an open head, and what failed a cross.
-    let (dash, point) = match (arrow.head, arrow.from) {
-        (Head::Ask, Side::Client) => ('─', '>'),
-        (Head::Ask, Side::Server) => ('─', '<'),
-        (Head::Answer, Side::Client) => ('╌', '>'),
-        (Head::Answer, Side::Server) => ('╌', '<'),
-        (Head::Failure | Head::Odd, _) => ('╌', 'x'),
-        (Head::Note, Side::Client) => ('─', ')'),
-        (Head::Note, Side::Server) => ('─', '('),
+    // Requests are solid, responses dashed; a notification has an open head, and a failure a cross.
+    let (dash, point) = match (arrow.kind, arrow.from) {
+        (ArrowKind::Request, Side::Client) => ('─', '>'),
+        (ArrowKind::Request, Side::Server) => ('─', '<'),
+        (ArrowKind::Response, Side::Client) => ('╌', '>'),
+        (ArrowKind::Response, Side::Server) => ('╌', '<'),
+        (ArrowKind::Failure | ArrowKind::Stray, _) => ('╌', 'x'),
+        (ArrowKind::Notification, Side::Client) => ('─', ')'),
+        (ArrowKind::Notification, Side::Server) => ('─', '('),
     };
-    let aside = if arrow.aside.is_empty() { String::new() } else { format!(" {} ", arrow.aside) };
-    let label = shown(arrow.label.as_bytes(), room.saturating_sub(aside.width() + 8));
-    let fill = room.saturating_sub(label.width() + aside.width() + 7);
+    let latency = if arrow.latency.is_empty() { String::new() } else { format!(" {} ", arrow.latency) };
+    let label = shown(arrow.label.as_bytes(), room.saturating_sub(latency.width() + 8));
+    let fill = room.saturating_sub(label.width() + latency.width() + 7);
     let dashes: String = std::iter::repeat_n(dash, fill).collect();
     match arrow.from {
-        Side::Client => format!("{dash}{dash} {label} {dashes}{aside}{dash}{dash}{point}"),
-        Side::Server => format!("{point}{dash}{dash} {label} {dashes}{aside}{dash}{dash}"),
+        Side::Client => format!("{dash}{dash} {label} {dashes}{latency}{dash}{dash}{point}"),
+        Side::Server => format!("{point}{dash}{dash} {label} {dashes}{latency}{dash}{dash}"),
     }
 }
 
@@ -93,14 +86,14 @@ fn centred(text: &str, room: usize) -> String {
     format!("{:2$}{text}{:3$}", "", "", space / 2, space - space / 2)
 }
 
-/// A bar an operation.
+/// Draws one bar per operation.
 pub(super) fn bars(bars: &Bars, width: usize) -> String {
-    let tag = if bars.several { 13 } else { 0 };
-    let times = wide(bars.bars().filter_map(|bar| bar.time));
+    let tag = if bars.many_conversations { 13 } else { 0 };
+    let times = time_width(bars.bars().filter_map(|bar| bar.time));
     let room = width.saturating_sub(times + 2 + tag + 3);
     let label = room * 2 / 5;
     let scale = room * 3 / 10;
-    let told = room - label - scale;
+    let outcome = room - label - scale;
     let mut out = String::new();
     let unit = if bars.in_seconds { "seconds" } else { "frame" };
     for section in &bars.sections {
@@ -116,10 +109,13 @@ pub(super) fn bars(bars: &Bars, width: usize) -> String {
             let time = bar.time.map_or_else(|| bar.frame.to_string(), seconds);
             let name = shown(bar.label.as_bytes(), label);
             let space = label - name.width();
-            let ends = shown(bar.told.as_bytes(), told);
+            let ends = shown(bar.outcome.as_bytes(), outcome);
             let drawn = bar_text(bar, scale);
-            let behind =
-                if bars.several { format!("{:1$} {2}", "", told - ends.width(), bar.tag) } else { String::new() };
+            let behind = if bars.many_conversations {
+                format!("{:1$} {2}", "", outcome - ends.width(), bar.tag)
+            } else {
+                String::new()
+            };
             push(&mut out, &format!("{time:>times$}  {name}{:space$} {drawn} {ends}{behind}", ""));
         }
     }
@@ -129,11 +125,11 @@ pub(super) fn bars(bars: &Bars, width: usize) -> String {
     out
 }
 
-/// What the picture does not show.
+/// Returns notes about all that the bars do not show.
 pub(super) fn footnotes(bars: &Bars) -> Vec<String> {
     let mut lines = Vec::new();
     if bars.sections.iter().any(|section| section.scale.pauses > 0) {
-        lines.push("Time in which nothing was under way is left out.".to_owned());
+        lines.push("Pauses without an operation under way are shortened.".to_owned());
     }
     if !bars.in_seconds {
         lines.push("The input has no times: the scale is in frames.".to_owned());
@@ -149,23 +145,23 @@ pub(super) fn footnotes(bars: &Bars) -> Vec<String> {
 
 fn bar_text(bar: &Bar, scale: usize) -> String {
     let mut cells_of = vec![' '; scale];
-    let first = bar.legs.first().map_or(0, |leg| cell(leg.0, scale));
+    let first = bar.rounds.first().map_or(0, |round| cell(round.0, scale));
     let end = |to: Option<f64>| to.map_or(scale.saturating_sub(1), |to| cell(to, scale));
-    let last = bar.legs.last().map_or(0, |leg| end(leg.1)).max(first);
-    if bar.legs.len() > 1 {
+    let last = bar.rounds.last().map_or(0, |round| end(round.1)).max(first);
+    if bar.rounds.len() > 1 {
         cells_of[first..=last].fill('─');
     }
-    let fill = match bar.look {
-        Look::Good => '█',
-        Look::Bad => 'x',
-        Look::Open => '░',
-        Look::Several => '▒',
-        Look::Odd => '!',
+    let fill = match bar.style {
+        BarStyle::Good => '█',
+        BarStyle::Bad => 'x',
+        BarStyle::Open => '░',
+        BarStyle::Repeated => '▒',
+        BarStyle::Stray => '!',
     };
-    for (from, to) in &bar.legs {
+    for (from, to) in &bar.rounds {
         let (from, till) = (cell(*from, scale), end(*to));
         cells_of[from..=till.max(from)].fill(fill);
-        if to.is_none() && bar.look != Look::Open {
+        if to.is_none() && bar.style != BarStyle::Open {
             cells_of[scale - 1] = '>';
         }
     }
@@ -195,12 +191,12 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Between the lifelines.
-const LEAST_ROOM: usize = 20;
-/// More brackets beside each other are not followed by the eye.
-const MOST_LANES: usize = 12;
+/// The least room between the lifelines.
+const MIN_ROOM: usize = 20;
+/// More brackets side by side are hard to follow.
+const MAX_LANES: usize = 12;
 
-/// Columns for the time: eight, or more where there are long ones.
-fn wide(times: impl Iterator<Item = Duration>) -> usize {
+/// Returns the width of the time column: at least eight.
+fn time_width(times: impl Iterator<Item = Duration>) -> usize {
     times.max().map_or(0, |time| seconds(time).len()).max(8)
 }

@@ -1,4 +1,4 @@
-//! What goes over a wire -> figures, one thing after the other.
+//! Messages and events of a wire -> its figures.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,34 +6,50 @@ use std::time::Duration;
 use barewire_proto::mcp::Era;
 use barewire_proto::transcript::{Note, Stream};
 
-use super::figures::{Failing, HowFailed, MOST_NAMED, Slow, Summary, Unanswered, Way};
-use crate::Failure;
-use crate::read::direction::Directions;
+use super::figures::{FailureKey, FailureKind, MAX_NAMED, Summary};
 use crate::read::event::status;
-use crate::read::link::waited;
-use barewire_workbench::frames::{FrameFacts, Sink, WireFrame, WireItem};
+use barewire_workbench::frames::{FrameFacts, WireFrame, WireItem};
 use barewire_workbench::operations::{
-    Conversation, Operation, OperationTracker, Outcome, Participant, Relation, TrackedMessage,
+    Conversation, MessagePosition, Operation, OperationTracker, Outcome, Participant, Relation, Round, TrackedMessage,
 };
+use barewire_workbench::pipeline::Observer;
 
 #[derive(Default)]
-pub(super) struct Collect {
-    watch: OperationTracker,
-    directions: Directions,
+pub(super) struct SummaryCollector {
     summary: Summary,
     conversations: HashSet<String>,
 }
 
-impl Sink for Collect {
-    fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Failure> {
-        match sight {
-            WireItem::Frame(seen) if seen.place.is_none() => {
-                let placed = self.directions.guess(seen);
-                self.frame(&WireItem::Frame(&placed), &placed);
-            }
-            WireItem::Frame(seen) => {
-                self.summary.has_directions = true;
-                self.frame(sight, seen);
+impl Observer for SummaryCollector {
+    fn message(&mut self, tracked: &TrackedMessage<'_>) {
+        let Self { summary, conversations } = self;
+        let kind = FrameFacts::element(tracked.message, tracked.text.unwrap_or_default()).kind;
+        *summary.directions[direction(tracked.frame)].kinds.entry(kind).or_default() += 1;
+        relation(summary, tracked);
+        participants(summary, tracked.conversation);
+        // Only a result agrees on a revision: a client may ask for another one to find out the server's era.
+        if let Relation::Response { operation, .. } = tracked.relation
+            && operation.answer().is_some_and(|answer| answer.outcome.is_result())
+        {
+            version(summary, tracked.conversation);
+        }
+        let name = &tracked.conversation.name;
+        if !conversations.contains(name) && conversations.len() < MAX_CONVERSATIONS {
+            conversations.insert(name.clone());
+        }
+    }
+
+    fn item(&mut self, item: &WireItem<'_>, operations: &OperationTracker) {
+        match item {
+            WireItem::Frame(frame) => {
+                self.time(frame.place.and_then(|place| place.time));
+                self.summary.frames += 1;
+                let figures = &mut self.summary.directions[direction(frame)];
+                figures.frames.count += 1;
+                figures.frames.bytes += frame.length;
+                if frame.facts().kind == "batch" {
+                    *figures.kinds.entry("batch").or_default() += 1;
+                }
             }
             WireItem::Header(header) => {
                 let started = header.facts.iter().find(|(key, _)| key.as_str() == "started");
@@ -44,56 +60,50 @@ impl Sink for Collect {
                 self.summary.stderr.count += 1;
                 self.summary.stderr.bytes += bytes.payload.len() as u64;
             }
-            WireItem::Endpoint { .. } => self.watch.take(sight, &mut |_| {}),
+            WireItem::Endpoint { .. } => {}
             WireItem::Event(event) => {
                 self.time(event.marks.time);
                 self.event(&event.note);
-                self.watch.take(sight, &mut |_| {});
-                self.refused(event.channel.as_str());
-                // What was said before the session had a name was said in it.
                 let channel = event.channel.as_str();
-                if self.watch.exchange(channel).is_some_and(|exchange| exchange.session.is_some()) {
+                let exchange = operations.exchange(channel);
+                let status = exchange.and_then(|exchange| exchange.code()).unwrap_or_default();
+                for operation in operations.refused() {
+                    let key = failure(operation, FailureKind::Status(status), None);
+                    self.summary.fail(key, operation.asked().frame);
+                    *self.summary.rounds.entry(operation.rounds.len()).or_default() += 1;
+                }
+                // Messages before the session id was known belong to the session.
+                if exchange.is_some_and(|exchange| exchange.session.is_some()) {
                     self.conversations.remove(channel);
                 }
             }
         }
-        Ok(true)
     }
-}
 
-impl Collect {
-    pub(super) fn finish(mut self) -> Summary {
-        for operation in self.watch.open() {
-            let Operation { method, name, rounds, .. } = operation;
-            // It was asked for input and did not ask again.
+    fn end(&mut self, operations: &OperationTracker) {
+        let summary = &mut self.summary;
+        for operation in operations.open() {
+            // The server asked for input, and the client sent none.
             if operation.answer().is_some() {
-                ended(&mut self.summary, operation);
+                ended(summary, operation);
                 continue;
             }
-            *self.summary.rounds.entry(rounds.len()).or_default() += 1;
+            *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
             if !operation.is_unanswered() {
                 continue;
             }
-            self.summary.unanswered += 1;
-            if self.summary.unanswered_first.len() < MOST_NAMED {
-                let asked = rounds.last().map_or(operation.asked(), |round| round.asked);
-                let (method, name) = (method.clone(), name.clone());
-                let one = Unanswered { frame: asked.frame, time: asked.time, method, name };
-                self.summary.unanswered_first.push(one);
+            summary.unanswered += 1;
+            if summary.unanswered_first.len() < MAX_NAMED {
+                summary.unanswered_first.push(operation.clone());
             }
         }
-        self.summary.conversations = self.conversations.len() as u64;
-        self.summary
+        summary.conversations = self.conversations.len() as u64;
     }
+}
 
-    /// A status of HTTP in place of an answer.
-    fn refused(&mut self, channel: &str) {
-        let status = self.watch.exchange(channel).and_then(|exchange| exchange.code()).unwrap_or_default();
-        for operation in self.watch.refused() {
-            let failing = failing(operation, HowFailed::Status(status), None);
-            self.summary.fail(failing, operation.asked().frame);
-            *self.summary.rounds.entry(operation.rounds.len()).or_default() += 1;
-        }
+impl SummaryCollector {
+    pub(super) fn finish(self) -> Summary {
+        self.summary
     }
 
     fn time(&mut self, time: Option<Duration>) {
@@ -103,9 +113,11 @@ impl Collect {
     }
 
     fn event(&mut self, note: &Note) {
+        let exits = &mut self.summary.exits;
         match note {
-            Note::ExitCode(code) => self.exit(format!("exit code {code}")),
-            Note::ExitSignal(signal) => self.exit(format!("ended by signal {signal}")),
+            Note::ExitCode(_) | Note::ExitSignal(_) if exits.len() >= MAX_NAMED => {}
+            Note::ExitCode(code) => exits.push(format!("exit code {code}")),
+            Note::ExitSignal(signal) => exits.push(format!("ended by signal {signal}")),
             Note::Head(Stream::ToClient, line) => {
                 if let Some(status) = status(line) {
                     *self.summary.statuses.entry(status).or_default() += 1;
@@ -114,46 +126,15 @@ impl Collect {
             _ => {}
         }
     }
-
-    fn exit(&mut self, how: String) {
-        if self.summary.exits.len() < MOST_NAMED {
-            self.summary.exits.push(how);
-        }
-    }
-
-    fn frame(&mut self, sight: &WireItem<'_>, seen: &WireFrame<'_>) {
-        let place = seen.place;
-        self.time(place.and_then(|place| place.time));
-        let Self { watch, summary, conversations, .. } = self;
-        summary.frames += 1;
-        let way = usize::from(place.is_some_and(|place| place.stream == Stream::ToClient));
-        let Way { frames, kinds } = &mut summary.ways[way];
-        frames.count += 1;
-        frames.bytes += seen.length;
-        if seen.facts().kind == "batch" {
-            *kinds.entry("batch").or_default() += 1;
-        }
-        watch.take(sight, &mut |watched| {
-            let kind = FrameFacts::element(watched.message, watched.text.unwrap_or_default()).kind;
-            *summary.ways[way].kinds.entry(kind).or_default() += 1;
-            message(summary, watched);
-            who(summary, watched.conversation);
-            // What is only asked for, as to find out the era of a server, is not what is spoken.
-            if let Relation::Response { operation, .. } = watched.relation
-                && operation.answer().is_some_and(|answer| answer.outcome.is_result())
-            {
-                version(summary, watched.conversation);
-            }
-            let name = &watched.conversation.name;
-            if !conversations.contains(name) && conversations.len() < MOST_CONVERSATIONS {
-                conversations.insert(name.clone());
-            }
-        });
-    }
 }
 
-fn message(summary: &mut Summary, watched: &TrackedMessage<'_>) {
-    match watched.relation {
+/// Returns the place in [`Summary::directions`].
+fn direction(frame: &WireFrame<'_>) -> usize {
+    usize::from(frame.place.is_some_and(|place| place.stream == Stream::ToClient))
+}
+
+fn relation(summary: &mut Summary, tracked: &TrackedMessage<'_>) {
+    match tracked.relation {
         Relation::None | Relation::RefusesUnidentified => {}
         Relation::Request { operation, id_in_use } => {
             summary.ids_in_use += u64::from(id_in_use);
@@ -170,57 +151,50 @@ fn message(summary: &mut Summary, watched: &TrackedMessage<'_>) {
         Relation::Progress { .. } => summary.progress += 1,
         Relation::Cancellation { .. } => summary.cancelled += 1,
         Relation::Duplicate => summary.second_answers += 1,
-        Relation::Unsolicited => summary.to_nobody += 1,
+        Relation::Unsolicited => summary.unsolicited += 1,
     }
 }
 
 fn answered(summary: &mut Summary, operation: &Operation) {
     let Some(answer) = operation.answer() else { return };
     let failed = match &answer.outcome {
-        // It is not over.
+        // Another round follows.
         Outcome::InputRequired => return,
         Outcome::Result => None,
-        Outcome::ToolFailed => Some((HowFailed::IsError, None)),
-        Outcome::Error { code, message } => Some((HowFailed::Code(*code), Some(message.clone()))),
-        Outcome::Bad => Some((HowFailed::Unreadable, None)),
+        Outcome::ToolFailed => Some((FailureKind::IsError, None)),
+        Outcome::Error { code, message } => Some((FailureKind::Code(*code), Some(message.clone()))),
+        Outcome::Bad => Some((FailureKind::Unreadable, None)),
     };
-    if let Some((how, message)) = failed {
-        summary.fail(failing(operation, how, message), operation.asked().frame);
+    if let Some((kind, message)) = failed {
+        summary.fail(failure(operation, kind, message), operation.asked().frame);
     }
     ended(summary, operation);
 }
 
-fn failing(operation: &Operation, how: HowFailed, message: Option<String>) -> Failing {
+fn failure(operation: &Operation, kind: FailureKind, message: Option<String>) -> FailureKey {
     let Operation { method, name, .. } = operation;
-    Failing { method: method.clone(), how, name: name.clone(), message }
+    FailureKey { method: method.clone(), kind, name: name.clone(), message }
 }
 
-/// No more rounds follow.
+/// Counts an operation that has its last response.
 fn ended(summary: &mut Summary, operation: &Operation) {
-    let (method, frame) = (&operation.method, operation.asked().frame);
     *summary.rounds.entry(operation.rounds.len()).or_default() += 1;
-    let figures = summary.method(method);
+    let figures = summary.method(&operation.method);
     figures.answered += 1;
-    if let Some(waited) = waited(operation) {
+    let latencies = operation.rounds.iter().filter_map(Round::latency);
+    if let Some(waited) = latencies.reduce(Duration::saturating_add) {
         figures.latencies.add(waited);
-        summary.slow(Slow {
-            waited,
-            total: operation.latency(),
-            frame,
-            rounds: operation.rounds.len(),
-            method: method.clone(),
-            name: operation.name.clone(),
-        });
+        summary.add_slow(waited, operation);
     }
 }
 
-fn who(summary: &mut Summary, conversation: &Conversation) {
-    let add = |known: &mut Vec<Participant>, who: &Option<Participant>| {
-        if let Some(who) = who
-            && !known.contains(who)
-            && known.len() < MOST_NAMED
+fn participants(summary: &mut Summary, conversation: &Conversation) {
+    let add = |known: &mut Vec<Participant>, participant: &Option<Participant>| {
+        if let Some(participant) = participant
+            && !known.contains(participant)
+            && known.len() < MAX_NAMED
         {
-            known.push(who.clone());
+            known.push(participant.clone());
         }
     };
     add(&mut summary.clients, &conversation.client);
@@ -230,7 +204,7 @@ fn who(summary: &mut Summary, conversation: &Conversation) {
 fn version(summary: &mut Summary, conversation: &Conversation) {
     let Some(version) = &conversation.version else { return };
     let is_new = !summary.versions.iter().any(|(known, _)| known == version);
-    if is_new && summary.versions.len() < MOST_NAMED {
+    if is_new && summary.versions.len() < MAX_NAMED {
         let era = conversation.era().map(|era| match era {
             Era::Legacy => "legacy",
             Era::Modern => "modern",
@@ -239,5 +213,10 @@ fn version(summary: &mut Summary, conversation: &Conversation) {
     }
 }
 
-/// More are not told apart.
-const MOST_CONVERSATIONS: usize = 65_536;
+/// Returns the place of the last request of an operation.
+pub(super) fn last_request(operation: &Operation) -> MessagePosition {
+    operation.rounds.last().map_or(operation.asked(), |round| round.asked)
+}
+
+/// More conversations are not counted.
+const MAX_CONVERSATIONS: usize = 65_536;

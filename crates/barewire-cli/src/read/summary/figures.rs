@@ -4,23 +4,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::output::as_told;
-use barewire_workbench::operations::Participant;
+use barewire_workbench::operations::{Operation, Participant};
 
-/// All of them.
 #[derive(Default)]
 pub(super) struct Summary {
-    /// When the capture began, as it says.
+    /// The start of the capture, as its header has it.
     pub(super) started: Option<String>,
-    /// The first and the last time that is told.
+    /// The first and the last time of any item.
     pub(super) span: Option<(Duration, Duration)>,
     pub(super) frames: u64,
     /// To the server, and to the client.
-    pub(super) ways: [Way; 2],
-    /// The input says who has sent what.
+    pub(super) directions: [DirectionFigures; 2],
+    /// Whether the input itself gives directions; else they are guessed.
     pub(super) has_directions: bool,
     pub(super) stderr: Volume,
     pub(super) exits: Vec<String>,
-    /// Responses over HTTP by their status.
+    /// HTTP responses by their status.
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) conversations: u64,
     pub(super) clients: Vec<Participant>,
@@ -29,21 +28,21 @@ pub(super) struct Summary {
     pub(super) versions: Vec<(String, Option<&'static str>)>,
     pub(super) operations: u64,
     pub(super) round_trips: u64,
-    /// How many operations took how many rounds.
+    /// The number of operations by their number of rounds.
     pub(super) rounds: BTreeMap<usize, u64>,
     pub(super) progress: u64,
     pub(super) cancelled: u64,
     pub(super) late: u64,
-    pub(super) to_nobody: u64,
+    pub(super) unsolicited: u64,
     pub(super) second_answers: u64,
     pub(super) ids_in_use: u64,
     pub(super) methods: BTreeMap<String, MethodFigures>,
-    pub(super) failures: BTreeMap<Failing, FailureFigures>,
-    /// The slowest first.
-    pub(super) slowest: Vec<Slow>,
+    pub(super) failures: BTreeMap<FailureKey, FailureFigures>,
+    /// The slowest operations, with the sum of the latencies of their rounds.
+    pub(super) slowest: Vec<(Duration, Operation)>,
     pub(super) unanswered: u64,
     /// The first of them.
-    pub(super) unanswered_first: Vec<Unanswered>,
+    pub(super) unanswered_first: Vec<Operation>,
 }
 
 #[derive(Default)]
@@ -52,11 +51,11 @@ pub(super) struct Volume {
     pub(super) bytes: u64,
 }
 
-/// What went one way.
+/// The frames of one direction.
 #[derive(Default)]
-pub(super) struct Way {
+pub(super) struct DirectionFigures {
     pub(super) frames: Volume,
-    /// Messages by kind; those of a batch each.
+    /// Messages by kind, including each message of a batch.
     pub(super) kinds: BTreeMap<&'static str, u64>,
 }
 
@@ -68,102 +67,84 @@ pub(super) struct MethodFigures {
     pub(super) latencies: Latencies,
 }
 
-/// What failed, and how.
+/// A kind of failure that is counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Failing {
+pub(super) struct FailureKey {
     pub(super) method: String,
-    pub(super) how: HowFailed,
+    pub(super) kind: FailureKind,
     /// The tool, prompt or resource.
     pub(super) name: Option<String>,
-    /// What an error says of it.
+    /// The message of an error.
     pub(super) message: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum HowFailed {
+pub(super) enum FailureKind {
     Code(i64),
     IsError,
-    /// A status of HTTP in place of an answer.
+    /// An HTTP status instead of a response.
     Status(u16),
-    /// An answer that is no message.
+    /// An invalid response.
     Unreadable,
-    /// One or the other of these.
+    /// Any of these.
     Any,
 }
 
 pub(super) struct FailureFigures {
     pub(super) count: u64,
-    /// The first that failed so.
+    /// The frame of the first.
     pub(super) frame: u64,
-}
-
-pub(super) struct Slow {
-    /// What was waited for answers.
-    pub(super) waited: Duration,
-    /// From the first request to the last answer.
-    pub(super) total: Option<Duration>,
-    pub(super) frame: u64,
-    pub(super) rounds: usize,
-    pub(super) method: String,
-    pub(super) name: Option<String>,
-}
-
-pub(super) struct Unanswered {
-    pub(super) frame: u64,
-    pub(super) time: Option<Duration>,
-    pub(super) method: String,
-    pub(super) name: Option<String>,
 }
 
 impl Summary {
     pub(super) fn invalid(&self) -> u64 {
-        self.ways.iter().filter_map(|way| way.kinds.get("invalid")).sum()
+        self.directions.iter().filter_map(|direction| direction.kinds.get("invalid")).sum()
     }
 
     pub(super) fn method(&mut self, method: &str) -> &mut MethodFigures {
-        let known = self.methods.contains_key(method) || self.methods.len() < MOST_METHODS;
+        let known = self.methods.contains_key(method) || self.methods.len() < MAX_METHODS;
         self.methods.entry(if known { method } else { OTHERS }.to_owned()).or_default()
     }
 
-    /// Counts it with those that failed just so. Names and messages may be other ones every time: where that is so, what has no
-    /// room of its own is counted with others of its tool, then of its method, then with all others.
-    pub(super) fn fail(&mut self, failing: Failing, frame: u64) {
-        self.method(&failing.method).failed += 1;
-        let wider = [failing.any_message(), failing.any_name()];
-        let mut keys = [failing].into_iter().chain(wider);
-        let key = keys.find(|key| self.has_room(key)).unwrap_or_else(Failing::any);
+    /// Counts a failure with equal ones. Names and messages can differ every time, so a failure without room of its own is
+    /// counted with others of its name, then of its method, then with all others.
+    pub(super) fn fail(&mut self, failure: FailureKey, frame: u64) {
+        self.method(&failure.method).failed += 1;
+        let wider = [failure.any_message(), failure.any_name()];
+        let mut keys = [failure].into_iter().chain(wider);
+        let key = keys.find(|key| self.has_room(key)).unwrap_or_else(FailureKey::any);
         self.failures.entry(key).or_insert(FailureFigures { count: 0, frame }).count += 1;
     }
 
-    fn has_room(&self, key: &Failing) -> bool {
+    fn has_room(&self, key: &FailureKey) -> bool {
         if self.failures.contains_key(key) {
             return true;
         }
-        let first = Failing { name: None, message: None, ..key.clone() };
-        let same_way = self.failures.range(first..).map(|(other, _)| other);
-        let same_way = same_way.take_while(|other| other.method == key.method && other.how == key.how);
+        let first = FailureKey { name: None, message: None, ..key.clone() };
+        let same_kind = self.failures.range(first..).map(|(other, _)| other);
+        let same_kind = same_kind.take_while(|other| other.method == key.method && other.kind == key.kind);
         let (mut names, mut messages) = (0, 0);
-        for other in same_way {
+        for other in same_kind {
             names += 1;
             messages += usize::from(other.name == key.name);
         }
-        let is_any = |told: &Option<String>| told.as_deref() == Some(OTHERS);
-        self.failures.len() < MOST_METHODS
-            && (is_any(&key.name) || names < MOST_NAMES)
-            && (is_any(&key.message) || messages < MOST_MESSAGES)
+        let is_any = |text: &Option<String>| text.as_deref() == Some(OTHERS);
+        self.failures.len() < MAX_METHODS
+            && (is_any(&key.name) || names < MAX_NAMES)
+            && (is_any(&key.message) || messages < MAX_MESSAGES)
     }
 
-    pub(super) fn slow(&mut self, slow: Slow) {
-        // Of equals the first stays first.
-        let at = self.slowest.partition_point(|other| other.waited >= slow.waited);
-        if at < MOST_NAMED {
-            self.slowest.insert(at, slow);
-            self.slowest.truncate(MOST_NAMED);
+    pub(super) fn add_slow(&mut self, waited: Duration, operation: &Operation) {
+        // Equal times stay in order.
+        let at = self.slowest.partition_point(|(other, _)| *other >= waited);
+        if at < MAX_NAMED {
+            self.slowest.insert(at, (waited, operation.clone()));
+            self.slowest.truncate(MAX_NAMED);
         }
     }
 }
 
-impl Failing {
+impl FailureKey {
     fn any_message(&self) -> Self {
         Self { message: self.message.as_ref().map(|_| OTHERS.to_owned()), ..self.clone() }
     }
@@ -173,11 +154,11 @@ impl Failing {
     }
 
     fn any() -> Self {
-        Self { method: OTHERS.to_owned(), how: HowFailed::Any, name: None, message: None }
+        Self { method: OTHERS.to_owned(), kind: FailureKind::Any, name: None, message: None }
     }
 }
 
-/// Times, each as it is told. There are not many of those.
+/// Latencies, rounded as they are printed, so that there are few different ones.
 #[derive(Default)]
 pub(super) struct Latencies {
     counts: BTreeMap<Duration, u64>,
@@ -190,7 +171,7 @@ impl Latencies {
         self.count += 1;
     }
 
-    /// The least time that `percent` of a hundred do not exceed.
+    /// Returns the least time that `percent` of a hundred do not exceed.
     pub(super) fn percentile(&self, percent: u64) -> Option<Duration> {
         let rank = (self.count * percent).div_ceil(100).max(1);
         let mut below = 0;
@@ -206,25 +187,25 @@ impl Latencies {
     }
 }
 
-/// How many are named one by one.
-pub(super) const MOST_NAMED: usize = 10;
+/// The participants, operations and requests that are named one by one.
+pub(super) const MAX_NAMED: usize = 10;
 /// MCP has some forty methods; a peer can make up any number.
-const MOST_METHODS: usize = 500;
-/// Of the failures of one method: names with their messages, and messages of one name.
-const MOST_NAMES: usize = 50;
-const MOST_MESSAGES: usize = 5;
-/// What is said of the rest.
+const MAX_METHODS: usize = 500;
+/// The failures of one method that are counted apart: names with their messages, and messages of one name.
+const MAX_NAMES: usize = 50;
+const MAX_MESSAGES: usize = 5;
+/// The name under which the rest is counted.
 pub(super) const OTHERS: &str = "(others)";
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Failing, HowFailed, Latencies, OTHERS, Summary};
+    use super::{FailureKey, FailureKind, Latencies, OTHERS, Summary};
 
-    fn failing(method: &str, name: &str, code: i64, message: &str) -> Failing {
+    fn failure(method: &str, name: &str, code: i64, message: &str) -> FailureKey {
         let (name, message) = (Some(name.to_owned()), Some(message.to_owned()));
-        Failing { method: method.to_owned(), how: HowFailed::Code(code), name, message }
+        FailureKey { method: method.to_owned(), kind: FailureKind::Code(code), name, message }
     }
 
     #[test]
@@ -250,10 +231,10 @@ mod tests {
         let mut summary = Summary::default();
         for number in 0..100_000 {
             summary.method(&format!("m{number}")).asked += 1;
-            summary.fail(failing(&format!("m{number}"), "", number, ""), 1);
+            summary.fail(failure(&format!("m{number}"), "", number, ""), 1);
         }
         assert_eq!((summary.methods.len(), summary.failures.len()), (501, 501));
-        assert_eq!(summary.failures[&Failing::any()].count, 99_500);
+        assert_eq!(summary.failures[&FailureKey::any()].count, 99_500);
         assert_eq!(summary.methods.values().map(|figures| figures.asked).sum::<u64>(), 100_000);
     }
 
@@ -261,15 +242,15 @@ mod tests {
     fn names_and_messages_without_end_do_not_hide_what_fails() {
         let mut summary = Summary::default();
         for number in 0..1000 {
-            summary.fail(failing("tools/call", "search", 1, &format!("no such page {number}")), 1);
-            summary.fail(failing("resources/read", &format!("file:///{number}"), 2, "not found"), 1);
-            summary.fail(failing("tools/call", "other", 1, "busy"), 1);
+            summary.fail(failure("tools/call", "search", 1, &format!("no such page {number}")), 1);
+            summary.fail(failure("resources/read", &format!("file:///{number}"), 2, "not found"), 1);
+            summary.fail(failure("tools/call", "other", 1, "busy"), 1);
         }
-        let count = |failing| summary.failures[&failing].count;
-        assert_eq!(count(failing("tools/call", "search", 1, "no such page 4")), 1);
-        assert_eq!(count(failing("tools/call", "search", 1, OTHERS)), 995);
-        assert_eq!(count(failing("resources/read", OTHERS, 2, OTHERS)), 950);
-        assert_eq!(count(failing("tools/call", "other", 1, "busy")), 1000);
+        let count = |failure| summary.failures[&failure].count;
+        assert_eq!(count(failure("tools/call", "search", 1, "no such page 4")), 1);
+        assert_eq!(count(failure("tools/call", "search", 1, OTHERS)), 995);
+        assert_eq!(count(failure("resources/read", OTHERS, 2, OTHERS)), 950);
+        assert_eq!(count(failure("tools/call", "other", 1, "busy")), 1000);
         assert_eq!(summary.failures.values().map(|figures| figures.count).sum::<u64>(), 3000);
     }
 }

@@ -1,13 +1,14 @@
-//! Figures -> one JSON object.
+//! The figures of a wire -> one JSON object.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::figures::{HowFailed, Summary, Way};
+use super::collect::last_request;
+use super::figures::{DirectionFigures, FailureKind, MethodFigures, Summary};
 use crate::output::{Output, safe_json};
-use barewire_workbench::operations::Participant;
+use barewire_workbench::operations::{Operation, Participant};
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let text = value(summary).to_string();
@@ -24,17 +25,17 @@ fn value(summary: &Summary) -> Value {
         summary.rounds.iter().map(|(rounds, count)| (rounds.to_string(), json!(count))).collect();
     let statuses: Map<String, Value> =
         summary.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
-    let ways = summary.has_directions.then(|| {
-        let [to_server, to_client] = &summary.ways;
-        json!({"to_server": way(to_server), "to_client": way(to_client)})
+    let directions = summary.has_directions.then(|| {
+        let [to_server, to_client] = &summary.directions;
+        json!({"to_server": direction(to_server), "to_client": direction(to_client)})
     });
     json!({
         "started": summary.started,
         "first": summary.span.map(|(first, _)| seconds(first)),
         "last": summary.span.map(|(_, last)| seconds(last)),
         "frames": summary.frames,
-        "bytes": summary.ways.iter().map(|way| way.frames.bytes).sum::<u64>(),
-        "directions": ways,
+        "bytes": summary.directions.iter().map(|figures| figures.frames.bytes).sum::<u64>(),
+        "directions": directions,
         "stderr": {"lines": summary.stderr.count, "bytes": summary.stderr.bytes},
         "exits": summary.exits,
         "http": statuses,
@@ -49,7 +50,7 @@ fn value(summary: &Summary) -> Value {
         "cancelled": summary.cancelled,
         "late": summary.late,
         "second_answers": summary.second_answers,
-        "to_nobody": summary.to_nobody,
+        "to_nobody": summary.unsolicited,
         "ids_in_use": summary.ids_in_use,
         "invalid": summary.invalid(),
         "methods": methods(summary),
@@ -59,12 +60,12 @@ fn value(summary: &Summary) -> Value {
     })
 }
 
-fn way(way: &Way) -> Value {
-    json!({"frames": way.frames.count, "bytes": way.frames.bytes, "kinds": way.kinds})
+fn direction(figures: &DirectionFigures) -> Value {
+    json!({"frames": figures.frames.count, "bytes": figures.frames.bytes, "kinds": figures.kinds})
 }
 
 fn methods(summary: &Summary) -> Vec<Value> {
-    let one = |(method, figures): (&String, &super::figures::MethodFigures)| {
+    let one = |(method, figures): (&String, &MethodFigures)| {
         json!({
             "method": method,
             "asked": figures.asked,
@@ -79,14 +80,14 @@ fn methods(summary: &Summary) -> Vec<Value> {
 }
 
 fn slowest(summary: &Summary) -> Vec<Value> {
-    let one = |slow: &super::figures::Slow| {
+    let one = |(waited, operation): &(Duration, Operation)| {
         json!({
-            "frame": slow.frame,
-            "method": slow.method,
-            "name": slow.name,
-            "rounds": slow.rounds,
-            "latency": seconds(slow.waited),
-            "total": slow.total.map(seconds),
+            "frame": operation.asked().frame,
+            "method": operation.method,
+            "name": operation.name,
+            "rounds": operation.rounds.len(),
+            "latency": seconds(*waited),
+            "total": operation.latency().map(seconds),
         })
     };
     summary.slowest.iter().map(one).collect()
@@ -94,30 +95,32 @@ fn slowest(summary: &Summary) -> Vec<Value> {
 
 fn failures(summary: &Summary) -> Vec<Value> {
     let all = summary.failures.iter();
-    all.map(|(failing, failure)| {
-        let (code, how) = match failing.how {
-            HowFailed::Code(code) => (Some(code), "error"),
-            HowFailed::IsError => (None, "isError"),
-            HowFailed::Status(status) => (Some(status.into()), "status"),
-            HowFailed::Unreadable => (None, "invalid"),
-            HowFailed::Any => (None, "any"),
+    all.map(|(key, failure)| {
+        let (code, how) = match key.kind {
+            FailureKind::Code(code) => (Some(code), "error"),
+            FailureKind::IsError => (None, "isError"),
+            FailureKind::Status(status) => (Some(status.into()), "status"),
+            FailureKind::Unreadable => (None, "invalid"),
+            FailureKind::Any => (None, "any"),
         };
         json!({
-            "method": failing.method, "name": failing.name, "how": how, "code": code,
-            "message": failing.message, "count": failure.count, "frame": failure.frame,
+            "method": key.method, "name": key.name, "how": how, "code": code,
+            "message": key.message, "count": failure.count, "frame": failure.frame,
         })
     })
     .collect()
 }
 
 fn unanswered(summary: &Summary) -> Vec<Value> {
-    let first = summary.unanswered_first.iter();
-    first
-        .map(|one| json!({"frame": one.frame, "time": one.time.map(seconds), "method": one.method, "name": one.name}))
-        .collect()
+    let one = |operation: &Operation| {
+        let asked = last_request(operation);
+        let (method, name) = (&operation.method, &operation.name);
+        json!({"frame": asked.frame, "time": asked.time.map(seconds), "method": method, "name": name})
+    };
+    summary.unanswered_first.iter().map(one).collect()
 }
 
-/// To the microsecond, as times are written elsewhere.
+/// Returns seconds with six digits, as times are written elsewhere.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e6
 }

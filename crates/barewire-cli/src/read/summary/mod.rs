@@ -1,4 +1,4 @@
-//! A whole wire -> its figures: what there was, how long it took, what failed, and who spoke.
+//! A whole wire -> its figures: participants, counts, latency, failures.
 
 mod collect;
 mod figures;
@@ -6,15 +6,18 @@ mod json;
 mod text;
 
 use super::Args;
+use super::direction::DirectedObserver;
 use crate::output::Output;
 use crate::{Exit, Failure};
 use barewire_workbench::frames::Reading;
-use collect::Collect;
+use collect::SummaryCollector;
+use figures::Summary;
 
 pub(super) fn run(args: &Args, reading: &Reading<'_>, output: &mut Output) -> Result<Exit, Failure> {
-    let mut collect = Collect::default();
-    reading.each(&mut collect)?;
-    let summary = collect.finish();
+    let mut observer = DirectedObserver::new(&args.filter, SummaryCollector::default());
+    reading.each(&mut observer)?;
+    let has_directions = observer.has_directions;
+    let summary = Summary { has_directions, ..observer.finish().finish() };
     if args.json {
         json::write(output, &summary)?
     } else {

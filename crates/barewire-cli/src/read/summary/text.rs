@@ -1,18 +1,19 @@
-//! Figures -> a page for people.
+//! The figures of a wire -> a page of text.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::figures::{HowFailed, Summary};
+use super::collect::last_request;
+use super::figures::{FailureKind, MethodFigures, Summary};
 use crate::output::{Output, Tone, shown, size, took};
 use crate::read::link::title;
 use crate::read::plural;
 use barewire_workbench::operations::Participant;
 
 pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
-    who(output, summary)?;
+    participants(output, summary)?;
     traffic(output, summary)?;
     operations(output, summary)?;
     methods(output, summary)?;
@@ -21,12 +22,12 @@ pub(super) fn write(output: &mut Output, summary: &Summary) -> io::Result<()> {
     unanswered(output, summary)
 }
 
-fn fact(output: &mut Output, name: &str, what: &str) -> io::Result<()> {
-    if what.is_empty() {
+fn fact(output: &mut Output, name: &str, text: &str) -> io::Result<()> {
+    if text.is_empty() {
         return Ok(());
     }
     let name = output.paint(Tone::Faint, format_args!("{name:<13}"));
-    writeln!(output, "{name} {what}")
+    writeln!(output, "{name} {text}")
 }
 
 fn heading(output: &mut Output, text: &str) -> io::Result<()> {
@@ -34,10 +35,10 @@ fn heading(output: &mut Output, text: &str) -> io::Result<()> {
     writeln!(output, "\n{text}")
 }
 
-fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
+fn participants(output: &mut Output, summary: &Summary) -> io::Result<()> {
     let names = |all: &[Participant]| {
-        let one = |who: &Participant| {
-            format!("{} {}", shown(who.name.as_bytes(), 40), shown(who.version.as_bytes(), 20)).trim_end().to_owned()
+        let one = |it: &Participant| {
+            format!("{} {}", shown(it.name.as_bytes(), 40), shown(it.version.as_bytes(), 20)).trim_end().to_owned()
         };
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     };
@@ -61,15 +62,15 @@ fn who(output: &mut Output, summary: &Summary) -> io::Result<()> {
 
 fn traffic(output: &mut Output, summary: &Summary) -> io::Result<()> {
     if summary.has_directions {
-        for (name, way) in ["to server", "to client"].iter().zip(&summary.ways) {
-            let kinds: Vec<_> = way.kinds.iter().map(|(kind, count)| plural(*count, kind)).collect();
+        for (name, figures) in ["to server", "to client"].iter().zip(&summary.directions) {
+            let kinds: Vec<_> = figures.kinds.iter().map(|(kind, count)| plural(*count, kind)).collect();
             let kinds = kinds.join(", ").replace("batchs", "batches").replace("invalids", "invalid");
-            let frames = plural(way.frames.count, "frame");
-            fact(output, name, &format!("{frames}, {}: {kinds}", size(way.frames.bytes)))?;
+            let frames = plural(figures.frames.count, "frame");
+            fact(output, name, &format!("{frames}, {}: {kinds}", size(figures.frames.bytes)))?;
         }
     } else {
-        let (count, bytes) = (summary.frames, summary.ways.iter().map(|way| way.frames.bytes).sum());
-        fact(output, "frames", &format!("{}, {}; who has sent what is a guess", plural(count, "frame"), size(bytes)))?;
+        let (count, bytes) = (summary.frames, summary.directions.iter().map(|figures| figures.frames.bytes).sum());
+        fact(output, "frames", &format!("{}, {}; directions are guessed", plural(count, "frame"), size(bytes)))?;
     }
     let stderr = &summary.stderr;
     if stderr.count > 0 {
@@ -96,9 +97,9 @@ fn operations(output: &mut Output, summary: &Summary) -> io::Result<()> {
         (summary.cancelled, "cancelled"),
         (summary.late, "answered late"),
         (summary.second_answers, "answered twice"),
-        (summary.to_nobody, "to nobody"),
-        (summary.ids_in_use, "under an id in use"),
-        (summary.invalid(), "no message"),
+        (summary.unsolicited, "unsolicited"),
+        (summary.ids_in_use, "with an id in use"),
+        (summary.invalid(), "invalid"),
         (summary.progress, "progress"),
     ];
     let counts: Vec<_> =
@@ -112,26 +113,20 @@ fn methods(output: &mut Output, summary: &Summary) -> io::Result<()> {
     }
     let mut all: Vec<_> = summary.methods.iter().collect();
     all.sort_by_key(|(method, figures)| (std::cmp::Reverse(figures.asked), (*method).clone()));
-    let more = all.len().saturating_sub(MOST_METHODS);
-    all.truncate(MOST_METHODS);
+    let more = all.len().saturating_sub(MAX_ROWS);
+    all.truncate(MAX_ROWS);
     let name = |method: &str| if method.is_empty() { "(none)".to_owned() } else { shown(method.as_bytes(), 40) };
     let width = all.iter().map(|(method, _)| name(method).width()).max().unwrap_or(0).max("method".len());
     heading(output, &format!("{:<width$}  asked  failed       p50       p95       max", "method"))?;
     for (method, figures) in all {
         let latency = |time: Option<Duration>| format!("{:>9}", time.map_or("-".into(), took));
-        let (median, high, max) =
-            (figures.latencies.percentile(50), figures.latencies.percentile(95), figures.latencies.max());
+        let MethodFigures { asked, failed, latencies, .. } = figures;
+        let (p50, p95) = (latency(latencies.percentile(50)), latency(latencies.percentile(95)));
         let method = name(method);
         let space = " ".repeat(width - method.width());
-        let failed = if figures.failed == 0 { "-".to_owned() } else { figures.failed.to_string() };
-        writeln!(
-            output,
-            "{method}{space}  {:>5}  {failed:>6} {} {} {}",
-            figures.asked,
-            latency(median),
-            latency(high),
-            latency(max)
-        )?;
+        let failed = if *failed == 0 { "-".to_owned() } else { failed.to_string() };
+        let max = latency(latencies.max());
+        writeln!(output, "{method}{space}  {asked:>5}  {failed:>6} {p50} {p95} {max}")?;
     }
     if more > 0 {
         writeln!(output, "and {more} more: --json has them all")?;
@@ -144,12 +139,12 @@ fn slowest(output: &mut Output, summary: &Summary) -> io::Result<()> {
         return Ok(());
     }
     heading(output, "slowest")?;
-    for slow in summary.slowest.iter().take(5) {
-        let title = title(&slow.method, slow.name.as_deref());
-        write!(output, "{:>9}  frame {:<6} {title}", took(slow.waited), slow.frame)?;
-        if slow.rounds > 1 {
-            let total = slow.total.map_or(String::new(), |total| format!(", {} in all", took(total)));
-            write!(output, "  {} rounds{total}", slow.rounds)?;
+    for (waited, operation) in summary.slowest.iter().take(5) {
+        let title = title(&operation.method, operation.name.as_deref());
+        write!(output, "{:>9}  frame {:<6} {title}", took(*waited), operation.asked().frame)?;
+        if operation.rounds.len() > 1 {
+            let total = operation.latency().map_or(String::new(), |total| format!(", {} in all", took(total)));
+            write!(output, "  {} rounds{total}", operation.rounds.len())?;
         }
         writeln!(output)?;
     }
@@ -163,20 +158,20 @@ fn failures(output: &mut Output, summary: &Summary) -> io::Result<()> {
     heading(output, "failures")?;
     let mut all: Vec<_> = summary.failures.iter().collect();
     all.sort_by_key(|(_, failure)| (std::cmp::Reverse(failure.count), failure.frame));
-    for (failing, failure) in all.iter().take(MOST_METHODS) {
-        let said = failing.message.as_deref().map_or(String::new(), |said| shown(said.as_bytes(), 40));
-        let how = match failing.how {
-            HowFailed::Code(code) => format!("{code} {said}"),
-            HowFailed::IsError => "isError".to_owned(),
-            HowFailed::Status(status) => format!("HTTP {status}"),
-            HowFailed::Unreadable => "the answer is no message".to_owned(),
-            HowFailed::Any => String::new(),
+    for (key, failure) in all.iter().take(MAX_ROWS) {
+        let message = key.message.as_deref().map_or(String::new(), |message| shown(message.as_bytes(), 40));
+        let kind = match key.kind {
+            FailureKind::Code(code) => format!("{code} {message}"),
+            FailureKind::IsError => "isError".to_owned(),
+            FailureKind::Status(status) => format!("HTTP {status}"),
+            FailureKind::Unreadable => "invalid response".to_owned(),
+            FailureKind::Any => String::new(),
         };
-        let (times, title) = (format!("{}x", failure.count), title(&failing.method, failing.name.as_deref()));
-        let line = format!("{times:>9}  frame {:<6} {title}  {how}", failure.frame);
+        let (times, title) = (format!("{}x", failure.count), title(&key.method, key.name.as_deref()));
+        let line = format!("{times:>9}  frame {:<6} {title}  {kind}", failure.frame);
         writeln!(output, "{}", line.trim_end())?;
     }
-    if let more @ 1.. = all.len().saturating_sub(MOST_METHODS) {
+    if let more @ 1.. = all.len().saturating_sub(MAX_ROWS) {
         writeln!(output, "and {more} more: --json has them all")?;
     }
     Ok(())
@@ -187,9 +182,11 @@ fn unanswered(output: &mut Output, summary: &Summary) -> io::Result<()> {
         return Ok(());
     }
     heading(output, "unanswered")?;
-    for one in &summary.unanswered_first {
-        let time = one.time.map_or(String::new(), |time| format!("{:.3} s", time.as_secs_f64()));
-        writeln!(output, "{time:>9}  frame {:<6} {}", one.frame, title(&one.method, one.name.as_deref()))?;
+    for operation in &summary.unanswered_first {
+        let asked = last_request(operation);
+        let time = asked.time.map_or(String::new(), |time| format!("{:.3} s", time.as_secs_f64()));
+        let title = title(&operation.method, operation.name.as_deref());
+        writeln!(output, "{time:>9}  frame {:<6} {title}", asked.frame)?;
     }
     let more = summary.unanswered - summary.unanswered_first.len() as u64;
     if more > 0 {
@@ -198,5 +195,5 @@ fn unanswered(output: &mut Output, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// As many as fit a screen.
-const MOST_METHODS: usize = 30;
+/// As many as fit on a screen.
+const MAX_ROWS: usize = 30;

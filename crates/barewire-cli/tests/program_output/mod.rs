@@ -1,14 +1,14 @@
-//! What the program printed, and how it ended.
+//! The output and the exit code of the program.
 
 use std::process::Output;
 
-pub(super) struct Said {
+pub(super) struct ProgramOutput {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
-impl Said {
+impl ProgramOutput {
     pub(super) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }

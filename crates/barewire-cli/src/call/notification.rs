@@ -1,4 +1,4 @@
-//! What the other side says besides its answer -> lines on our stderr.
+//! Notifications and requests of the server -> lines on stderr, or on stdout for a listen.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::output::{safe_json, shown};
 
-/// Shows notifications and requests, unless they are not wanted, and refuses the requests.
+/// Returns methods for `--raw` that print notifications and requests, unless `quiet`, and refuse the requests.
 pub(super) fn methods(quiet: bool) -> Methods {
     if quiet {
         return Methods::new();
@@ -20,33 +20,33 @@ pub(super) fn methods(quiet: bool) -> Methods {
     Methods::new().fallback(|context: Context, params: Raw| async move {
         let kind = if context.id().is_some() { "refused request" } else { "notification" };
         let params = params.as_str().map_or(String::new(), |params| format!(" {}", safe_json(params)));
-        say(format!("{kind} {}{params}", escape(context.method().as_bytes())).into_bytes());
+        write_line(format!("{kind} {}{params}", escape(context.method().as_bytes())).into_bytes());
         Err::<Raw, _>(Failure::method_not_found())
     })
 }
 
-/// The stderr of a program: to a terminal escaped, to anything else as it is.
+/// Returns the target for the stderr of a program: escaped on a terminal, unchanged elsewhere.
 pub(super) fn stderr() -> Stderr {
-    if io::stderr().is_terminal() { Stderr::inherit() } else { Stderr::lines(|line| say(line.to_vec())) }
+    if io::stderr().is_terminal() { Stderr::inherit() } else { Stderr::lines(|line| write_line(line.to_vec())) }
 }
 
-fn say(mut line: Vec<u8>) {
+fn write_line(mut line: Vec<u8>) {
     line.push(b'\n');
-    // In one piece, so that lines of several do not mix. If stderr is closed there is nobody to tell.
+    // One write per line, so that lines do not mix.
     let _ = io::stderr().write_all(&line);
 }
 
-/// What a server of MCP tells meanwhile, as a line.
-pub(super) fn told(notification: &ServerNotification) -> String {
+/// Returns the line of a notification for stderr.
+pub(super) fn stderr_line(notification: &ServerNotification) -> String {
     match notification {
         ServerNotification::Message(LogMessage { level, logger, data, .. }) => {
             let logger =
-                logger.as_ref().map_or(String::new(), |logger| format!(" {}", shown(logger.as_bytes(), LONGEST)));
+                logger.as_ref().map_or(String::new(), |logger| format!(" {}", shown(logger.as_bytes(), MAX_LOGGER)));
             let data = serde_json::from_str(data.get()).unwrap_or_else(|_| safe_json(data.get()).into_owned());
-            format!("log {level}{logger}: {}", shown(data.as_bytes(), LONGEST_DATA))
+            format!("log {level}{logger}: {}", shown(data.as_bytes(), MAX_LOG_DATA))
         }
         ServerNotification::Lagged(count) => {
-            format!("barewire: {count} notifications came too fast to be shown")
+            format!("barewire: {count} notifications were too fast to show")
         }
         other => {
             let (method, params) = parts(other);
@@ -55,31 +55,29 @@ pub(super) fn told(notification: &ServerNotification) -> String {
     }
 }
 
-/// What a listen has brought, for stdout.
-pub(super) fn heard(notification: &ServerNotification, json: bool) -> String {
+/// Returns the line of a notification of a listen, for stdout.
+pub(super) fn listen_line(notification: &ServerNotification, json: bool) -> String {
     if !json {
-        return told(notification);
+        return stderr_line(notification);
     }
     let (method, params) = parts(notification);
     let params = params.map_or(String::new(), |params| format!(",\"params\":{params}"));
     format!("{{\"kind\":\"notification\",\"method\":{}{params}}}", serde_json::Value::from(method))
 }
 
-/// Its method, and its params as JSON that is safe to look at.
+/// Returns the method, and the params as escaped JSON.
 fn parts(notification: &ServerNotification) -> (String, Option<String>) {
-    let written = |value: serde_json::Value| Some(safe_json(&value.to_string()).into_owned());
+    let json = |value: serde_json::Value| Some(safe_json(&value.to_string()).into_owned());
     let (method, params) = match notification {
         ServerNotification::ToolsListChanged => ("notifications/tools/list_changed", None),
         ServerNotification::PromptsListChanged => ("notifications/prompts/list_changed", None),
         ServerNotification::ResourcesListChanged => ("notifications/resources/list_changed", None),
-        ServerNotification::ResourceUpdated { uri } => {
-            ("notifications/resources/updated", written(json!({ "uri": uri })))
-        }
+        ServerNotification::ResourceUpdated { uri } => ("notifications/resources/updated", json(json!({ "uri": uri }))),
         ServerNotification::ElicitationComplete { elicitation_id } => {
-            ("notifications/elicitation/complete", written(json!({ "elicitationId": elicitation_id })))
+            ("notifications/elicitation/complete", json(json!({ "elicitationId": elicitation_id })))
         }
         ServerNotification::Message(message) => {
-            ("notifications/message", serde_json::to_value(message).ok().and_then(written))
+            ("notifications/message", serde_json::to_value(message).ok().and_then(json))
         }
         ServerNotification::Other { method, params } => {
             let params = params.as_str().map(|params| safe_json(params).into_owned());
@@ -90,6 +88,7 @@ fn parts(notification: &ServerNotification) -> (String, Option<String>) {
     (method.to_owned(), params)
 }
 
-/// As much of a name as fits a line, and as much of a message as is worth one.
-const LONGEST: usize = 60;
-const LONGEST_DATA: usize = 2000;
+/// The characters of a logger's name that are shown.
+const MAX_LOGGER: usize = 60;
+/// The characters of a log message that are shown.
+const MAX_LOG_DATA: usize = 2000;
