@@ -23,10 +23,10 @@ pub(super) fn unified(path: &Path, text: &str, edits: &[Edit]) -> String {
     let mut rest = &changes[..];
     while let Some(first) = rest.first() {
         // Changes whose surroundings touch are shown as one.
-        let apart = rest.windows(2).position(|pair| pair[1].from > pair[0].to + 2 * AROUND);
+        let apart = rest.windows(2).position(|pair| pair[1].from > pair[0].to + 2 * CONTEXT_LINES);
         let (hunk, behind) = rest.split_at(apart.map_or(rest.len(), |at| at + 1));
-        let from = first.from.saturating_sub(AROUND);
-        let to = (hunk[hunk.len() - 1].to + AROUND).min(lines.len());
+        let from = first.from.saturating_sub(CONTEXT_LINES);
+        let to = (hunk[hunk.len() - 1].to + CONTEXT_LINES).min(lines.len());
         let removed: usize = hunk.iter().map(|change| change.to - change.from).sum();
         let added: usize = hunk.iter().map(|change| change.with.split_inclusive('\n').count()).sum();
         let length = to - from;
@@ -106,4 +106,4 @@ fn put(out: &mut String, mark: char, line: &str) {
 }
 
 /// How many lines are shown around a change, as everybody does.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;

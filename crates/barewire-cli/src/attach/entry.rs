@@ -15,29 +15,29 @@ pub(super) enum Entry {
     /// It starts a program through `barewire tap`.
     Attached(Attached),
     /// So it does, but not as we would have written it; what tap starts.
-    ByHand(String),
+    TappedByHand(String),
     /// It connects to a URL.
     Url(String),
     /// It cannot be told.
-    Odd(&'static str),
+    Unsupported(&'static str),
 }
 
 pub(super) struct Program {
     /// The member `command`.
     command: Child,
-    args: Option<Args>,
+    args: Option<ArgsMember>,
 }
 
 /// The member `args`.
-struct Args {
+struct ArgsMember {
     value: Range<usize>,
     elements: Vec<Range<usize>>,
 }
 
 pub(super) struct Attached {
     command: Child,
-    args: Args,
-    /// Which of the arguments is the program.
+    args: ArgsMember,
+    /// EntryArgs of the arguments is the program.
     inner: usize,
     /// Where captures go.
     pub(super) record: String,
@@ -54,16 +54,16 @@ pub(super) struct Edit {
 impl Entry {
     pub(super) fn read(document: &Document<'_>, entry: &Range<usize>) -> Self {
         if !document.is_object(entry) {
-            return Self::Odd("is no object");
+            return Self::Unsupported("is no object");
         }
         let member = |name| document.member(entry, name);
         let told = |name| document.string(&member(name)?.value);
         let url = || ["url", "serverUrl", "httpUrl"].into_iter().find_map(told);
         let Some(command) = member("command") else {
-            return url().map_or(Self::Odd("has neither a command nor a url"), Self::Url);
+            return url().map_or(Self::Unsupported("has neither a command nor a url"), Self::Url);
         };
         if document.string(&command.value).is_none() {
-            return Self::Odd("has a command that is no text");
+            return Self::Unsupported("has a command that is no text");
         }
         // Where both are there the type says which one is meant, unless we have written the command.
         let remote = if told("type").is_some_and(|kind| kind != "stdio") { url() } else { None };
@@ -73,17 +73,17 @@ impl Entry {
         };
         let args = match member("args") {
             None => return direct(command, None),
-            Some(args) if !document.is_array(&args.value) => return Self::Odd("has args that are no array"),
+            Some(args) if !document.is_array(&args.value) => return Self::Unsupported("has args that are no array"),
             Some(args) => {
                 let elements = document.children(&args.value).into_iter().map(|child| child.value);
-                Args { elements: elements.collect(), value: args.value }
+                ArgsMember { elements: elements.collect(), value: args.value }
             }
         };
-        match Tapped::find(document, &command, &args) {
-            Some(Tapped::Attached { inner, record, had_args }) => {
+        match TapCommand::find(document, &command, &args) {
+            Some(TapCommand::Attached { inner, record, had_args }) => {
                 Self::Attached(Attached { command, args, inner, record, had_args })
             }
-            Some(Tapped::ByHand { program }) => Self::ByHand(program),
+            Some(TapCommand::ByHand { program }) => Self::TappedByHand(program),
             None => direct(command, Some(args)),
         }
     }
@@ -114,7 +114,7 @@ impl Program {
         ours.extend(options.iter().map(|option| quoted(option)));
         ours.extend([quoted("--"), text[own.clone()].to_owned()]);
         let arguments = match &self.args {
-            Some(Args { value, elements }) => match elements.first() {
+            Some(ArgsMember { value, elements }) => match elements.first() {
                 Some(first) => {
                     let between = format!(",{}", line_break_before(text, first.start).unwrap_or(" "));
                     Edit { span: first.start..first.start, with: ours.join(&between) + &between }
@@ -134,8 +134,8 @@ impl Program {
 }
 
 /// An entry in which `tap` comes first.
-enum Tapped {
-    /// Which argument is the program, where captures go, and whether there were arguments before.
+enum TapCommand {
+    /// EntryArgs argument is the program, where captures go, and whether there were arguments before.
     Attached {
         inner: usize,
         record: String,
@@ -146,8 +146,8 @@ enum Tapped {
     },
 }
 
-impl Tapped {
-    fn find(document: &Document<'_>, command: &Child, args: &Args) -> Option<Self> {
+impl TapCommand {
+    fn find(document: &Document<'_>, command: &Child, args: &ArgsMember) -> Option<Self> {
         let said: Vec<Option<String>> = args.elements.iter().map(|element| document.string(element)).collect();
         let is = |at: usize, what: &str| said.get(at).is_some_and(|it| it.as_deref() == Some(what));
         if !is(0, "tap") {

@@ -9,7 +9,7 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
 
-use super::jsonc::{Bad, Document};
+use super::jsonc::{Document, SyntaxError};
 
 /// A file as it was read.
 pub(super) struct Config {
@@ -33,12 +33,12 @@ impl Config {
             return Err(Failure::new(format!("{} is no file", name(named))));
         }
         let bytes = contents(&path).map_err(|error| cannot(&error))?;
-        if bytes.len() > MOST {
-            return Err(Failure::new(format!("{} is larger than {MOST} bytes", name(named))));
+        if bytes.len() > MAX_CONFIG_BYTES {
+            return Err(Failure::new(format!("{} is larger than {MAX_CONFIG_BYTES} bytes", name(named))));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            broken(named, error.as_bytes(), &Bad { at, what: "not UTF-8" })
+            broken(named, error.as_bytes(), &SyntaxError { at, what: "not UTF-8" })
         })?;
         Ok(Some(Self { path, text, metadata }))
     }
@@ -67,27 +67,27 @@ impl Config {
         let written = self.write_beside(&beside, text).and_then(|()| {
             // As late as can be: whoever wrote it meanwhile, as a host that is running, would lose what it wrote.
             if contents(&self.path)? != self.text.as_bytes() {
-                return Ok(Done::Changed);
+                return Ok(ReplaceResult::Changed);
             }
             fs::rename(&beside, &self.path)?;
-            Ok(Done::Replaced)
+            Ok(ReplaceResult::Replaced)
         });
-        if !matches!(written, Ok(Done::Replaced)) {
+        if !matches!(written, Ok(ReplaceResult::Replaced)) {
             // It may never have been made.
             let _ = fs::remove_file(&beside);
         }
         let known = name(&self.path);
         match written {
-            Ok(Done::Replaced) => {
+            Ok(ReplaceResult::Replaced) => {
                 // The name is in the folder; not every file system lets a folder be synced, and the text is complete either way.
                 let _ = File::open(folder).and_then(|folder| folder.sync_all());
                 Ok(())
             }
-            Ok(Done::Changed) => Err(Failure::new(format!("{known} was changed by somebody else meanwhile: nothing is written"))
+            Ok(ReplaceResult::Changed) => Err(Failure::new(format!("{known} was changed by somebody else meanwhile: nothing is written"))
                 .with_hint("try again; if the host is running and writes this file, close it first")),
-            Err(Stuck::Writing(error)) => Err(Failure::new(format!("cannot write {known}: {error}"))
+            Err(WriteError::Writing(error)) => Err(Failure::new(format!("cannot write {known}: {error}"))
                 .with_hint("the file is as it was; a new one is made beside it first, so its folder must be writable and have room")),
-            Err(Stuck::Owner(error)) => {
+            Err(WriteError::Owner(error)) => {
                 let owner = platform::owner(&self.metadata);
                 let why = format!("a new file cannot be given to its owner and group, {owner}: {error}");
                 Err(Failure::new(format!("cannot write {known}: {why}"))
@@ -96,29 +96,29 @@ impl Config {
         }
     }
 
-    fn write_beside(&self, beside: &Path, text: &str) -> Result<(), Stuck> {
+    fn write_beside(&self, beside: &Path, text: &str) -> Result<(), WriteError> {
         let mut file = platform::private_options().write(true).create_new(true).open(beside)?;
         file.write_all(text.as_bytes())?;
-        platform::copy_owner(&file, &self.metadata).map_err(Stuck::Owner)?;
+        platform::copy_owner(&file, &self.metadata).map_err(WriteError::Owner)?;
         platform::copy_permissions(&file, &self.metadata)?;
         Ok(file.sync_all()?)
     }
 }
 
 /// What could not be done.
-enum Stuck {
+enum WriteError {
     Writing(io::Error),
     /// Only who may do everything gives a file away, or to a group that they are not in.
     Owner(io::Error),
 }
 
-impl From<io::Error> for Stuck {
+impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
         Self::Writing(error)
     }
 }
 
-enum Done {
+enum ReplaceResult {
     Replaced,
     /// Somebody else has written the file since it was read.
     Changed,
@@ -131,12 +131,12 @@ pub(super) fn name(path: &Path) -> String {
 
 fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST as u64 + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_CONFIG_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// What is wrong, with the line, a caret under the place, and both numbers.
-fn broken(path: &Path, text: &[u8], bad: &Bad) -> Failure {
+fn broken(path: &Path, text: &[u8], bad: &SyntaxError) -> Failure {
     let start = text[..bad.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let end = text[bad.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| bad.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
@@ -157,7 +157,7 @@ fn broken(path: &Path, text: &[u8], bad: &Bad) -> Failure {
 }
 
 /// No configuration is larger. Claude Code's own file, which also keeps histories, has a few mebibytes.
-const MOST: usize = 64 * 1024 * 1024;
+const MAX_CONFIG_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -19,14 +19,14 @@ pub(super) struct Child {
 
 /// Why a text is no JSON.
 #[derive(Debug, PartialEq)]
-pub(super) struct Bad {
+pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) what: &'static str,
 }
 
 impl<'a> Document<'a> {
     /// Looks at every byte once. What is open is kept on a stack of our own, so that no depth can exhaust the program's.
-    pub(super) fn parse(text: &'a str) -> Result<Self, Bad> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, SyntaxError> {
         let mut lexer = Lexer::new(text, if text.starts_with('\u{feff}') { 3 } else { 0 });
         let (mut open, mut expected, mut root) = (Vec::new(), Expected::Value, None::<usize>);
         loop {
@@ -34,30 +34,30 @@ impl<'a> Document<'a> {
             let at = token.span.start;
             let is_value = matches!(expected, Expected::Value | Expected::ValueOrEnd);
             expected = match token.kind {
-                Kind::Open(bracket) if is_value => {
+                TokenKind::Open(bracket) if is_value => {
                     open.push(bracket);
                     match bracket {
                         Bracket::Object => Expected::KeyOrEnd,
                         Bracket::Array => Expected::ValueOrEnd,
                     }
                 }
-                Kind::String if expected == Expected::KeyOrEnd => Expected::Colon,
-                Kind::String | Kind::Word if is_value => Expected::CommaOrEnd,
-                Kind::Colon if expected == Expected::Colon => Expected::Value,
-                Kind::Comma if expected == Expected::CommaOrEnd => match open.last() {
+                TokenKind::String if expected == Expected::KeyOrEnd => Expected::Colon,
+                TokenKind::String | TokenKind::Word if is_value => Expected::CommaOrEnd,
+                TokenKind::Colon if expected == Expected::Colon => Expected::Value,
+                TokenKind::Comma if expected == Expected::CommaOrEnd => match open.last() {
                     Some(Bracket::Object) => Expected::KeyOrEnd,
                     Some(Bracket::Array) => Expected::ValueOrEnd,
-                    None => return Err(Bad { at, what: "there is more after the end of the value" }),
+                    None => return Err(SyntaxError { at, what: "there is more after the end of the value" }),
                 },
-                Kind::Close(bracket) if expected.allows_end() && open.last() == Some(&bracket) => {
+                TokenKind::Close(bracket) if expected.allows_end() && open.last() == Some(&bracket) => {
                     open.pop();
                     Expected::CommaOrEnd
                 }
-                Kind::End if expected == Expected::CommaOrEnd && open.is_empty() => {
+                TokenKind::End if expected == Expected::CommaOrEnd && open.is_empty() => {
                     let start = root.expect("a value was there");
                     return Ok(Self { text, root: start..lexer.last });
                 }
-                _ => return Err(Bad { at, what: expected.wanted(open.last().copied()) }),
+                _ => return Err(SyntaxError { at, what: expected.wanted(open.last().copied()) }),
             };
             root.get_or_insert(at);
             lexer.last = token.span.end;
@@ -94,13 +94,13 @@ impl<'a> Document<'a> {
         let mut lexer = Lexer::new(self.text, value.start + 1);
         let is_object = self.is_object(value);
         loop {
-            let token = lexer.known();
+            let token = lexer.next_valid();
             match token.kind {
-                Kind::Close(_) | Kind::End => return children,
-                Kind::Comma => {}
+                TokenKind::Close(_) | TokenKind::End => return children,
+                TokenKind::Comma => {}
                 _ if is_object => {
-                    lexer.known();
-                    let first = lexer.known();
+                    lexer.next_valid();
+                    let first = lexer.next_valid();
                     children.push(Child { key: token.span, value: lexer.rest_of(&first) });
                 }
                 _ => {
@@ -113,8 +113,8 @@ impl<'a> Document<'a> {
 
     /// Where the comma ends that follows a value which ends at `end`, if one does. Comments may stand before it.
     pub(super) fn comma_after(&self, end: usize) -> Option<usize> {
-        let token = Lexer::new(self.text, end).known();
-        (token.kind == Kind::Comma).then_some(token.span.end)
+        let token = Lexer::new(self.text, end).next_valid();
+        (token.kind == TokenKind::Comma).then_some(token.span.end)
     }
 
     /// The member of this name. Of several it is the last: that is the one that hosts take.
@@ -169,7 +169,7 @@ enum Bracket {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum TokenKind {
     Open(Bracket),
     Close(Bracket),
     Colon,
@@ -181,7 +181,7 @@ enum Kind {
 }
 
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     span: Range<usize>,
 }
 
@@ -197,17 +197,17 @@ impl<'a> Lexer<'a> {
         Self { bytes: text.as_bytes(), at, last: at }
     }
 
-    fn next(&mut self) -> Result<Token, Bad> {
+    fn next(&mut self) -> Result<Token, SyntaxError> {
         self.skip_space()?;
         let start = self.at;
         let kind = match self.bytes.get(start) {
-            None => return Ok(Token { kind: Kind::End, span: start..start }),
-            Some(b'{') => Kind::Open(Bracket::Object),
-            Some(b'[') => Kind::Open(Bracket::Array),
-            Some(b'}') => Kind::Close(Bracket::Object),
-            Some(b']') => Kind::Close(Bracket::Array),
-            Some(b':') => Kind::Colon,
-            Some(b',') => Kind::Comma,
+            None => return Ok(Token { kind: TokenKind::End, span: start..start }),
+            Some(b'{') => TokenKind::Open(Bracket::Object),
+            Some(b'[') => TokenKind::Open(Bracket::Array),
+            Some(b'}') => TokenKind::Close(Bracket::Object),
+            Some(b']') => TokenKind::Close(Bracket::Array),
+            Some(b':') => TokenKind::Colon,
+            Some(b',') => TokenKind::Comma,
             Some(b'"') => return self.string(),
             Some(_) => return self.word(),
         };
@@ -216,19 +216,19 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token of a text that has been parsed before.
-    fn known(&mut self) -> Token {
+    fn next_valid(&mut self) -> Token {
         self.next().expect("the document was parsed")
     }
 
     /// The whole value that begins with `first`.
     fn rest_of(&mut self, first: &Token) -> Range<usize> {
-        let mut depth = usize::from(matches!(first.kind, Kind::Open(_)));
+        let mut depth = usize::from(matches!(first.kind, TokenKind::Open(_)));
         let mut end = first.span.end;
         while depth > 0 {
-            let token = self.known();
+            let token = self.next_valid();
             match token.kind {
-                Kind::Open(_) => depth += 1,
-                Kind::Close(_) => depth -= 1,
+                TokenKind::Open(_) => depth += 1,
+                TokenKind::Close(_) => depth -= 1,
                 _ => {}
             }
             end = token.span.end;
@@ -236,7 +236,7 @@ impl<'a> Lexer<'a> {
         first.span.start..end
     }
 
-    fn skip_space(&mut self) -> Result<(), Bad> {
+    fn skip_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             match &self.bytes[self.at..] {
                 [b' ' | b'\t' | b'\n' | b'\r', ..] => self.at += 1,
@@ -246,14 +246,14 @@ impl<'a> Lexer<'a> {
                 }
                 [b'/', b'*', rest @ ..] => match rest.windows(2).position(|pair| pair == b"*/") {
                     Some(end) => self.at += end + 4,
-                    None => return Err(Bad { at: self.at, what: "a comment that does not end" }),
+                    None => return Err(SyntaxError { at: self.at, what: "a comment that does not end" }),
                 },
                 _ => return Ok(()),
             }
         }
     }
 
-    fn string(&mut self) -> Result<Token, Bad> {
+    fn string(&mut self) -> Result<Token, SyntaxError> {
         let start = self.at;
         let mut at = start + 1;
         loop {
@@ -263,19 +263,19 @@ impl<'a> Lexer<'a> {
                 [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
                     at += 6;
                 }
-                [b'\\', ..] => return Err(Bad { at, what: "a backslash that begins no escape of JSON" }),
+                [b'\\', ..] => return Err(SyntaxError { at, what: "a backslash that begins no escape of JSON" }),
                 [b'\n' | b'\r', ..] | [] => {
-                    return Err(Bad { at: start, what: "a string that does not end in its line" });
+                    return Err(SyntaxError { at: start, what: "a string that does not end in its line" });
                 }
-                [..0x20, ..] => return Err(Bad { at, what: "a control character in a string" }),
+                [..0x20, ..] => return Err(SyntaxError { at, what: "a control character in a string" }),
                 [_, ..] => at += 1,
             }
         }
         self.at = at + 1;
-        Ok(Token { kind: Kind::String, span: start..self.at })
+        Ok(Token { kind: TokenKind::String, span: start..self.at })
     }
 
-    fn word(&mut self) -> Result<Token, Bad> {
+    fn word(&mut self) -> Result<Token, SyntaxError> {
         let start = self.at;
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'+' | b'.' | b'_');
         let length = self.bytes[start..].iter().take_while(|b| is_part(b)).count();
@@ -285,14 +285,14 @@ impl<'a> Lexer<'a> {
             || word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
                 && serde_json::from_str::<&serde_json::value::RawValue>(word).is_ok();
         if is_value {
-            return Ok(Token { kind: Kind::Word, span: start..self.at });
+            return Ok(Token { kind: TokenKind::Word, span: start..self.at });
         }
         let what = match self.bytes.get(start) {
             Some(b'\'') => "strings stand in double quotes",
             Some(b'/') => "neither a value nor a comment",
             _ => "no value of JSON",
         };
-        Err(Bad { at: start, what })
+        Err(SyntaxError { at: start, what })
     }
 }
 

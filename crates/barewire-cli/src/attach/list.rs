@@ -29,9 +29,9 @@ pub(super) fn list(lookup: &Lookup, output: &mut Output) -> Result<Exit, Failure
             let (state, what) = match Entry::read(&document, &server.entry) {
                 Entry::Program(program) => ("direct", program.command(&document)),
                 Entry::Attached(attached) => ("attached", attached.command(&document)),
-                Entry::ByHand(program) => ("by hand", program),
+                Entry::TappedByHand(program) => ("by hand", program),
                 Entry::Url(url) => ("http", url.split('?').next().unwrap_or_default().to_owned()),
-                Entry::Odd(why) => ("odd", why.to_owned()),
+                Entry::Unsupported(why) => ("odd", why.to_owned()),
             };
             let tone = if state == "attached" { Tone::Good } else { Tone::Faint };
             let state = output.paint(tone, format!("{state:<8}"));

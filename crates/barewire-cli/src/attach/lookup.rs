@@ -22,7 +22,7 @@ pub(super) struct Lookup {
 }
 
 /// An entry.
-pub(super) struct Match<'a> {
+pub(super) struct FoundServer<'a> {
     pub(super) config: &'a Config,
     pub(super) server: Server,
     /// The file, and where in it if there is another one of this name in the same.
@@ -32,17 +32,17 @@ pub(super) struct Match<'a> {
 }
 
 impl Lookup {
-    pub(super) fn new(which: &Path, project: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(wanted: &Path, project: Option<&Path>) -> Result<Self, Failure> {
         let here = std::path::absolute(project.unwrap_or(Path::new(".")))
             .map_err(|error| Failure::new(format!("cannot tell which folder is worked in: {error}")))?;
         // Hosts know it without symlinks.
         let here = std::fs::canonicalize(&here).unwrap_or(here);
-        let named = which.to_str().and_then(Host::named);
+        let named = wanted.to_str().and_then(Host::named);
         // By the name that was typed: what it links to may be called anything.
-        let host = named.or_else(|| Host::of(&std::path::absolute(which).ok()?));
+        let host = named.or_else(|| Host::of(&std::path::absolute(wanted).ok()?));
         let mut lookup = Self { configs: Vec::new(), failures: Vec::new(), here, host };
         let Some(host) = named else {
-            lookup.configs.push(Config::read(which)?.ok_or_else(|| missing(which))?);
+            lookup.configs.push(Config::read(wanted)?.ok_or_else(|| missing(wanted))?);
             return Ok(lookup);
         };
         let files = host.files(&lookup.here);
@@ -56,7 +56,11 @@ impl Lookup {
         if lookup.configs.is_empty() {
             let looked: Vec<String> = files.iter().map(|file| name(file)).collect();
             let none = || {
-                Failure::new(format!("{} has no configuration here: looked for {}", which.display(), looked.join(", ")))
+                Failure::new(format!(
+                    "{} has no configuration here: looked for {}",
+                    wanted.display(),
+                    looked.join(", ")
+                ))
             };
             return Err(lookup.failures.pop().unwrap_or_else(none));
         }
@@ -64,7 +68,7 @@ impl Lookup {
     }
 
     /// The entry that the host takes: of the folder that is worked in, then of the files in their order.
-    pub(super) fn find(self: &Lookup, wanted: &str) -> Result<Match<'_>, Failure> {
+    pub(super) fn find(self: &Lookup, wanted: &str) -> Result<FoundServer<'_>, Failure> {
         let (mut found, mut elsewhere, mut names, mut broken) = (Vec::new(), None, Vec::new(), None);
         for (order, config) in self.configs.iter().enumerate() {
             let document = match config.document() {
@@ -100,14 +104,14 @@ impl Lookup {
             Scope::File if !is_here(other) => name(other.path()),
             _ => format!("{}, {},", name(other.path()), within(server)),
         };
-        Ok(Match { config, server, place, others: others.iter().map(elsewhere).collect() })
+        Ok(FoundServer { config, server, place, others: others.iter().map(elsewhere).collect() })
     }
 
     /// In which order the host looks; `None` if it does not, where we are.
     fn rank(&self, server: &Server, order: usize) -> Option<(usize, bool)> {
         let rank = match &server.scope {
             Scope::Project(folder) => self.here.ancestors().position(|it| it == Path::new(folder))?,
-            Scope::File => DEEPEST + order,
+            Scope::File => FIRST_FILE_RANK + order,
         };
         // VS Code reads `servers`; what is named as with others may have been copied there.
         let is_foreign = self.host == Some(Host::VsCode) && server.place == ["mcpServers"];
@@ -138,13 +142,13 @@ fn within(server: &Server) -> String {
     }
 }
 
-fn missing(which: &Path) -> Failure {
-    let failure = Failure::new(format!("there is no file {}", name(which)));
-    match which.to_str().and_then(|wanted| nearest(wanted, Host::NAMES.into_iter())) {
+fn missing(wanted: &Path) -> Failure {
+    let failure = Failure::new(format!("there is no file {}", name(wanted)));
+    match wanted.to_str().and_then(|wanted| nearest(wanted, Host::NAMES.into_iter())) {
         Some(near) => failure.with_hint(format!("did you mean {near}?")),
         None => failure.with_hint(format!("it is a file, or one of {}", Host::NAMES.join(", "))),
     }
 }
 
 /// No folder has more above it: paths are shorter.
-const DEEPEST: usize = 1 << 20;
+const FIRST_FILE_RANK: usize = 1 << 20;

@@ -1,5 +1,6 @@
 //! `barewire attach` and `barewire detach`: a server in a host's configuration <-> the same one, started through `barewire tap`.
 
+mod capture_path;
 mod diff;
 mod entry;
 mod file;
@@ -7,7 +8,6 @@ mod hosts;
 mod jsonc;
 mod list;
 mod lookup;
-mod record;
 #[cfg(test)]
 mod roundtrip;
 mod servers;
@@ -19,12 +19,12 @@ use clap::error::ErrorKind;
 
 use crate::output::{Output, shown, text_for};
 use crate::{Exit, Failure};
+use capture_path::CapturePath;
 use entry::{Edit, Entry, edited};
 use file::name;
 use hosts::Host;
 use jsonc::Document;
-use lookup::{Lookup, Match};
-use record::Record;
+use lookup::{FoundServer, Lookup};
 use servers::Server;
 
 /// Let a host start one of its servers through barewire tap, which records what they say to each other.
@@ -35,7 +35,7 @@ use servers::Server;
 #[command(before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
-    which: Which,
+    entry: EntryArgs,
     /// Where captures go; in its name, %t is the time of a start and %p its process id. Else it is a new file for every start
     #[arg(long, value_name = "FILE", requires = "server")]
     record: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub(crate) struct AttachArgs {
     options: Vec<String>,
 }
 
-/// Let a host start a server directly again, as before barewire attach.
+/// Let a host start a server directly duplicate, as before barewire attach.
 ///
 /// What was attached is told from the entry itself, so the configuration may have been changed elsewhere meanwhile. Without SERVER it
 /// lists the servers that there are.
@@ -55,12 +55,12 @@ pub(crate) struct AttachArgs {
 #[command(before_help = DETACH_EXAMPLES, after_help = DETACH_NOTES)]
 pub(crate) struct DetachArgs {
     #[command(flatten)]
-    which: Which,
+    entry: EntryArgs,
 }
 
-/// Which entry of which file.
+/// EntryArgs entry of which file.
 #[derive(clap::Args)]
-struct Which {
+struct EntryArgs {
     /// The host's configuration file; or claude-desktop, claude-code or vscode for where those have it
     #[arg(value_name = "HOST-CONFIG", value_hint = clap::ValueHint::FilePath)]
     config: PathBuf,
@@ -107,8 +107,8 @@ The host starts servers when it starts itself: restart it afterwards. Captures a
 Exit codes: 0 detached, also if it was not attached, 2 it could not be done.";
 
 pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let lookup = Lookup::new(&args.which.config, args.which.project.as_deref())?;
-    let Some(server) = &args.which.server else { return list::list(&lookup, output) };
+    let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
+    let Some(server) = &args.entry.server else { return list::list(&lookup, output) };
     let found = lookup.find(server)?;
     let document = found.config.document()?;
     let called = shown(server.as_bytes(), 60);
@@ -116,12 +116,12 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
         Entry::Program(program) => program,
         Entry::Attached(attached) => {
             let to = shown(attached.record.as_bytes(), 300);
-            say(&format!("{called} is attached already, captures go to {to}"));
+            print_note(&format!("{called} is attached already, captures go to {to}"));
             return Ok(Exit::Clean);
         }
-        Entry::ByHand(_) => return Err(by_hand(&called)),
+        Entry::TappedByHand(_) => return Err(by_hand(&called)),
         Entry::Url(url) => return Err(over_http(&called, &url)),
-        Entry::Odd(why) => {
+        Entry::Unsupported(why) => {
             return Err(Failure::new(format!("{called} in {} {why}", name(found.config.path()))));
         }
     };
@@ -129,7 +129,7 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
         Some(path) => path.clone(),
         None => own_path()?,
     };
-    let record = Record::new(args.record.as_deref(), server)?;
+    let record = CapturePath::new(args.record.as_deref(), server)?;
     check_options(&args.options)?;
     let edits = program.attach(&document, &barewire, &record.path, &args.options);
     let text = edited(document.text(), &edits);
@@ -138,28 +138,28 @@ pub(crate) fn attach(args: &AttachArgs, output: &mut Output) -> Result<Exit, Fai
         let why = format!("{called} could not be restored exactly afterwards, and is left alone");
         return Err(Failure::new(why).with_hint("attach it by hand: see barewire tap --help"));
     }
-    if args.which.dry_run {
+    if args.entry.dry_run {
         return dry_run(&found, &edits, output);
     }
     record.make_folder()?;
     found.config.replace(&text)?;
-    say(&format!("attached {called} in {}", found.place));
-    say(&format!("captures go to {} ({})", shown(record.path.as_bytes(), 300), record.filled_in()));
-    said_after(&found, &document);
+    print_note(&format!("attached {called} in {}", found.place));
+    print_note(&format!("captures go to {} ({})", shown(record.path.as_bytes(), 300), record.filled_in()));
+    print_notes(&found, &document);
     Ok(Exit::Clean)
 }
 
 pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let lookup = Lookup::new(&args.which.config, args.which.project.as_deref())?;
-    let Some(server) = &args.which.server else { return list::list(&lookup, output) };
+    let lookup = Lookup::new(&args.entry.config, args.entry.project.as_deref())?;
+    let Some(server) = &args.entry.server else { return list::list(&lookup, output) };
     let found = lookup.find(server)?;
     let document = found.config.document()?;
     let called = shown(server.as_bytes(), 60);
     let attached = match Entry::read(&document, &found.server.entry) {
         Entry::Attached(attached) => attached,
-        Entry::ByHand(_) => return Err(by_hand(&called)),
-        Entry::Program(_) | Entry::Url(_) | Entry::Odd(_) => {
-            say(&format!("{called} is not attached"));
+        Entry::TappedByHand(_) => return Err(by_hand(&called)),
+        Entry::Program(_) | Entry::Url(_) | Entry::Unsupported(_) => {
+            print_note(&format!("{called} is not attached"));
             return Ok(Exit::Clean);
         }
     };
@@ -171,20 +171,20 @@ pub(crate) fn detach(args: &DetachArgs, output: &mut Output) -> Result<Exit, Fai
             Failure::new(why).with_hint("what stands behind the -- of its args is the program and its arguments")
         );
     }
-    if args.which.dry_run {
+    if args.entry.dry_run {
         return dry_run(&found, &edits, output);
     }
     found.config.replace(&text)?;
-    say(&format!("detached {called} in {}", found.place));
+    print_note(&format!("detached {called} in {}", found.place));
     if attached.leaves_empty_args(&document) {
-        say("it had no args before; as the entry was changed meanwhile, an empty list stays");
+        print_note("it had no args before; as the entry was changed meanwhile, an empty list stays");
     }
-    said_after(&found, &document);
+    print_notes(&found, &document);
     Ok(Exit::Clean)
 }
 
 /// The text after the way there and back, if there is one.
-fn restored(text: &str, found: &Match<'_>) -> Option<String> {
+fn restored(text: &str, found: &FoundServer<'_>) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let is_same = |server: &Server| {
         let Server { name, scope, place, .. } = &found.server;
@@ -197,7 +197,7 @@ fn restored(text: &str, found: &Match<'_>) -> Option<String> {
     }
 }
 
-fn dry_run(found: &Match<'_>, edits: &[Edit], output: &mut Output) -> Result<Exit, Failure> {
+fn dry_run(found: &FoundServer<'_>, edits: &[Edit], output: &mut Output) -> Result<Exit, Failure> {
     let diff = diff::unified(found.config.path(), &found.config.text, edits);
     let diff = text_for(output.is_terminal(), &diff).into_owned();
     output.write_all(diff.as_bytes())?;
@@ -205,25 +205,25 @@ fn dry_run(found: &Match<'_>, edits: &[Edit], output: &mut Output) -> Result<Exi
 }
 
 /// What the user has to know when a file was changed.
-fn said_after(found: &Match<'_>, document: &Document<'_>) {
+fn print_notes(found: &FoundServer<'_>, document: &Document<'_>) {
     let path = found.config.path();
-    let Server { entry, again, .. } = &found.server;
+    let Server { entry, duplicate, .. } = &found.server;
     let mut own = ["command", "args"].into_iter().filter(|name| document.has_several(entry, name));
-    if let Some(name) = again.as_deref().or_else(|| own.next()) {
+    if let Some(name) = duplicate.as_deref().or_else(|| own.next()) {
         let name = shown(name.as_bytes(), 200);
-        say(&format!("{name} stands there more than once: hosts take the last, and that was changed"));
+        print_note(&format!("{name} stands there more than once: hosts take the last, and that was changed"));
     }
     for other in &found.others {
-        say(&format!("{other} has a server of this name as well, and was not changed"));
+        print_note(&format!("{other} has a server of this name as well, and was not changed"));
     }
     if found.config.other_names() > 0 {
-        say("the file has other hard links, which keep the old text");
+        print_note("the file has other hard links, which keep the old text");
     }
     if path.file_name().is_some_and(|file| file == ".claude.json") {
-        say("Claude Code writes this file itself: if it was running, look whether the change is still there");
+        print_note("Claude Code writes this file itself: if it was running, look whether the change is still there");
     }
     let restart = Host::of(path).map_or("restart the host: it starts its servers when it starts itself", Host::restart);
-    say(restart);
+    print_note(restart);
 }
 
 /// Neither ours to take off nor in need of us.
@@ -282,6 +282,6 @@ fn check_options(options: &[String]) -> Result<(), Failure> {
 }
 
 /// Talk goes to stderr; if that is closed there is nobody to tell.
-fn say(what: &str) {
+fn print_note(what: &str) {
     let _ = writeln!(io::stderr(), "{what}");
 }

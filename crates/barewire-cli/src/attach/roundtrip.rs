@@ -8,13 +8,13 @@ use super::jsonc::Document;
 use super::servers::{Server, servers};
 
 /// Turns a row of bytes into choices, so that whatever proptest makes up is a configuration and shrinks to a smaller one.
-struct Writer<'a> {
+struct ConfigWriter<'a> {
     choices: std::slice::Iter<'a, u8>,
     out: String,
     is_strict: bool,
 }
 
-impl Writer<'_> {
+impl ConfigWriter<'_> {
     fn choose(&mut self, among: u8) -> u8 {
         self.choices.next().map_or(0, |choice| choice % among)
     }
@@ -130,7 +130,7 @@ impl Writer<'_> {
 }
 
 fn made(choices: &[u8], is_strict: bool) -> String {
-    let mut writer = Writer { choices: choices.iter(), out: String::new(), is_strict };
+    let mut writer = ConfigWriter { choices: choices.iter(), out: String::new(), is_strict };
     writer.config();
     writer.out
 }

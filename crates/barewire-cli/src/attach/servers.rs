@@ -15,7 +15,7 @@ pub(super) struct Server {
     /// The names of the members that it stands in.
     pub(super) place: &'static [&'static str],
     /// A name on the way to it, or its own, that stands there more than once; hosts take the last.
-    pub(super) again: Option<String>,
+    pub(super) duplicate: Option<String>,
 }
 
 /// For whom a server is there.
@@ -32,10 +32,10 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
     let root = document.root();
     let mut all = Vec::new();
     for path in PLACES {
-        let start = Named { name: String::new(), value: root.clone(), again: None };
+        let start = NamedMember { name: String::new(), value: root.clone(), duplicate: None };
         all.extend(at(document, start, path).into_iter().flat_map(|it| take(document, &it, &Scope::File, path)));
     }
-    let start = Named { name: String::new(), value: root, again: None };
+    let start = NamedMember { name: String::new(), value: root, duplicate: None };
     for project in at(document, start, &["projects"]).iter().flat_map(|projects| members(document, projects)) {
         let scope = Scope::Project(project.name.clone());
         let servers = at(document, project, PROJECT);
@@ -45,25 +45,26 @@ pub(super) fn servers(document: &Document<'_>) -> Vec<Server> {
 }
 
 /// A member that hosts take.
-struct Named {
+struct NamedMember {
     name: String,
     value: Range<usize>,
     /// What stands more than once on the way to it.
-    again: Option<String>,
+    duplicate: Option<String>,
 }
 
 /// What stands in an object under these names, one in the other.
-fn at(document: &Document<'_>, start: Named, path: &[&str]) -> Option<Named> {
+fn at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Option<NamedMember> {
     path.iter().try_fold(start, |object, name| {
-        let again = object.again.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
+        let duplicate =
+            object.duplicate.or_else(|| document.has_several(&object.value, name).then(|| (*name).to_owned()));
         let value = document.member(&object.value, name)?.value;
-        Some(Named { name: (*name).to_owned(), value, again })
+        Some(NamedMember { name: (*name).to_owned(), value, duplicate })
     })
 }
 
 /// The members of an object, each name once. A name that is no text is none that somebody could type.
-fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
-    let mut all: Vec<Named> = Vec::new();
+fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
+    let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
         return all;
     }
@@ -74,19 +75,20 @@ fn members(document: &Document<'_>, object: &Named) -> Vec<Named> {
             Entry::Occupied(at) => {
                 let one = &mut all[*at.get()];
                 one.value = member.value;
-                one.again.get_or_insert(name);
+                one.duplicate.get_or_insert(name);
             }
             Entry::Vacant(unknown) => {
                 unknown.insert(all.len());
-                all.push(Named { name, value: member.value, again: object.again.clone() });
+                all.push(NamedMember { name, value: member.value, duplicate: object.duplicate.clone() });
             }
         }
     }
     all
 }
 
-fn take(document: &Document<'_>, object: &Named, scope: &Scope, place: &'static [&'static str]) -> Vec<Server> {
-    let server = |Named { name, value, again }| Server { name, entry: value, scope: scope.clone(), place, again };
+fn take(document: &Document<'_>, object: &NamedMember, scope: &Scope, place: &'static [&'static str]) -> Vec<Server> {
+    let server =
+        |NamedMember { name, value, duplicate }| Server { name, entry: value, scope: scope.clone(), place, duplicate };
     members(document, object).into_iter().map(server).collect()
 }
 
@@ -110,7 +112,8 @@ mod tests {
         }"#;
         let document = Document::parse(text).expect("it is good");
         let all = servers(&document);
-        let names: Vec<_> = all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.again.as_deref())).collect();
+        let names: Vec<_> =
+            all.iter().map(|it| (&it.name[..], &text[it.entry.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(
             names,
             [
@@ -125,7 +128,7 @@ mod tests {
         assert!(all[5].scope == Scope::Project("/a".into()));
         let text = r#"{"projects": {"/a": {"mcpServers": {"s": 1}}, "/a": {"mcpServers": {"s": 2}}}}"#;
         let all = servers(&Document::parse(text).expect("it is good"));
-        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.again.as_deref())).collect();
+        let found: Vec<_> = all.iter().map(|it| (&text[it.entry.clone()], it.duplicate.as_deref())).collect();
         assert_eq!(found, [("2", Some("/a"))]);
         for none in ["1", "[]", "{}", "{\"mcpServers\":[]}", "{\"mcpServers\":null,\"projects\":[{}]}"] {
             assert!(servers(&Document::parse(none).expect("it is good")).is_empty(), "{none}");

@@ -1,6 +1,6 @@
 //! `barewire bench`: load for a server on stdio or over HTTP, and how it bears it.
 
-mod live;
+mod progress_line;
 mod report;
 mod request_plan;
 mod targets;
@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use barewire_proto::mcp::Revision;
 use barewire_workbench::load::{
-    self, Amount, ConnectError, ConnectFailure, Ending, LoadSettings, MeasuredServer, Stop, Target, UnfitAnswer,
+    self, Amount, BadFirstAnswer, ConnectError, ConnectFailure, LoadEnd, LoadSettings, LoadTarget, MeasuredServer,
+    StopHandle,
 };
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -25,7 +26,7 @@ use crate::output::Output;
 use crate::platform::Signals;
 use crate::{Exit, Failure};
 use barewire_workbench::duration;
-use live::Live;
+use progress_line::ProgressLine;
 use request_plan::{Payload, RequestPlan, no_answer};
 
 /// Load an MCP server with requests, and measure how it bears it.
@@ -155,9 +156,14 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     done
 }
 
-async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: &mut Output) -> Result<Exit, Failure> {
+async fn bench(
+    args: &Args,
+    targets: &[LoadTarget],
+    plan: &RequestPlan<'_>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     // Before anything is started that a signal could leave behind.
-    let stop = Stop::new();
+    let stop = StopHandle::new();
     let mut signals = count_signals(&stop).map_err(|error| cannot_begin(&error))?;
     let settings = args.settings();
     let mut servers = tokio::select! {
@@ -166,10 +172,10 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
         }
         () = signalled(&mut signals, 1) => return Err(Failure::new(STOPPED)),
     };
-    let mut live = Live::stderr();
-    let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| live.show(progress)).await;
-    live.clear();
-    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == Ending::Stopped;
+    let mut progress_line = ProgressLine::stderr();
+    let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| progress_line.show(progress)).await;
+    progress_line.clear();
+    let is_stopped = ending.map_err(|error| cannot_begin(&error))? == LoadEnd::Stopped;
     let is_measured = servers.iter().any(|server| server.tally().sent > 0);
     if is_measured {
         report::print(output, args, &settings, &servers, is_stopped)?;
@@ -193,7 +199,7 @@ async fn bench(args: &Args, targets: &[Target], plan: &RequestPlan<'_>, output: 
 }
 
 /// Ends the load at the first signal, and counts them all.
-fn count_signals(stop: &Stop) -> std::io::Result<watch::Receiver<u32>> {
+fn count_signals(stop: &StopHandle) -> std::io::Result<watch::Receiver<u32>> {
     let mut signals = Signals::catch()?;
     let (count, counted) = watch::channel(0);
     let stop = stop.clone();
@@ -218,8 +224,8 @@ async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
 /// Returns the reason why there are no numbers: the servers are gone, or a signal came first.
 fn unmeasured(servers: &[MeasuredServer]) -> Failure {
     let broken: Vec<String> = match servers {
-        [server] => server.broken().iter().map(ToString::to_string).collect(),
-        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name(), it.broken()?))).collect(),
+        [server] => server.disconnect().iter().map(ToString::to_string).collect(),
+        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name(), it.disconnect()?))).collect(),
     };
     match broken.len() == servers.len() {
         true => Failure::new(format!("nothing was measured: {}", broken.join("; "))),
@@ -236,7 +242,7 @@ impl Args {
         let mut settings = LoadSettings::default();
         settings.in_flight = usize::try_from(in_flight).expect("no more than 100,000");
         settings.rate = self.rate;
-        settings.amount = self.count.map_or(Amount::For(self.duration), Amount::Count);
+        settings.amount = self.count.map_or(Amount::Time(self.duration), Amount::Count);
         settings.warm_up = self.warm_up;
         settings.timeout = self.timeout;
         settings.revision = self.revision;
@@ -255,7 +261,7 @@ impl Args {
         Ok(plan)
     }
 
-    fn context(&self, target: &Target) -> RequestContext {
+    fn context(&self, target: &LoadTarget) -> RequestContext {
         RequestContext {
             revision: self.revision,
             timeout: self.timeout,
@@ -265,7 +271,7 @@ impl Args {
     }
 
     /// Returns the failure for a server that cannot be loaded.
-    fn cannot_connect(&self, error: ConnectError, targets: &[Target]) -> Failure {
+    fn cannot_connect(&self, error: ConnectError, targets: &[LoadTarget]) -> Failure {
         let target = targets.iter().find(|target| target.name() == error.server);
         let context = self.context(target.expect("the error is about one of the targets"));
         let what = error.reason.to_string();
@@ -274,9 +280,9 @@ impl Args {
             ConnectFailure::Client(error) => no_answer(&error, &context),
             ConnectFailure::Request(failure) => failure,
             ConnectFailure::TimedOut { method, .. } => NoAnswer::timed_out(&method, &context).into(),
-            ConnectFailure::Unfit { answer: UnfitAnswer::InputRequired, .. } => Failure::new(what)
+            ConnectFailure::BadFirstAnswer { answer: BadFirstAnswer::InputRequired, .. } => Failure::new(what)
                 .with_hint("there is nobody to ask in a benchmark; barewire call asks at the terminal"),
-            ConnectFailure::Unfit { .. } => {
+            ConnectFailure::BadFirstAnswer { .. } => {
                 Failure::new(what).with_hint("barewire call shows the answer; only what succeeds is measured")
             }
             _ => Failure::new(what),

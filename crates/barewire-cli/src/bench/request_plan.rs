@@ -2,7 +2,7 @@
 
 use barewire::client::{Client, ClientError};
 use barewire_proto::mcp::{Era, Tool};
-use barewire_workbench::load::{LoadRequest, MIN_PAYLOAD, RequestSource, Target, payload};
+use barewire_workbench::load::{LoadRequest, LoadTarget, MIN_PAYLOAD, RequestSource, payload};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -61,7 +61,7 @@ impl RequestPlan<'_> {
 }
 
 impl RequestSource for RequestPlan<'_> {
-    async fn request(&self, target: &Target, client: &Client) -> Result<LoadRequest, Failure> {
+    async fn request(&self, target: &LoadTarget, client: &Client) -> Result<LoadRequest, Failure> {
         let context = self.args.context(target);
         let ask = match &self.ask {
             Some(ask) => ask.clone(),

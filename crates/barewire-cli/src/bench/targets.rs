@@ -5,14 +5,14 @@ use std::path::Path;
 
 use barewire::client::http::Endpoint;
 use barewire::transport::{Child, Stderr};
-use barewire_workbench::load::Target;
+use barewire_workbench::load::LoadTarget;
 
 use super::Args;
 use crate::Failure;
 use crate::output::shown;
 
 /// Returns the server behind `--` or at `--url`, and then those of `--against`.
-pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
+pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     let first = match (args.program.as_slice(), &args.url) {
         ([program, words @ ..], None) => {
             let name = Path::new(program).file_name().unwrap_or(program);
@@ -20,7 +20,7 @@ pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
         }
         ([], Some(url)) => {
             let endpoint = args.along.endpoint(url).map_err(|failure| args.named(failure, URL_NAME))?;
-            Target::url(URL_NAME, endpoint, args.pid)
+            LoadTarget::url(URL_NAME, endpoint, args.pid)
         }
         ([], None) => {
             return Err(Failure::new("nobody to ask: neither a program nor --url")
@@ -44,7 +44,7 @@ pub(super) fn targets(args: &Args) -> Result<Vec<Target>, Failure> {
 }
 
 /// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens on the command line are for `--url` and are not shown to others.
-fn against(text: &str) -> Result<Target, Failure> {
+fn against(text: &str) -> Result<LoadTarget, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
             .with_hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
@@ -55,7 +55,7 @@ fn against(text: &str) -> Result<Target, Failure> {
     }
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     if target.starts_with("http://") || target.starts_with("https://") {
-        return Ok(Target::url(name, Endpoint::new(target), None));
+        return Ok(LoadTarget::url(name, Endpoint::new(target), None));
     }
     let words = words(target).ok_or_else(|| wrong("a quote or backslash without its end"))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
@@ -63,8 +63,8 @@ fn against(text: &str) -> Result<Target, Failure> {
     Ok(program(name, first, words))
 }
 
-fn program(name: String, program: &OsString, words: &[OsString]) -> Target {
-    Target::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
+fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
+    LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
 /// The words of a command, with quotes and backslashes as a shell has them, and nothing else of a shell. `None` if one does

@@ -11,7 +11,9 @@ use std::time::Duration;
 use barewire::client::http::{Dialer, Endpoint, FetchError};
 use barewire::transport::{Child, Stderr};
 use barewire_proto::frame::DEFAULT_LIMIT;
-use barewire_workbench::replay::{Pattern, PlayOptions, Played, Script, ScriptOptions, ServeOptions, play, play_http};
+use barewire_workbench::replay::{
+    PathPattern, PlayOptions, PlayReport, Script, ScriptOptions, ServeOptions, play, play_http,
+};
 use tokio::runtime::Builder;
 
 use crate::along::Along;
@@ -62,11 +64,11 @@ pub(crate) struct Args {
     /// Do not compare what stands here in answers: a JSON Pointer with * for any step, and a method before it if only its answers
     /// are meant; cursors are given back all the same; can be given several times
     #[arg(long, value_name = "PATH")]
-    ignore: Vec<Pattern>,
+    ignore: Vec<PathPattern>,
     /// The server makes up the strings and numbers that stand here or below: they may differ, and are given back as they are this
     /// time; can be given several times
     #[arg(long, value_name = "PATH")]
-    map: Vec<Pattern>,
+    map: Vec<PathPattern>,
     /// Compare notifications too, in any order
     #[arg(long)]
     notifications: bool,
@@ -226,7 +228,7 @@ fn stderr() -> Stderr {
     })
 }
 
-fn show(args: &Args, played: &Played, output: &mut Output) -> Result<Exit, Failure> {
+fn show(args: &Args, played: &PlayReport, output: &mut Output) -> Result<Exit, Failure> {
     for difference in &played.differences {
         if args.json {
             report::json(output, difference)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use barewire_proto::json::Json;
-use barewire_workbench::replay::{Change, Difference, Played};
+use barewire_workbench::replay::{Change, Difference, PlayReport};
 use serde_json::json;
 
 use crate::output::{Output, Tone, safe_json, shown};
@@ -86,7 +86,7 @@ pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<(
 }
 
 /// The last object for scripts.
-pub(super) fn json_summary(output: &mut Output, played: &Played) -> io::Result<()> {
+pub(super) fn json_summary(output: &mut Output, played: &PlayReport) -> io::Result<()> {
     let summary = json!({
         "kind": "summary",
         "sent": played.sent,
@@ -98,7 +98,7 @@ pub(super) fn json_summary(output: &mut Output, played: &Played) -> io::Result<(
 }
 
 /// The last line for people.
-pub(super) fn summary(played: &Played) -> String {
+pub(super) fn summary(played: &PlayReport) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use barewire::transport::{Transport, stdio};
-use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, Served};
+use barewire_workbench::replay::{self, HTTP_PATH, Script, ServeOptions, ServeReport};
 use tokio::net::TcpListener;
 
 use crate::platform::Signals;
@@ -19,7 +19,7 @@ pub(super) async fn serve(
 ) -> Result<Exit, Failure> {
     let log = |line: &str| {
         if !quiet {
-            say(line);
+            print_line(line);
         }
     };
     let served = match addr {
@@ -30,18 +30,23 @@ pub(super) async fn serve(
             replay::serve(script, parts.reader, parts.writer, options, log).await
         }
     };
-    let Served { matched, unmatched, not_asked, .. } = served;
-    log(&format!("{matched} matched, {unmatched} not; {not_asked} of the capture not asked"));
+    let ServeReport { matched, unmatched, unused, .. } = served;
+    log(&format!("{matched} matched, {unmatched} not; {unused} of the capture not asked"));
     Ok(if unmatched == 0 { Exit::Clean } else { Exit::No })
 }
 
 /// Serves over HTTP until Ctrl-C or SIGTERM.
-async fn at(script: &Script, options: &ServeOptions, addr: &str, log: impl FnMut(&str)) -> Result<Served, Failure> {
+async fn at(
+    script: &Script,
+    options: &ServeOptions,
+    addr: &str,
+    log: impl FnMut(&str),
+) -> Result<ServeReport, Failure> {
     let listener = bind(addr).await?;
     let mut signals =
         Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals here: {error}")))?;
     let local = listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
-    say(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; Ctrl-C ends it"));
+    print_line(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; Ctrl-C ends it"));
     let stop = async {
         signals.next().await;
     };
@@ -59,6 +64,6 @@ async fn bind(addr: &str) -> Result<TcpListener, Failure> {
 }
 
 /// Writes a line to stderr. If that is closed nothing can be said.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(io::stderr(), "barewire: {line}");
 }

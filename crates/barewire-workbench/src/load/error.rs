@@ -6,7 +6,7 @@ use std::time::Duration;
 use barewire::client::ClientError;
 use barewire::transport::{Exit, SpawnError};
 
-use super::judge::UnfitAnswer;
+use super::judge::BadFirstAnswer;
 use crate::Error;
 use crate::text::shown;
 
@@ -40,18 +40,18 @@ pub enum ConnectFailure {
         timeout: Duration,
     },
     /// The first answer is none to compare others with.
-    Unfit {
+    BadFirstAnswer {
         /// The method of the request.
         method: String,
         /// The answer.
-        answer: UnfitAnswer,
+        answer: BadFirstAnswer,
     },
 }
 
 /// The reason why a load ended before its time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Broken {
+pub enum Disconnect {
     /// The server closed the connection; a program that has ended has an exit.
     Closed(Option<Exit>),
     /// A connection to the URL can no longer be opened.
@@ -78,20 +78,20 @@ impl fmt::Display for ConnectFailure {
             Self::TimedOut { method, timeout } => {
                 write!(f, "no answer to {} within {timeout:?}", cut(method))
             }
-            Self::Unfit { method, answer: UnfitAnswer::Error(why) } => {
+            Self::BadFirstAnswer { method, answer: BadFirstAnswer::Error(why) } => {
                 write!(f, "the server answers {} with an error: {}", cut(method), cut(why))
             }
-            Self::Unfit { answer: UnfitAnswer::ToolError(why), .. } => {
+            Self::BadFirstAnswer { answer: BadFirstAnswer::ToolError(why), .. } => {
                 write!(f, "the tool fails: {}", cut(why))
             }
-            Self::Unfit { answer: UnfitAnswer::InputRequired, .. } => {
+            Self::BadFirstAnswer { answer: BadFirstAnswer::InputRequired, .. } => {
                 f.write_str("the server asks for input before it answers")
             }
         }
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, why) = match self {
             Self::Closed(exit) => ("the server has closed the connection", exit.as_ref().map(ToString::to_string)),

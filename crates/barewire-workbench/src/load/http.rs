@@ -10,17 +10,17 @@ use barewire_proto::json::Json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::judge::{Judge, UnfitAnswer};
+use super::judge::{AnswerJudge, BadFirstAnswer};
 use super::outstanding::FIRST_ID;
-use super::run::{Run, stop_requested};
+use super::run::{LoadRun, stop_requested};
 use super::settings::Amount;
-use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
+use super::turn::{Turn, TurnEnd};
 use crate::text::shown;
 
 /// A server at a URL.
-pub(super) struct Http {
+pub(super) struct HttpLoad {
     client: Client,
     method: String,
     params: Option<Box<RawValue>>,
@@ -32,7 +32,7 @@ pub(super) struct Http {
 }
 
 /// A request that has ended.
-struct EndedRequest {
+struct FinishedRequest {
     number: u64,
     due: Instant,
     sent: Instant,
@@ -40,31 +40,34 @@ struct EndedRequest {
     answer: Result<Raw, ClientError>,
 }
 
-impl Http {
+impl HttpLoad {
     pub(super) fn new(client: Client, method: String, params: Option<Box<RawValue>>) -> Self {
         let template = params.as_deref().map(Template::params).filter(|template| template.tail().is_some());
         Self { client, method, params, template, next: FIRST_ID, unreachable: None }
     }
 
     /// Sends the first request, and learns from its answer.
-    pub(super) async fn first(&mut self, timeout: Duration) -> Result<Result<Judge, UnfitAnswer>, ClientError> {
+    pub(super) async fn first(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Result<AnswerJudge, BadFirstAnswer>, ClientError> {
         let tail = self.template.as_ref().and_then(Template::tail).map(<[u8]>::to_vec);
         let params = self.params.clone();
         let done = self.next_request(Instant::now(), timeout).await;
         match done.answer {
             Ok(raw) => {
                 let result = result(&raw);
-                Ok(Judge::learn(&Ok(result), done.number, tail.as_deref(), params.as_deref()))
+                Ok(AnswerJudge::learn(&Ok(result), done.number, tail.as_deref(), params.as_deref()))
             }
             Err(ClientError::Refused { error, .. }) => {
-                Ok(Err(UnfitAnswer::Error(format!("{} ({})", error.message, error.code))))
+                Ok(Err(BadFirstAnswer::Error(format!("{} ({})", error.message, error.code))))
             }
             Err(error) => Err(error),
         }
     }
 
     /// Returns a request that is sent when it is awaited.
-    fn next_request(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = EndedRequest> + use<> {
+    fn next_request(&mut self, due: Instant, timeout: Duration) -> impl Future<Output = FinishedRequest> + use<> {
         let number = self.next;
         self.next += 1;
         let params = match &self.template {
@@ -80,50 +83,50 @@ impl Http {
         async move {
             let sent = Instant::now();
             let answer = call.await;
-            EndedRequest { number, due, sent, received: Instant::now(), answer }
+            FinishedRequest { number, due, sent, received: Instant::now(), answer }
         }
     }
 
-    pub(super) async fn slice(
+    pub(super) async fn run_turn(
         &mut self,
-        run: &mut Run<'_>,
-        judge: &mut Judge,
+        run: &mut LoadRun<'_>,
+        judge: &mut AnswerJudge,
         amount: Amount,
         tally: &mut Tally,
-    ) -> End {
-        let mut slice = Slice::new(run.settings, amount);
-        let mut open: JoinSet<EndedRequest> = JoinSet::new();
+    ) -> TurnEnd {
+        let mut turn = Turn::new(run.settings, amount);
+        let mut open: JoinSet<FinishedRequest> = JoinSet::new();
         let mut answered = Instant::now();
         let end = loop {
             let now = Instant::now();
-            while let Some(due) = slice.next(now, open.len(), tally) {
+            while let Some(due) = turn.next(now, open.len(), tally) {
                 open.spawn(self.next_request(due, run.settings.timeout));
             }
             let before = open.len();
-            if slice.is_over(now, before) {
-                break End::Done;
+            if turn.is_over(now, before) {
+                break TurnEnd::Done;
             }
-            if slice.is_time_to_look(now) {
+            if turn.is_time_to_look(now) {
                 run.report(tally);
                 continue;
             }
             if run.is_stop_requested() {
                 // Open requests are not lost: they had no time to be answered.
                 tally.sent -= before as u64;
-                break End::Stopped;
+                break TurnEnd::Stopped;
             }
             let done = tokio::select! {
                 biased;
                 Some(done) = open.join_next() => done,
-                slept = run.timer.wait_until(slice.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake()) => match slept {
                     Ok(()) => continue,
-                    Err(_) => break End::Broken,
+                    Err(_) => break TurnEnd::Disconnected,
                 },
                 () = stop_requested(&mut run.stop) => continue,
             };
             let done = done.expect("a task that awaits a call does not panic, and nobody aborts it");
-            slice.received(done.received);
-            slice.settled(done.received, before, open.len());
+            turn.received(done.received);
+            turn.settled(done.received, before, open.len());
             if done.answer.is_ok() {
                 answered = done.received;
             }
@@ -137,10 +140,10 @@ impl Http {
                 }
                 tally.lost += open.len() as u64;
                 self.unreachable = Some(why);
-                break End::Broken;
+                break TurnEnd::Disconnected;
             }
         };
-        slice.close(end, tally);
+        turn.close(end, tally);
         end
     }
 
@@ -160,7 +163,7 @@ enum ServerState {
 }
 
 /// Counts the answer or the failure of a request.
-fn count(done: EndedRequest, judge: &mut Judge, tally: &mut Tally) -> ServerState {
+fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> ServerState {
     match done.answer {
         Ok(raw) => match judge.judge(&Ok(result(&raw)), done.number) {
             Ok(()) => tally.good(done.due, done.received),

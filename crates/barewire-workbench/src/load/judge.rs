@@ -10,14 +10,14 @@ use super::tally::WrongAnswer;
 use super::template::digits;
 
 /// The properties of the first answer that all others must have.
-pub(super) struct Judge {
-    kind: Kind,
+pub(super) struct AnswerJudge {
+    kind: ResultKind,
     echo: Echo,
 }
 
 /// The properties of a result that are the same for all that succeed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Kind {
+struct ResultKind {
     json: JsonKind,
     is_error: bool,
     is_complete: bool,
@@ -40,7 +40,7 @@ enum Echo {
 /// A first answer that is none to compare others with.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum UnfitAnswer {
+pub enum BadFirstAnswer {
     /// An error; its message and code.
     Error(String),
     /// The result of a tool that says `isError`; the result as JSON.
@@ -49,24 +49,24 @@ pub enum UnfitAnswer {
     InputRequired,
 }
 
-impl Judge {
+impl AnswerJudge {
     /// Learns from the answer to the request with this number.
     pub(super) fn learn(
         outcome: &Result<Json<'_>, ErrorRef<'_>>,
         number: u64,
         tail: Option<&[u8]>,
         params: Option<&RawValue>,
-    ) -> Result<Self, UnfitAnswer> {
+    ) -> Result<Self, BadFirstAnswer> {
         let result = match outcome {
             Ok(result) => *result,
             Err(error) => {
-                return Err(UnfitAnswer::Error(format!("{} ({})", error.message.to_name(), error.code)));
+                return Err(BadFirstAnswer::Error(format!("{} ({})", error.message.to_name(), error.code)));
             }
         };
-        let kind = Kind::of(result);
+        let kind = ResultKind::of(result);
         match kind {
-            Kind { is_error: true, .. } => return Err(UnfitAnswer::ToolError(result.as_str().to_owned())),
-            Kind { is_complete: false, .. } => return Err(UnfitAnswer::InputRequired),
+            ResultKind { is_error: true, .. } => return Err(BadFirstAnswer::ToolError(result.as_str().to_owned())),
+            ResultKind { is_complete: false, .. } => return Err(BadFirstAnswer::InputRequired),
             _ => {}
         }
         let payload = tail.and_then(|tail| {
@@ -84,7 +84,7 @@ impl Judge {
     /// Judges the answer to the request with this number.
     pub(super) fn judge(&mut self, outcome: &Result<Json<'_>, ErrorRef<'_>>, number: u64) -> Result<(), WrongAnswer> {
         let Ok(result) = outcome else { return Err(WrongAnswer::Error) };
-        let kind = Kind::of(*result);
+        let kind = ResultKind::of(*result);
         if kind.is_error {
             return Err(WrongAnswer::Error);
         }
@@ -112,7 +112,7 @@ impl Judge {
     }
 }
 
-impl Kind {
+impl ResultKind {
     fn of(result: Json<'_>) -> Self {
         let mut kind = Self { json: result.kind(), is_error: false, is_complete: true, members: 0 };
         if kind.json != JsonKind::Object {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn an_answer_is_compared_with_the_first() {
         let first = json(r#"{"content":[{"type":"text","text":"1000000000abc"}]}"#);
-        let mut judge = Judge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
+        let mut judge = AnswerJudge::learn(&first, 1_000_000_000, Some(b"abc"), None).expect("a good one");
         assert!(judge.compares_echo());
         for (text, verdict) in [
             (r#"{"content":[{"type":"text","text":"1000000001abc"}]}"#, Ok(())),
@@ -206,16 +206,16 @@ mod tests {
         let params = r#"{"name":"t","arguments":{"text":"hello","n":"1","other":"gone"}}"#;
         let params = RawValue::from_string(params.to_owned()).expect("JSON");
         let first = json(r#"{"content":[{"text":"he says hello"}]}"#);
-        let mut judge = Judge::learn(&first, 0, None, Some(&params)).expect("a good one");
+        let mut judge = AnswerJudge::learn(&first, 0, None, Some(&params)).expect("a good one");
         assert_eq!(judge.judge(&json(r#"{"content":["hello"]}"#), 1), Ok(()));
         assert_eq!(judge.judge(&json(r#"{"content":["goodbye"]}"#), 1), Err(WrongAnswer::Echo));
     }
 
     #[test]
     fn a_first_answer_that_is_no_success_measures_nothing() {
-        let learn = |text: &str| Judge::learn(&json(text), 0, None, None).err();
-        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(UnfitAnswer::ToolError(_))));
-        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(UnfitAnswer::InputRequired));
+        let learn = |text: &str| AnswerJudge::learn(&json(text), 0, None, None).err();
+        assert!(matches!(learn(r#"{"isError":true,"content":[]}"#), Some(BadFirstAnswer::ToolError(_))));
+        assert_eq!(learn(r#"{"resultType":"input_required"}"#), Some(BadFirstAnswer::InputRequired));
         assert_eq!(learn("{}"), None);
     }
 }

@@ -8,18 +8,18 @@ use barewire::transport::Child;
 use barewire_proto::mcp::{Implementation, Revision};
 use barewire_proto::rpc::{DEFAULT_DEPTH, Message, Parsed, parse};
 
-use super::error::{Broken, ConnectError, ConnectFailure};
-use super::http::Http;
-use super::judge::Judge;
-use super::lend::lend;
+use super::error::{ConnectError, ConnectFailure, Disconnect};
+use super::http::HttpLoad;
+use super::judge::AnswerJudge;
+use super::pipes::lend;
 use super::request::{LoadRequest, RequestSource};
-use super::run::Run;
+use super::run::LoadRun;
 use super::settings::{Amount, LoadSettings};
-use super::slice::End;
-use super::stdio::Stdio;
+use super::stdio::StdioLoad;
 use super::tally::Tally;
-use super::target::{Place, Target};
+use super::target::{LoadTarget, TargetAddress};
 use super::template::Template;
+use super::turn::TurnEnd;
 use crate::platform::{Usage, own_cpu, usage};
 
 /// A server that is connected and measured.
@@ -28,9 +28,9 @@ pub struct MeasuredServer {
     details: ServerDetails,
     tally: Tally,
     usage: Option<ServerUsage>,
-    broken: Option<Broken>,
+    disconnect: Option<Disconnect>,
     connection: Connection,
-    judge: Judge,
+    judge: AnswerJudge,
     pid: Option<u32>,
     usage_at_start: Option<Usage>,
 }
@@ -66,8 +66,8 @@ pub struct ServerUsage {
 }
 
 enum Connection {
-    Stdio { stdio: Box<Stdio>, template: Template },
-    Http(Box<Http>),
+    Stdio { stdio: Box<StdioLoad>, template: Template },
+    Http(Box<HttpLoad>),
     Closed,
 }
 
@@ -75,15 +75,15 @@ impl MeasuredServer {
     /// Connects, asks `source` for the request, and sends it once to see what a good answer looks like. Speaks only `revision`, if
     /// there is one.
     pub(super) async fn connect<S: RequestSource>(
-        target: &Target,
+        target: &LoadTarget,
         source: &S,
         settings: &LoadSettings,
         revision: Option<Revision>,
     ) -> Result<Self, ConnectError> {
         let client = client(settings, revision);
         let connected = match &target.place {
-            Place::Program(child) => Self::program(target, child, client, source, settings).await,
-            Place::Url { endpoint, pid } => {
+            TargetAddress::Program(child) => Self::program(target, child, client, source, settings).await,
+            TargetAddress::Url { endpoint, pid } => {
                 Self::url(target, (**endpoint).clone(), *pid, client, source, settings).await
             }
         };
@@ -91,7 +91,7 @@ impl MeasuredServer {
     }
 
     async fn program<S: RequestSource>(
-        target: &Target,
+        target: &LoadTarget,
         child: &Child,
         client: Builder,
         source: &S,
@@ -106,7 +106,7 @@ impl MeasuredServer {
         let pipes = loan.take();
         // How this client ends is not what is measured.
         let _ = client.shutdown().await;
-        let mut stdio = Stdio::new(pipes).ok_or(ConnectFailure::Closed(None))?;
+        let mut stdio = StdioLoad::new(pipes).ok_or(ConnectFailure::Closed(None))?;
         let params = request.params_on_wire(revision).map_err(ConnectFailure::Client)?;
         let template = Template::request(&request.method, params.as_deref());
         let first = tokio::time::timeout(settings.timeout, stdio.first(&template)).await;
@@ -122,12 +122,12 @@ impl MeasuredServer {
         let Parsed::Message(Message::Response(response)) = parse(&frame, DEFAULT_DEPTH) else {
             unreachable!("the first answer is a response");
         };
-        let learnt = Judge::learn(&response.outcome, number, template.tail(), request.params.as_deref());
+        let learnt = AnswerJudge::learn(&response.outcome, number, template.tail(), request.params.as_deref());
         let judge = match learnt {
             Ok(judge) => judge,
             Err(answer) => {
                 stdio.finish().await;
-                return Err(ConnectFailure::Unfit { method: request.method, answer });
+                return Err(ConnectFailure::BadFirstAnswer { method: request.method, answer });
             }
         };
         let details = ServerDetails {
@@ -144,7 +144,7 @@ impl MeasuredServer {
     }
 
     async fn url<S: RequestSource>(
-        target: &Target,
+        target: &LoadTarget,
         endpoint: Endpoint,
         pid: Option<u32>,
         client: Builder,
@@ -156,12 +156,12 @@ impl MeasuredServer {
         let (revision, implementation) = (client.revision(), client.server_info().implementation);
         let sent = request.params_on_wire(revision).map_err(ConnectFailure::Client)?;
         let request_bytes = Template::request(&request.method, sent.as_deref()).len();
-        let mut http = Http::new(client, request.method.clone(), request.params.clone());
+        let mut http = HttpLoad::new(client, request.method.clone(), request.params.clone());
         let judge = match http.first(settings.timeout).await {
             Ok(Ok(judge)) => judge,
             Ok(Err(answer)) => {
                 http.finish().await;
-                return Err(ConnectFailure::Unfit { method: request.method, answer });
+                return Err(ConnectFailure::BadFirstAnswer { method: request.method, answer });
             }
             Err(error) => {
                 http.finish().await;
@@ -180,13 +180,19 @@ impl MeasuredServer {
         Ok(Self::new(target, details, Connection::Http(Box::new(http)), judge, pid))
     }
 
-    fn new(target: &Target, details: ServerDetails, connection: Connection, judge: Judge, pid: Option<u32>) -> Self {
+    fn new(
+        target: &LoadTarget,
+        details: ServerDetails,
+        connection: Connection,
+        judge: AnswerJudge,
+        pid: Option<u32>,
+    ) -> Self {
         Self {
             name: target.name().to_owned(),
             details,
             tally: Tally::new(),
             usage: None,
-            broken: None,
+            disconnect: None,
             connection,
             judge,
             pid,
@@ -215,13 +221,13 @@ impl MeasuredServer {
     }
 
     /// The reason why its load ended before its time.
-    pub fn broken(&self) -> Option<&Broken> {
-        self.broken.as_ref()
+    pub fn disconnect(&self) -> Option<&Disconnect> {
+        self.disconnect.as_ref()
     }
 
     /// Whether all its answers were good, and it was there until the end.
     pub fn is_clean(&self) -> bool {
-        self.broken.is_none() && self.tally.is_clean()
+        self.disconnect.is_none() && self.tally.is_clean()
     }
 
     /// The server's CPU time for each good answer.
@@ -254,26 +260,26 @@ impl MeasuredServer {
     }
 
     /// Loads the server until `amount` is enough. A server that is gone gets no load.
-    pub(super) async fn slice(&mut self, run: &mut Run<'_>, amount: Amount) -> End {
+    pub(super) async fn run_turn(&mut self, run: &mut LoadRun<'_>, amount: Amount) -> TurnEnd {
         let Self { connection, judge, tally, .. } = self;
         let before = own_cpu();
         let end = match connection {
-            Connection::Stdio { stdio, template } => stdio.slice(run, template, judge, amount, tally).await,
-            Connection::Http(http) => http.slice(run, judge, amount, tally).await,
-            Connection::Closed => return End::Broken,
+            Connection::Stdio { stdio, template } => stdio.run_turn(run, template, judge, amount, tally).await,
+            Connection::Http(http) => http.run_turn(run, judge, amount, tally).await,
+            Connection::Closed => return TurnEnd::Disconnected,
         };
         tally.own_cpu += own_cpu().saturating_sub(before);
-        if end == End::Broken {
-            self.broken = self.end_connection().await;
+        if end == TurnEnd::Disconnected {
+            self.disconnect = self.end_connection().await;
         }
         end
     }
 
     /// Ends the connection. Returns the reason for an end that was not wanted.
-    async fn end_connection(&mut self) -> Option<Broken> {
+    async fn end_connection(&mut self) -> Option<Disconnect> {
         match std::mem::replace(&mut self.connection, Connection::Closed) {
-            Connection::Stdio { stdio, .. } => Some(Broken::Closed(stdio.finish().await)),
-            Connection::Http(http) => Some(Broken::Unreachable(http.finish().await)),
+            Connection::Stdio { stdio, .. } => Some(Disconnect::Closed(stdio.finish().await)),
+            Connection::Http(http) => Some(Disconnect::Unreachable(http.finish().await)),
             Connection::Closed => None,
         }
     }
@@ -290,7 +296,7 @@ fn client(settings: &LoadSettings, revision: Option<Revision>) -> Builder {
 
 /// Asks `source` for the request. If there is none the client is shut down.
 async fn request<S: RequestSource>(
-    target: &Target,
+    target: &LoadTarget,
     client: &Client,
     source: &S,
 ) -> Result<LoadRequest, ConnectFailure> {

@@ -7,12 +7,12 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use barewire::transport::Child;
-//! use barewire_workbench::load::{self, LoadRequest, LoadSettings, Stop, Target};
+//! use barewire_workbench::load::{self, LoadRequest, LoadSettings, StopHandle, LoadTarget};
 //!
 //! let settings = LoadSettings::default();
-//! let targets = [Target::program("mine", Child::new("my-server"))];
+//! let targets = [LoadTarget::program("mine", Child::new("my-server"))];
 //! let mut servers = load::connect(&targets, &LoadRequest::new("ping", None), &settings).await?;
-//! load::measure(&mut servers, &settings, &Stop::new(), &mut |_| {}).await?;
+//! load::measure(&mut servers, &settings, &StopHandle::new(), &mut |_| {}).await?;
 //! for server in &mut servers {
 //!     println!("{}: {:.0} answers a second", server.name(), server.tally().throughput());
 //!     server.close().await;
@@ -25,48 +25,48 @@ mod error;
 mod histogram;
 mod http;
 mod judge;
-mod lend;
 mod measured_server;
 mod outstanding;
 mod pace;
+mod pipes;
 mod request;
 mod run;
 mod settings;
-mod slice;
 mod stdio;
 mod stop;
 mod tally;
 mod target;
 mod template;
+mod turn;
 
 use std::io;
 
 use barewire_proto::mcp::Era;
 
-pub use error::{Broken, ConnectError, ConnectFailure};
+pub use error::{ConnectError, ConnectFailure, Disconnect};
 pub use histogram::Histogram;
-pub use judge::UnfitAnswer;
+pub use judge::BadFirstAnswer;
 pub use measured_server::{MeasuredServer, ServerDetails, ServerUsage};
 pub use request::{LoadRequest, RequestSource, with_meta};
 pub use run::Progress;
 pub use settings::{Amount, LoadSettings};
-pub use stop::Stop;
-pub use tally::{Example, Tally, WrongAnswer};
-pub use target::Target;
+pub use stop::StopHandle;
+pub use tally::{Tally, WrongAnswer, WrongAnswers};
+pub use target::LoadTarget;
 pub use template::{MIN_PAYLOAD, payload};
 
 use crate::platform::PreciseTimer;
 pub use crate::platform::{Usage, usage};
-use run::Run;
-use slice::End;
+use run::LoadRun;
+use turn::TurnEnd;
 
 /// The end of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum LoadEnd {
     /// Every server had its load, or has gone away.
     Complete,
-    /// A [`Stop`] ended it early.
+    /// A [`StopHandle`] ended it early.
     Stopped,
 }
 
@@ -76,7 +76,7 @@ pub enum Ending {
 ///
 /// The first target that cannot be loaded is an error; all are closed then.
 pub async fn connect<S: RequestSource>(
-    targets: &[Target],
+    targets: &[LoadTarget],
     source: &S,
     settings: &LoadSettings,
 ) -> Result<Vec<MeasuredServer>, ConnectError> {
@@ -109,10 +109,10 @@ pub async fn connect<S: RequestSource>(
 pub async fn measure(
     servers: &mut [MeasuredServer],
     settings: &LoadSettings,
-    stop: &Stop,
+    stop: &StopHandle,
     on_progress: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> io::Result<Ending> {
-    let mut run = Run {
+) -> io::Result<LoadEnd> {
+    let mut run = LoadRun {
         settings,
         timer: PreciseTimer::new()?,
         stop: stop.subscribe(),
@@ -120,34 +120,34 @@ pub async fn measure(
         server: String::new(),
         is_warm_up: true,
     };
-    let warm_up = Some(Amount::For(settings.warm_up)).filter(|_| !settings.warm_up.is_zero());
+    let warm_up = Some(Amount::Time(settings.warm_up)).filter(|_| !settings.warm_up.is_zero());
     let warmed_up = turns(&mut run, servers, warm_up.as_slice()).await;
     for server in servers.iter_mut() {
         server.begin();
     }
-    if warmed_up == Ending::Stopped {
-        return Ok(Ending::Stopped);
+    if warmed_up == LoadEnd::Stopped {
+        return Ok(LoadEnd::Stopped);
     }
     run.is_warm_up = false;
-    let ending = turns(&mut run, servers, &settings.amount.slices(servers.len())).await;
+    let ending = turns(&mut run, servers, &settings.amount.turns(servers.len())).await;
     for server in servers.iter_mut() {
-        server.end(ending == Ending::Stopped).await;
+        server.end(ending == LoadEnd::Stopped).await;
     }
     Ok(ending)
 }
 
 /// Gives every server a turn for each of the amounts.
-async fn turns(run: &mut Run<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> Ending {
+async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> LoadEnd {
     for (round, amount) in amounts.iter().enumerate() {
         for at in 0..servers.len() {
             // There and back again, so that no server is always the first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             let server = &mut servers[at];
             server.name().clone_into(&mut run.server);
-            if server.slice(run, *amount).await == End::Stopped {
-                return Ending::Stopped;
+            if server.run_turn(run, *amount).await == TurnEnd::Stopped {
+                return LoadEnd::Stopped;
             }
         }
     }
-    Ending::Complete
+    LoadEnd::Complete
 }

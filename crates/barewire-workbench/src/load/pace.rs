@@ -16,7 +16,7 @@ pub(super) struct Pace {
 
 /// The time of the next request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextRequest {
     /// It is due since then. Its latency counts from there, however late it is sent.
     Due(Instant),
     /// It is not due before.
@@ -31,19 +31,19 @@ impl Pace {
         Self { began: now, interval, amount, sent: 0 }
     }
 
-    pub(super) fn next(&self, now: Instant) -> Next {
+    pub(super) fn next(&self, now: Instant) -> NextRequest {
         let due = match self.interval {
             None => now,
             Some(interval) => self.began + times(interval, self.sent),
         };
         let is_over = match self.amount {
-            Amount::For(time) => due >= self.began + time,
+            Amount::Time(time) => due >= self.began + time,
             Amount::Count(count) => self.sent >= count,
         };
         match () {
-            () if is_over => Next::Over,
-            () if due > now => Next::At(due),
-            () => Next::Due(due),
+            () if is_over => NextRequest::Over,
+            () if due > now => NextRequest::At(due),
+            () => NextRequest::Due(due),
         }
     }
 
@@ -55,7 +55,7 @@ impl Pace {
     /// Returns the time when the last request should have been sent, if that is known.
     pub(super) fn end(&self) -> Option<Instant> {
         match (self.amount, self.interval) {
-            (Amount::For(time), _) => Some(self.began + time),
+            (Amount::Time(time), _) => Some(self.began + time),
             (Amount::Count(count), Some(interval)) => Some(self.began + times(interval, count)),
             (Amount::Count(_), None) => None,
         }
@@ -85,14 +85,14 @@ mod tests {
         let began = Instant::now();
         let settings = LoadSettings { rate: Some(10.0), ..LoadSettings::default() };
         let mut pace = Pace::new(&settings, Amount::Count(3), began);
-        assert_eq!(pace.next(began), Next::Due(began));
+        assert_eq!(pace.next(began), NextRequest::Due(began));
         pace.sent();
-        assert_eq!(pace.next(began), Next::At(began + Duration::from_millis(100)));
+        assert_eq!(pace.next(began), NextRequest::At(began + Duration::from_millis(100)));
         let late = began + Duration::from_secs(1);
-        assert_eq!(pace.next(late), Next::Due(began + Duration::from_millis(100)));
+        assert_eq!(pace.next(late), NextRequest::Due(began + Duration::from_millis(100)));
         pace.sent();
-        assert_eq!((pace.next(late), pace.overdue(late)), (Next::Due(began + Duration::from_millis(200)), 1));
+        assert_eq!((pace.next(late), pace.overdue(late)), (NextRequest::Due(began + Duration::from_millis(200)), 1));
         pace.sent();
-        assert_eq!((pace.next(late), pace.overdue(late)), (Next::Over, 0));
+        assert_eq!((pace.next(late), pace.overdue(late)), (NextRequest::Over, 0));
     }
 }

@@ -7,7 +7,7 @@ use barewire_proto::mcp::{Era, Implementation, Revision, key};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::target::Target;
+use super::target::LoadTarget;
 use crate::Error;
 
 /// The request that a server is sent again and again.
@@ -45,7 +45,7 @@ impl LoadRequest {
 /// The choice of a request, which may depend on what the server has.
 pub trait RequestSource {
     /// Returns the request to load this server with. The client is connected to it.
-    fn request(&self, target: &Target, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
+    fn request(&self, target: &LoadTarget, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
 
     /// Whether each era has another request. If so, servers that speak both eras are loaded in the legacy one as soon as one of the
     /// others speaks only that, so that all are sent the same.
@@ -56,7 +56,7 @@ pub trait RequestSource {
 
 /// Every server is sent the same request.
 impl RequestSource for LoadRequest {
-    async fn request(&self, _: &Target, _: &Client) -> Result<LoadRequest, Error> {
+    async fn request(&self, _: &LoadTarget, _: &Client) -> Result<LoadRequest, Error> {
         Ok(self.clone())
     }
 }

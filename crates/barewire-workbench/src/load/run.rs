@@ -7,7 +7,7 @@ use super::tally::Tally;
 use crate::platform::PreciseTimer;
 
 /// A load while it is under way.
-pub(super) struct Run<'a> {
+pub(super) struct LoadRun<'a> {
     pub(super) settings: &'a LoadSettings,
     pub(super) timer: PreciseTimer,
     pub(super) stop: watch::Receiver<bool>,
@@ -29,7 +29,7 @@ pub struct Progress<'a> {
     pub tally: &'a Tally,
 }
 
-impl Run<'_> {
+impl LoadRun<'_> {
     pub(super) fn report(&mut self, tally: &Tally) {
         (self.on_progress)(Progress { server: &self.server, is_warm_up: self.is_warm_up, tally });
     }

@@ -27,7 +27,7 @@ pub struct LoadSettings {
 #[expect(clippy::exhaustive_enums, reason = "load ends after a time or a count")]
 pub enum Amount {
     /// Requests for this time.
-    For(Duration),
+    Time(Duration),
     /// This number of requests.
     Count(u64),
 }
@@ -38,7 +38,7 @@ impl Default for LoadSettings {
         Self {
             in_flight: 1,
             rate: None,
-            amount: Amount::For(Duration::from_secs(5)),
+            amount: Amount::Time(Duration::from_secs(5)),
             warm_up: Duration::from_millis(500),
             timeout: Duration::from_secs(10),
             revision: None,
@@ -48,15 +48,15 @@ impl Default for LoadSettings {
 
 impl Amount {
     /// Returns the parts that several servers are given in turns; one part for a server alone.
-    pub(super) fn slices(self, servers: usize) -> Vec<Self> {
+    pub(super) fn turns(self, servers: usize) -> Vec<Self> {
         if servers < 2 {
             return vec![self];
         }
         match self {
-            Self::For(whole) => {
-                let parts = (whole.as_millis() / TURN.as_millis()).clamp(MIN_TURNS, MAX_TURNS);
+            Self::Time(whole) => {
+                let parts = (whole.as_millis() / TURN_LENGTH.as_millis()).clamp(MIN_TURNS, MAX_TURNS);
                 let parts = u32::try_from(parts).expect("no more than MAX_TURNS");
-                vec![Self::For(whole / parts); parts as usize]
+                vec![Self::Time(whole / parts); parts as usize]
             }
             Self::Count(whole) => {
                 let parts = u64::try_from(MIN_TURNS).expect("a small number").min(whole);
@@ -68,7 +68,7 @@ impl Amount {
 }
 
 /// The length of a turn: long against a request, short against what disturbs a machine for a while.
-const TURN: Duration = Duration::from_millis(200);
+const TURN_LENGTH: Duration = Duration::from_millis(200);
 
 /// The bounds of the number of turns of each server.
 const MIN_TURNS: u128 = 8;
@@ -81,13 +81,13 @@ mod tests {
     #[test]
     fn slices_add_up() {
         for count in [1, 7, 8, 1003] {
-            let sum: u64 = Amount::Count(count).slices(2).iter().fold(0, |sum, slice| match slice {
+            let sum: u64 = Amount::Count(count).turns(2).iter().fold(0, |sum, slice| match slice {
                 Amount::Count(part) => sum + part,
-                Amount::For(_) => unreachable!("a count is cut into counts"),
+                Amount::Time(_) => unreachable!("a count is cut into counts"),
             });
             assert_eq!(sum, count);
         }
-        assert_eq!(Amount::For(Duration::from_secs(4)).slices(2).len(), 20);
-        assert_eq!(Amount::For(Duration::from_secs(4)).slices(1).len(), 1);
+        assert_eq!(Amount::Time(Duration::from_secs(4)).turns(2).len(), 20);
+        assert_eq!(Amount::Time(Duration::from_secs(4)).turns(1).len(), 1);
     }
 }

@@ -13,17 +13,17 @@ use barewire_proto::json::Json;
 use barewire_proto::rpc::{Code, DEFAULT_DEPTH, ErrorObject, Message, Parsed, Request, Response, parse};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::judge::Judge;
-use super::lend::{Pipes, ProcessWriter};
+use super::judge::AnswerJudge;
 use super::outstanding::{AnswerStatus, OutstandingRequests, SentRequest};
-use super::run::{Run, stop_requested};
+use super::pipes::{Pipes, ProcessWriter};
+use super::run::{LoadRun, stop_requested};
 use super::settings::Amount;
-use super::slice::{End, Slice};
 use super::tally::{Tally, WrongAnswer};
 use super::template::Template;
+use super::turn::{Turn, TurnEnd};
 
 /// A server that is a process.
-pub(super) struct Stdio {
+pub(super) struct StdioLoad {
     reader: ProcessReader,
     writer: Option<ProcessWriter>,
     ending: Option<ExitFuture>,
@@ -52,7 +52,7 @@ enum Transfer {
     Wrote,
 }
 
-impl Stdio {
+impl StdioLoad {
     pub(super) fn new(pipes: Pipes) -> Option<Self> {
         Some(Self {
             reader: pipes.reader?,
@@ -93,19 +93,19 @@ impl Stdio {
     }
 
     /// Sends requests until `amount` is enough, and then waits for those that are open.
-    pub(super) async fn slice(
+    pub(super) async fn run_turn(
         &mut self,
-        run: &mut Run<'_>,
+        run: &mut LoadRun<'_>,
         template: &Template,
-        judge: &mut Judge,
+        judge: &mut AnswerJudge,
         amount: Amount,
         tally: &mut Tally,
-    ) -> End {
-        let mut slice = Slice::new(run.settings, amount);
+    ) -> TurnEnd {
+        let mut turn = Turn::new(run.settings, amount);
         let end = loop {
             let now = Instant::now();
             let mut wants_more = false;
-            while let Some(due) = slice.next(now, self.outstanding.len(), tally) {
+            while let Some(due) = turn.next(now, self.outstanding.len(), tally) {
                 let number = self.outstanding.add(SentRequest { due, sent: now });
                 template.append(number, &mut self.out.bytes);
                 if self.out.waiting() >= PIPE_SIZE {
@@ -114,24 +114,24 @@ impl Stdio {
                 }
             }
             let open = self.outstanding.len();
-            if slice.is_over(now, open) {
-                break End::Done;
+            if turn.is_over(now, open) {
+                break TurnEnd::Done;
             }
-            if slice.is_time_to_look(now) {
+            if turn.is_time_to_look(now) {
                 tally.lost += self.outstanding.expire(now, run.settings.timeout);
-                slice.settled(now, open, self.outstanding.len());
+                turn.settled(now, open, self.outstanding.len());
                 run.report(tally);
                 continue;
             }
             if run.is_stop_requested() {
                 // Open requests are not lost: they had no time to be answered.
                 tally.sent -= self.outstanding.expire_all();
-                break End::Stopped;
+                break TurnEnd::Stopped;
             }
             let transfer = tokio::select! {
                 biased;
                 transfer = self.transfer(wants_more) => transfer,
-                slept = run.timer.wait_until(slice.wake()) => match slept {
+                slept = run.timer.wait_until(turn.wake()) => match slept {
                     Ok(()) => continue,
                     Err(error) => Err(error),
                 },
@@ -142,21 +142,21 @@ impl Stdio {
                 Ok(Transfer::Read(count)) => {
                     let received = Instant::now();
                     self.handle_frames(count, received, judge, tally);
-                    slice.received(received);
-                    slice.settled(received, open, self.outstanding.len());
+                    turn.received(received);
+                    turn.settled(received, open, self.outstanding.len());
                 }
                 Err(_) => {
                     tally.lost += self.outstanding.expire_all();
-                    break End::Broken;
+                    break TurnEnd::Disconnected;
                 }
             }
         };
-        slice.close(end, tally);
+        turn.close(end, tally);
         end
     }
 
     /// Counts the answers that come after the last one that was waited for: second ones, late ones, and others.
-    pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut Judge, tally: &mut Tally) {
+    pub(super) async fn wait_for_stray_answers(&mut self, judge: &mut AnswerJudge, tally: &mut Tally) {
         let until = tokio::time::Instant::now() + STRAY_ANSWER_WAIT;
         while let Ok(Ok(Transfer::Read(count))) = tokio::time::timeout_at(until, self.transfer(false)).await {
             self.handle_frames(count, Instant::now(), judge, tally);
@@ -164,7 +164,7 @@ impl Stdio {
     }
 
     /// Handles the frames in the bytes that were read.
-    fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut Judge, tally: &mut Tally) {
+    fn handle_frames(&mut self, count: usize, received: Instant, judge: &mut AnswerJudge, tally: &mut Tally) {
         let Self { codec, chunk, is_mid_line, out, outstanding, last_handshake_id, .. } = self;
         let mut input = skip_partial_line(is_mid_line, &chunk[..count]);
         let mut handler =
@@ -215,7 +215,7 @@ impl Stdio {
 struct FrameHandler<'a> {
     out: &'a mut WriteBuffer,
     outstanding: &'a mut OutstandingRequests,
-    judge: &'a mut Judge,
+    judge: &'a mut AnswerJudge,
     tally: &'a mut Tally,
     last_handshake_id: u64,
     received: Instant,

@@ -4,9 +4,9 @@ use tokio::sync::watch;
 
 /// A handle that ends a load before its time. Clones belong to the same load.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(watch::Sender<bool>);
+pub struct StopHandle(watch::Sender<bool>);
 
-impl Stop {
+impl StopHandle {
     /// Makes a handle; a load that is given it goes on until [`stop`](Self::stop) is called.
     pub fn new() -> Self {
         Self::default()

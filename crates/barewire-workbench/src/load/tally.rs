@@ -19,7 +19,7 @@ pub struct Tally {
     /// Second answers.
     pub duplicated: u64,
     /// Wrong answers by kind.
-    pub wrong: BTreeMap<WrongAnswer, Example>,
+    pub wrong: BTreeMap<WrongAnswer, WrongAnswers>,
     /// Requests that were due at a fixed rate and never sent: the server was too slow for it.
     pub unsent: u64,
     /// The latencies of the good answers.
@@ -55,7 +55,7 @@ pub enum WrongAnswer {
 /// The wrong answers of one kind.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Example {
+pub struct WrongAnswers {
     /// Their number.
     pub count: u64,
     /// The beginning of the first of them, safe to print.
@@ -118,7 +118,7 @@ impl Tally {
     /// Counts a wrong answer, and keeps the first of its kind.
     pub(super) fn wrong(&mut self, wrong: WrongAnswer, text: &[u8]) {
         let example =
-            self.wrong.entry(wrong).or_insert_with(|| Example { count: 0, first: shown(text, EXCERPT_LENGTH) });
+            self.wrong.entry(wrong).or_insert_with(|| WrongAnswers { count: 0, first: shown(text, EXCERPT_LENGTH) });
         example.count += 1;
     }
 

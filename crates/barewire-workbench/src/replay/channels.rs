@@ -19,7 +19,7 @@ pub(super) struct Channels {
 impl Channels {
     /// The channels of the conversation that the wanted channel is part of, or of the only one.
     pub(super) fn of(entries: &[Entry], wanted: Option<&str>) -> Result<Self, Error> {
-        let found = Found::of(entries);
+        let found = CaptureChannels::of(entries);
         match wanted {
             Some(wanted) if found.exchanges.contains_key(wanted) => {
                 let session = &found.exchanges[wanted].session;
@@ -68,13 +68,13 @@ impl Channels {
 
 /// The streams and exchanges of a capture.
 #[derive(Default)]
-struct Found {
+struct CaptureChannels {
     streams: BTreeSet<String>,
-    exchanges: HashMap<String, Exchange>,
+    exchanges: HashMap<String, RecordedExchange>,
 }
 
 #[derive(Default)]
-struct Exchange {
+struct RecordedExchange {
     /// The number of exchanges that began before it.
     number: usize,
     session: Option<String>,
@@ -82,7 +82,7 @@ struct Exchange {
     encoding: Option<String>,
 }
 
-impl Found {
+impl CaptureChannels {
     fn of(entries: &[Entry]) -> Self {
         let mut found = Self::default();
         for entry in entries {
@@ -106,7 +106,7 @@ impl Found {
     fn head(&mut self, channel: &str, stream: Stream, line: &[u8]) {
         let number = self.exchanges.len();
         let exchange = self.exchanges.entry(channel.to_owned());
-        let exchange = exchange.or_insert_with(|| Exchange { number, ..Exchange::default() });
+        let exchange = exchange.or_insert_with(|| RecordedExchange { number, ..RecordedExchange::default() });
         let line = String::from_utf8_lossy(line);
         let Some((name, value)) = line.split_once(':') else { return };
         let value = value.trim().to_owned();
@@ -146,15 +146,15 @@ impl Found {
     }
 
     /// The first exchange of every conversation of such.
-    fn firsts(&self, is: impl Fn(&Exchange) -> bool) -> Vec<&str> {
-        let mut all: Vec<(&String, &Exchange)> = self.exchanges.iter().filter(|(_, it)| is(it)).collect();
+    fn firsts(&self, is: impl Fn(&RecordedExchange) -> bool) -> Vec<&str> {
+        let mut all: Vec<(&String, &RecordedExchange)> = self.exchanges.iter().filter(|(_, it)| is(it)).collect();
         all.sort_by_key(|(_, exchange)| exchange.number);
         let mut met = HashSet::new();
         all.retain(|(_, exchange)| met.insert(&exchange.session));
         all.into_iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    fn http(&self, is: impl Fn(&Exchange) -> bool) -> Result<Channels, Error> {
+    fn http(&self, is: impl Fn(&RecordedExchange) -> bool) -> Result<Channels, Error> {
         let all = || self.exchanges.iter().filter(|(_, exchange)| is(exchange));
         let encoded = all().filter_map(|(name, it)| Some((it.number, name, it.encoding.as_ref()?))).min();
         if let Some((_, name, encoding)) = encoded {
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not Found\n\
+    const TWO: &str = "@x1 head > POST /mcp HTTP/1.1\n@x1 head < HTTP/1.1 404 Not CaptureChannels\n\
         @x2 head > POST /mcp HTTP/1.1\n@x2 head < HTTP/1.1 200 OK\n@x2 head < Mcp-Session-Id: a\n\
         @x3 head > POST /mcp HTTP/1.1\n@x3 head > mcp-session-id: a\n";
 

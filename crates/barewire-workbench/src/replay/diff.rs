@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::path::pointer;
+use super::path_pattern::pointer;
 use super::value::Value;
 
 /// One place where what was recorded and what came differ. Serialized, it is an object with `path`, `recorded` and `came`.
@@ -38,10 +38,10 @@ fn as_pointer<S: Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S:
 }
 
 /// Says of a place where two values differ whether that is no matter.
-pub(super) type Excuse<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
+pub(super) type AcceptDifference<'a> = dyn FnMut(&[String], Option<&Value>, Option<&Value>) -> bool + 'a;
 
 /// The places where two values differ and there is no excuse. Values of this type are at most 128 levels deep.
-pub(super) fn diff(recorded: &Value, came: &Value, excuse: &mut Excuse<'_>) -> Vec<Change> {
+pub(super) fn diff(recorded: &Value, came: &Value, excuse: &mut AcceptDifference<'_>) -> Vec<Change> {
     let mut found = Differ { path: Vec::new(), changes: Vec::new(), excuse };
     found.values(recorded, came);
     found.changes
@@ -53,7 +53,7 @@ const MAX_CHANGES: usize = 1000;
 struct Differ<'a, 'e> {
     path: Vec<String>,
     changes: Vec<Change>,
-    excuse: &'a mut Excuse<'e>,
+    excuse: &'a mut AcceptDifference<'e>,
 }
 
 impl Differ<'_, '_> {

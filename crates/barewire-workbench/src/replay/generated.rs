@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use barewire_proto::json::Json;
 use barewire_proto::mcp::Side;
 
-use super::path::Pattern;
+use super::path_pattern::PathPattern;
 use super::rewrite::strings;
 use super::script::Script;
 use super::value::Value;
@@ -17,13 +17,13 @@ use crate::secrets::BEGIN as REPLACED;
 pub(super) struct GeneratedValues {
     /// Strings that the client sent in the capture after the server had sent them first.
     given_back: HashSet<String>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<PathPattern>,
     /// By the member in which the client gives them back, or for any.
     live: HashMap<(Option<&'static str>, String), String>,
 }
 
 /// Members of the server whose values mean nothing to the client, and the member in which the client gives them back.
-const OPAQUE: [(&str, &str); 6] = [
+const OPAQUE_MEMBERS: [(&str, &str); 6] = [
     ("nextCursor", "cursor"),
     ("requestState", "requestState"),
     ("taskId", "taskId"),
@@ -33,10 +33,11 @@ const OPAQUE: [(&str, &str); 6] = [
 ];
 
 /// Members whose values are names, which do not change by themselves, however they look.
-const NAMES: [&str; 8] = ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
+const NAME_MEMBERS: [&str; 8] =
+    ["name", "uri", "uriTemplate", "title", "description", "method", "protocolVersion", "version"];
 
 impl GeneratedValues {
-    pub(super) fn new(script: &Script, patterns: Vec<Pattern>) -> Self {
+    pub(super) fn new(script: &Script, patterns: Vec<PathPattern>) -> Self {
         // A string that the client sent first is its own: a server that repeats it has made up nothing.
         let (mut of_client, mut of_server, mut given_back) = (HashSet::new(), HashSet::new(), HashSet::new());
         for frame in &script.frames {
@@ -61,7 +62,7 @@ impl GeneratedValues {
         let (Some(recorded_key), Some(_)) = (key(recorded), key(came)) else { return false };
         let texts = recorded.as_str().zip(came.as_str());
         let member = path.last().map_or("", String::as_str);
-        if let Some((_, family)) = OPAQUE.iter().find(|(name, _)| *name == member)
+        if let Some((_, family)) = OPAQUE_MEMBERS.iter().find(|(name, _)| *name == member)
             && (texts.is_some() || member == "progressToken")
         {
             self.live.insert((Some(family), recorded_key), came.to_string());
@@ -73,7 +74,8 @@ impl GeneratedValues {
         }
         let is_named = self.patterns.iter().any(|pattern| pattern.covers(method, path));
         let is_likely = |was: &str| {
-            is_replaced(was) || (looks_minted(was) && self.given_back.contains(was) && !NAMES.contains(&member))
+            is_replaced(was)
+                || (looks_generated(was) && self.given_back.contains(was) && !NAME_MEMBERS.contains(&member))
         };
         if is_named || texts.is_some_and(|(was, _)| is_likely(was)) {
             self.live.insert(recorded_key, came_text);
@@ -95,7 +97,7 @@ impl GeneratedValues {
         }
         let recorded = key(&Value::leaf(value)?)?;
         let member = path.last().map_or("", String::as_str);
-        let family = OPAQUE.iter().map(|(_, family)| *family).find(|family| *family == member);
+        let family = OPAQUE_MEMBERS.iter().map(|(_, family)| *family).find(|family| *family == member);
         let of_family = family.and_then(|family| self.live.get(&(Some(family), recorded.clone())));
         of_family.or_else(|| self.live.get(&(None, recorded))).cloned()
     }
@@ -118,7 +120,7 @@ fn key(value: &Value) -> Option<String> {
 }
 
 /// Whether it is long, in one piece, and with a digit: a person would not choose it as a name.
-fn looks_minted(text: &str) -> bool {
+fn looks_generated(text: &str) -> bool {
     text.len() >= 16
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && text.bytes().any(|byte| byte.is_ascii_digit())

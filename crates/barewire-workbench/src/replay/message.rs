@@ -71,12 +71,12 @@ impl Message {
     }
 
     /// The token under which a request wants to be told of progress.
-    pub(super) fn wanted_token(&self) -> Option<Id<'static>> {
+    pub(super) fn requested_progress_token(&self) -> Option<Id<'static>> {
         token(self.params()?.get("_meta")?.get("progressToken")?)
     }
 
     /// The token of a progress notification.
-    pub(super) fn told_token(&self) -> Option<Id<'static>> {
+    pub(super) fn progress_token(&self) -> Option<Id<'static>> {
         match &self.kind {
             MessageKind::Notification { method } if method == "notifications/progress" => {
                 token(self.params()?.get("progressToken")?)
@@ -91,7 +91,7 @@ impl Message {
     }
 
     /// The id of the request that this notification cancels.
-    pub(super) fn cancels(&self) -> Option<Id<'static>> {
+    pub(super) fn cancelled_id(&self) -> Option<Id<'static>> {
         match &self.kind {
             MessageKind::Notification { method } if method == "notifications/cancelled" => {
                 token(self.params()?.get("requestId")?)

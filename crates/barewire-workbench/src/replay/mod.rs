@@ -20,24 +20,24 @@
 //! ```
 
 mod channels;
+mod client;
 mod diff;
 mod difference;
 mod framing;
 mod generated;
 mod message;
-mod path;
-mod plan;
+mod path_pattern;
 mod play;
-mod player;
+mod play_plan;
 mod rewrite;
 mod script;
 mod serve;
-mod stage;
+mod server;
 mod value;
 
 pub use diff::Change;
 pub use difference::{Difference, DifferenceKind};
-pub use path::Pattern;
-pub use play::{PlayOptions, Played, play, play_http};
+pub use path_pattern::PathPattern;
+pub use play::{PlayOptions, PlayReport, play, play_http};
 pub use script::{ExitStatus, Script, ScriptOptions};
-pub use serve::{HTTP_PATH, ServeOptions, Served, serve, serve_http};
+pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};

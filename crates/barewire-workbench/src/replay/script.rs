@@ -88,20 +88,20 @@ impl Script {
         let entries = entries(&name.to_string(), &text, warn).map_err(|error| {
             cannot(&error).with_hint("a .wire capture is expected; docs/wire-format.md describes the format")
         })?;
-        Self::of(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
+        Self::from_entries(&entries, options).map_err(|error| error.about(&format!("cannot replay {name}")))
     }
 
     /// Takes one conversation of the entries of a capture.
-    pub fn of(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
+    pub fn from_entries(entries: &[Entry], options: ScriptOptions<'_>) -> Result<Self, Error> {
         let channels = Channels::of(entries, options.channel)?;
-        let mut collector = Collector::new(&channels, options.allow_redacted);
+        let mut collector = FrameCollector::new(&channels, options.allow_redacted);
         let mut streams = Streams::new(FrameLimits { frame: options.max_frame, depth: usize::MAX });
         for entry in entries {
             collector.look(entry)?;
             streams.entry(entry, &mut collector)?;
         }
         streams.finish(&mut collector)?;
-        let Collector { framing, frames, sent, cut, ended, .. } = collector;
+        let FrameCollector { framing, frames, sent, cut, ended, .. } = collector;
         if !frames.iter().any(|frame| frame.side == Side::Client) {
             return Err(Error::new("the client says nothing in it").with_advice(Advice::ReadCapture));
         }
@@ -118,7 +118,7 @@ impl Script {
 }
 
 /// Gathers the frames of one conversation.
-struct Collector<'a> {
+struct FrameCollector<'a> {
     channels: &'a Channels,
     redacted: bool,
     framing: Framing,
@@ -130,7 +130,7 @@ struct Collector<'a> {
     ended: Option<ExitStatus>,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> FrameCollector<'a> {
     fn new(channels: &'a Channels, redacted: bool) -> Self {
         Self {
             channels,
@@ -235,7 +235,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Sink for Collector<'_> {
+impl Sink for FrameCollector<'_> {
     fn take(&mut self, sight: &WireItem<'_>) -> Result<bool, Error> {
         let WireItem::Frame(seen) = sight else { return Ok(true) };
         let Some(place) = seen.place.filter(|place| self.channels.has(place.channel)) else {
@@ -261,7 +261,7 @@ mod tests {
 
     fn with(text: &str, channel: Option<&str>, allow_redacted: bool) -> Result<Script, Error> {
         let options = ScriptOptions { channel, allow_redacted, max_frame: 1000 };
-        Script::of(&read(text.as_bytes()).expect("a transcript"), options)
+        Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options)
     }
 
     fn raw(script: &Script) -> Vec<String> {

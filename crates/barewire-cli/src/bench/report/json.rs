@@ -36,7 +36,7 @@ pub(super) fn print(
 fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Value {
     let (details, tally) = (server.details(), server.tally());
     let (duration, count) = match settings.amount {
-        Amount::For(time) => (Some(time.as_secs_f64()), None),
+        Amount::Time(time) => (Some(time.as_secs_f64()), None),
         Amount::Count(count) => (None, Some(count)),
     };
     let wrong: Map<String, Value> = WrongAnswer::ALL
@@ -98,7 +98,7 @@ fn server(args: &Args, settings: &LoadSettings, server: &MeasuredServer) -> Valu
         "lag_us": settings.rate.map(|_| json!({ "p50": lag(0.5), "p99": lag(0.99), "max": us(tally.lag.max()) })),
         "usage": usage,
         "generator": { "cpu_us_per_request": us(server.tally().own_cpu_per_answer()) },
-        "broken": server.broken().map(ToString::to_string),
+        "broken": server.disconnect().map(ToString::to_string),
     })
 }
 

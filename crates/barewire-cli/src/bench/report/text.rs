@@ -18,7 +18,7 @@ pub(super) fn one(
     stopped: bool,
 ) -> Result<(), Failure> {
     head(output, args, settings, std::slice::from_ref(server))?;
-    let about = who(server);
+    let about = description(server);
     let tally = server.tally();
     writeln!(output, "{} {about}", output.paint(Tone::Strong, server.name()))?;
     writeln!(output)?;
@@ -54,7 +54,7 @@ pub(super) fn one(
         writeln!(output, "  generator   CPU {} a request{}", time(own), lag(tally))?;
     }
     bars(output, tally)?;
-    complaints(output, server, None)?;
+    problems(output, server, None)?;
     foot(output, stopped)
 }
 
@@ -69,11 +69,11 @@ pub(super) fn several(
     let Some(first) = servers.first() else { return Ok(()) };
     head(output, args, settings, servers)?;
     for server in servers {
-        writeln!(output, "{} {}", output.paint(Tone::Strong, server.name()), who(server))?;
+        writeln!(output, "{} {}", output.paint(Tone::Strong, server.name()), description(server))?;
     }
     writeln!(output)?;
-    let widths: Vec<usize> = servers.iter().map(|server| server.name().chars().count().max(WIDTH)).collect();
-    let mut line = format!("  {:<LABEL$}", "");
+    let widths: Vec<usize> = servers.iter().map(|server| server.name().chars().count().max(MIN_COLUMN_WIDTH)).collect();
+    let mut line = format!("  {:<LABEL_WIDTH$}", "");
     for (at, (server, width)) in servers.iter().zip(&widths).enumerate() {
         let gap = if at == 0 { "" } else { "        " };
         line = format!("{line}  {:>width$}{gap}", server.name());
@@ -101,7 +101,7 @@ pub(super) fn several(
         as_time,
     ));
     for (label, of, shown) in rows {
-        let mut line = format!("  {label:<LABEL$}");
+        let mut line = format!("  {label:<LABEL_WIDTH$}");
         for (at, (server, width)) in servers.iter().zip(&widths).enumerate() {
             let text = of(server).map_or("-".to_owned(), shown);
             line = format!("{line}  {text:>width$}");
@@ -115,14 +115,14 @@ pub(super) fn several(
     writeln!(output)?;
     for server in servers {
         writeln!(output, "  {}: {}", server.name(), counts(server.tally()))?;
-        complaints(output, server, Some(server.name()))?;
+        problems(output, server, Some(server.name()))?;
     }
     foot(output, stopped)
 }
 
 /// What was sent, and how.
 fn head(output: &mut Output, args: &Args, settings: &LoadSettings, servers: &[MeasuredServer]) -> Result<(), Failure> {
-    let mut each: Vec<String> = servers.iter().map(asked).collect();
+    let mut each: Vec<String> = servers.iter().map(request_name).collect();
     if each.windows(2).any(|pair| pair[0] != pair[1]) {
         for (what, server) in each.iter_mut().zip(servers) {
             *what = format!("{what} to {}", server.name());
@@ -142,7 +142,7 @@ fn head(output: &mut Output, args: &Args, settings: &LoadSettings, servers: &[Me
         None => format!("{} in flight", settings.in_flight),
     };
     let amount = match settings.amount {
-        Amount::For(time) => format!("for {} s", time.as_secs_f64()),
+        Amount::Time(time) => format!("for {} s", time.as_secs_f64()),
         Amount::Count(1) => "once".to_owned(),
         Amount::Count(count) => format!("{count} times"),
     };
@@ -155,20 +155,20 @@ fn head(output: &mut Output, args: &Args, settings: &LoadSettings, servers: &[Me
 }
 
 /// `tools/call echo`
-fn asked(server: &MeasuredServer) -> String {
+fn request_name(server: &MeasuredServer) -> String {
     let what = match &server.details().name {
         Some(target) => format!("{} {}", server.details().method, target),
         None => server.details().method.clone(),
     };
-    shown(what.as_bytes(), LONGEST)
+    shown(what.as_bytes(), MAX_NAME_LENGTH)
 }
 
 /// The server, as it calls itself.
-fn who(server: &MeasuredServer) -> String {
+fn description(server: &MeasuredServer) -> String {
     let about = server.details();
     let server = about.implementation.as_ref().map_or(String::new(), |info| {
         let name = format!("{} {}, ", info.name, info.version);
-        shown(name.as_bytes(), LONGEST)
+        shown(name.as_bytes(), MAX_NAME_LENGTH)
     });
     format!(
         "({server}MCP {} over {}, requests of {})",
@@ -209,7 +209,7 @@ fn bars(output: &mut Output, tally: &Tally) -> Result<(), Failure> {
     let Some(most) = rows.iter().map(|row| row.1).max().filter(|most| *most > 0) else { return Ok(()) };
     writeln!(output)?;
     let digits = most.to_string().len().max(5);
-    let room = output.width().saturating_sub(20 + digits).min(BAR);
+    let room = output.width().saturating_sub(20 + digits).min(MAX_BAR_WIDTH);
     for (up_to, count) in rows {
         let bar = bar(count, most, room);
         writeln!(output, "  up to {:>7}  {count:>digits$}  {bar}", edge(up_to))?;
@@ -229,7 +229,7 @@ fn bar(count: u64, most: u64, room: usize) -> String {
 }
 
 /// What is wrong, and an example of it.
-fn complaints(output: &mut Output, server: &MeasuredServer, name: Option<&str>) -> Result<(), Failure> {
+fn problems(output: &mut Output, server: &MeasuredServer, name: Option<&str>) -> Result<(), Failure> {
     let tally = server.tally();
     let indent = if name.is_some() { "    " } else { "  " };
     if !server.is_clean() && name.is_none() {
@@ -240,7 +240,7 @@ fn complaints(output: &mut Output, server: &MeasuredServer, name: Option<&str>) 
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, what))?;
         writeln!(output, "{indent}  the first: {}", example.first)?;
     }
-    if let Some(broken) = server.broken() {
+    if let Some(broken) = server.disconnect() {
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, broken))?;
     }
     Ok(())
@@ -280,14 +280,14 @@ fn number(number: f64) -> String {
 }
 
 /// As much of a name as fits a line.
-const LONGEST: usize = 60;
+const MAX_NAME_LENGTH: usize = 60;
 
 /// Of the names of rows, and of a column at the least.
-const LABEL: usize = 24;
-const WIDTH: usize = 10;
+const LABEL_WIDTH: usize = 24;
+const MIN_COLUMN_WIDTH: usize = 10;
 
 /// Longer bars say no more.
-const BAR: usize = 50;
+const MAX_BAR_WIDTH: usize = 50;
 
 #[cfg(test)]
 mod tests {

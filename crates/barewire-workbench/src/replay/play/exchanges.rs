@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::http::session::{HttpTarget, SESSION_END_TIMEOUT, SessionClient};
 use crate::http::{ExchangeEvent, is_modern};
+use crate::replay::client::ClientReplay;
 use crate::replay::message::{Message, MessageKind};
-use crate::replay::player::Player;
 use crate::text::shown;
 
 /// One client of a server, and its exchanges in flight.
-pub(super) struct Exchanges {
+pub(super) struct ClientExchanges {
     client: SessionClient,
-    open: HashMap<u64, Exchange>,
+    open: HashMap<u64, OpenExchange>,
     /// The exchange whose response has to begin before the next message is sent.
     gate: Option<Gate>,
     /// Whether the server has answered anything.
@@ -45,7 +45,7 @@ pub(super) enum Purpose {
     Listen,
 }
 
-struct Exchange {
+struct OpenExchange {
     purpose: Purpose,
     /// The requests in it, if they are of the modern era.
     modern_requests: Vec<Id<'static>>,
@@ -68,7 +68,7 @@ enum ResponseDecoder {
     },
 }
 
-impl Exchanges {
+impl ClientExchanges {
     pub(super) fn new(dialer: Dialer, headers: Vec<(String, String)>, max_frame: usize) -> Self {
         let target = HttpTarget::new(dialer, headers, "barewire-replay");
         let client = SessionClient::new(target.into());
@@ -100,7 +100,7 @@ impl Exchanges {
     }
 
     /// Whether something can still come in an exchange that is not waited for, or something is not accepted yet.
-    pub(super) fn is_answering(&self, player: &Player<'_>) -> bool {
+    pub(super) fn is_answering(&self, player: &ClientReplay<'_>) -> bool {
         self.open.values().any(|exchange| match exchange.purpose {
             Purpose::Message(at) => exchange.status.is_empty() || !player.is_waiting_for(at),
             Purpose::Reply => true,
@@ -111,7 +111,7 @@ impl Exchanges {
     /// Sends a message.
     pub(super) fn post(&mut self, body: &[u8], purpose: Purpose) {
         let all = Message::in_frame(body);
-        let cancelled = all.iter().find_map(Message::cancels);
+        let cancelled = all.iter().find_map(Message::cancelled_id);
         if let Some(number) = cancelled.and_then(|id| self.modern_request(&id)) {
             // In the modern era a client cancels by closing the connection.
             self.close(number);
@@ -133,11 +133,11 @@ impl Exchanges {
         }
         let is_initialized = all.first().and_then(Message::method) == Some("notifications/initialized");
         let modern_requests = if era == Era::Modern { requests } else { Vec::new() };
-        self.open.insert(number, Exchange { modern_requests, is_initialized, ..Exchange::new(purpose) });
+        self.open.insert(number, OpenExchange { modern_requests, is_initialized, ..OpenExchange::new(purpose) });
     }
 
     fn modern_request(&self, id: &Id<'_>) -> Option<u64> {
-        let is = |exchange: &Exchange| exchange.modern_requests.contains(id);
+        let is = |exchange: &OpenExchange| exchange.modern_requests.contains(id);
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
@@ -145,7 +145,7 @@ impl Exchanges {
     fn listen(&mut self, purpose: Purpose, last_event_id: Option<&str>, delay: Duration) -> u64 {
         let request = self.client.listen(last_event_id);
         let number = self.client.send(&request, delay);
-        self.open.insert(number, Exchange::new(purpose));
+        self.open.insert(number, OpenExchange::new(purpose));
         number
     }
 
@@ -160,7 +160,7 @@ impl Exchanges {
     }
 
     /// Hands what came to the player; returns what the server is to be told.
-    pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, player: &mut Player<'_>) -> Vec<Vec<u8>> {
+    pub(super) fn take(&mut self, number: u64, event: ExchangeEvent, player: &mut ClientReplay<'_>) -> Vec<Vec<u8>> {
         let Some(exchange) = self.open.get_mut(&number) else { return Vec::new() };
         let to = match exchange.purpose {
             Purpose::Message(at) => Some(at),
@@ -223,7 +223,7 @@ impl Exchanges {
     }
 
     /// An exchange is over. A stream that was to go on is asked for again.
-    fn ended(&mut self, number: u64, why: &str, player: &mut Player<'_>) {
+    fn ended(&mut self, number: u64, why: &str, player: &mut ClientReplay<'_>) {
         self.open_gate_of(number);
         self.client.close(number);
         let Some(exchange) = self.open.remove(&number) else { return };
@@ -255,13 +255,13 @@ impl Exchanges {
 }
 
 /// A replay that is given up leaves no connection open.
-impl Drop for Exchanges {
+impl Drop for ClientExchanges {
     fn drop(&mut self) {
         self.client.close_all();
     }
 }
 
-impl Exchange {
+impl OpenExchange {
     fn new(purpose: Purpose) -> Self {
         Self {
             purpose,

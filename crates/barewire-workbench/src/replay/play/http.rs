@@ -8,11 +8,11 @@ use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout_at};
 
 use super::clock::{Clock, MAX_MISSES, wait_until};
-use super::exchanges::{Exchanges, Purpose};
-use super::{PlayOptions, Played};
+use super::exchanges::{ClientExchanges, Purpose};
+use super::{PlayOptions, PlayReport};
 use crate::Error;
 use crate::http::ExchangeEvent;
-use crate::replay::player::{Next, Player};
+use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::script::Script;
 use crate::text::shown;
 
@@ -24,10 +24,10 @@ pub async fn play_http(
     dialer: Dialer,
     headers: Vec<(String, String)>,
     options: &PlayOptions,
-) -> Result<Played, Error> {
-    let mut player = Player::new(script, Framing::Body, options);
+) -> Result<PlayReport, Error> {
+    let mut player = ClientReplay::new(script, Framing::Body, options);
     let origin = dialer.origin();
-    let mut exchanges = Exchanges::new(dialer, headers, options.max_frame);
+    let mut exchanges = ClientExchanges::new(dialer, headers, options.max_frame);
     let mut clock = Clock::new(script, options);
     let mut held = None;
     // Answers to the server that are not in the capture.
@@ -40,9 +40,9 @@ pub async fn play_http(
                 continue;
             }
             match player.next() {
-                Next::Send { bytes, time, at } => held = Some((bytes, at, clock.due(time))),
-                Next::Wait => break,
-                Next::Done => {
+                NextAction::Send { bytes, time, at } => held = Some((bytes, at, clock.due(time))),
+                NextAction::Wait => break,
+                NextAction::Done => {
                     done = true;
                     break;
                 }
@@ -58,22 +58,22 @@ pub async fn play_http(
         let (can_send, gate_opens) = (exchanges.can_send(), exchanges.gate_opens());
         let due = held.as_ref().map(|(_, _, due)| *due).filter(|_| can_send);
         let event = tokio::select! {
-            event = exchanges.next() => Event::Arrived(event),
-            () = wait_until(gate_opens) => Event::GateOpens,
-            () = wait_until(due) => Event::Due,
-            () = wait_until(clock.deadline.filter(|_| due.is_none())) => Event::Late,
+            event = exchanges.next() => HttpPlayEvent::Arrived(event),
+            () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
+            () = wait_until(due) => HttpPlayEvent::Due,
+            () = wait_until(clock.deadline.filter(|_| due.is_none())) => HttpPlayEvent::Late,
         };
         match event {
-            Event::Arrived((number, event)) => {
+            HttpPlayEvent::Arrived((number, event)) => {
                 check_reached(&event, &exchanges, &origin)?;
                 replies.extend(exchanges.take(number, event, &mut player));
             }
-            Event::GateOpens => exchanges.open_gate(),
-            Event::Due => {
+            HttpPlayEvent::GateOpens => exchanges.open_gate(),
+            HttpPlayEvent::Due => {
                 let (bytes, at, _) = held.take().expect("it was due");
                 exchanges.post(&bytes, Purpose::Message(at));
             }
-            Event::Late => {
+            HttpPlayEvent::Late => {
                 exchanges.open_gate();
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = player.give_up(&format!("nothing within {timeout} s"));
@@ -104,7 +104,7 @@ pub async fn play_http(
 }
 
 /// Fails if the server has never answered and cannot be reached.
-fn check_reached(event: &ExchangeEvent, exchanges: &Exchanges, origin: &str) -> Result<(), Error> {
+fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &str) -> Result<(), Error> {
     match event {
         ExchangeEvent::Broken(why) if !exchanges.is_reached() => {
             let why = shown(&why.text(Stream::ToClient), REASON_WIDTH);
@@ -115,7 +115,7 @@ fn check_reached(event: &ExchangeEvent, exchanges: &Exchanges, origin: &str) -> 
 }
 
 /// What the player waits for.
-enum Event {
+enum HttpPlayEvent {
     Arrived((u64, ExchangeEvent)),
     /// The wait for a message to be accepted is over.
     GateOpens,

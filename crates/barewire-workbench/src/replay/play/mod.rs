@@ -11,7 +11,7 @@ use std::time::Duration;
 use barewire_proto::frame::DEFAULT_LIMIT;
 
 use super::difference::Difference;
-use super::path::Pattern;
+use super::path_pattern::PathPattern;
 
 pub use http::play_http;
 pub use stream::play;
@@ -21,9 +21,9 @@ pub use stream::play;
 #[non_exhaustive]
 pub struct PlayOptions {
     /// Places in messages that are not compared.
-    pub ignore: Vec<Pattern>,
+    pub ignore: Vec<PathPattern>,
     /// Places at which the server makes up strings and numbers: they may differ, and later messages give the new ones back.
-    pub generated: Vec<Pattern>,
+    pub generated: Vec<PathPattern>,
     /// Whether notifications are compared as well, in any order.
     pub compare_notifications: bool,
     /// The longest wait for the next expected message; `None` waits forever.
@@ -50,7 +50,7 @@ impl Default for PlayOptions {
 /// The result of playing a script to a server.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Played {
+pub struct PlayReport {
     /// Where the server was not as it is in the capture. Empty if it answered the same.
     pub differences: Vec<Difference>,
     /// Sentences about what is worth knowing and no difference, such as another version of the server.

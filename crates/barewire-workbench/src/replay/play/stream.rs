@@ -10,16 +10,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::clock::{Clock, MAX_MISSES, wait_until};
-use super::{PlayOptions, Played};
+use super::{PlayOptions, PlayReport};
+use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::framing::StreamDecoder;
-use crate::replay::player::{Next, Player};
 use crate::replay::script::{ExitStatus, Script};
 
 /// Sends what the client sent in the capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and
 /// compares the answers.
-pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> Played {
+pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> PlayReport {
     let framing = script.stream_framing();
-    let mut player = Player::new(script, framing, options);
+    let mut player = ClientReplay::new(script, framing, options);
     let mut parts = server.into_parts();
     let mut decoder = StreamDecoder::new(framing, options.max_frame);
     let mut clock = Clock::new(script, options);
@@ -29,9 +29,9 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
         let mut done = false;
         while held.is_none() {
             match player.next() {
-                Next::Send { bytes, time, .. } => held = Some((bytes, clock.due(time))),
-                Next::Wait => break,
-                Next::Done => {
+                NextAction::Send { bytes, time, .. } => held = Some((bytes, clock.due(time))),
+                NextAction::Wait => break,
+                NextAction::Done => {
                     done = true;
                     break;
                 }
@@ -41,39 +41,39 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
             }
         }
         if done && out.is_empty() {
-            break Finish::Done;
+            break PlayEnd::Done;
         }
         clock.look(player.progress(), out.len());
         let event = tokio::select! {
-            read = parts.reader.read(&mut buffer) => Event::Read(read),
-            written = parts.writer.write(&out), if !out.is_empty() => Event::Written(written),
-            () = wait_until(held.as_ref().map(|(_, due)| *due)) => Event::Due,
-            () = wait_until(clock.deadline.filter(|_| held.is_none())) => Event::Late,
+            read = parts.reader.read(&mut buffer) => PlayEvent::Read(read),
+            written = parts.writer.write(&out), if !out.is_empty() => PlayEvent::Written(written),
+            () = wait_until(held.as_ref().map(|(_, due)| *due)) => PlayEvent::Due,
+            () = wait_until(clock.deadline.filter(|_| held.is_none())) => PlayEvent::Late,
         };
         match event {
-            Event::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut player)),
-            Event::Read(_) => break Finish::Closed,
-            Event::Written(Ok(written)) => {
+            PlayEvent::Read(Ok(read)) if read > 0 => out.extend(push(&mut decoder, &buffer[..read], &mut player)),
+            PlayEvent::Read(_) => break PlayEnd::Closed,
+            PlayEvent::Written(Ok(written)) => {
                 out.drain(..written);
             }
             // It reads no more; what it still has to say comes, or the end.
-            Event::Written(Err(_)) => out.clear(),
-            Event::Due => {
+            PlayEvent::Written(Err(_)) => out.clear(),
+            PlayEvent::Due => {
                 let (bytes, _) = held.take().expect("it was due");
                 out.extend_from_slice(&bytes);
             }
-            Event::Late => {
+            PlayEvent::Late => {
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = player.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
                 if !out.is_empty() {
-                    break Finish::Stuck("the server does not read what it is sent");
+                    break PlayEnd::Stuck("the server does not read what it is sent");
                 }
                 if clock.missed == MAX_MISSES {
-                    break Finish::Stuck("the server has answered nothing for too long");
+                    break PlayEnd::Stuck("the server has answered nothing for too long");
                 }
                 if missed == 0 {
-                    break Finish::Done;
+                    break PlayEnd::Done;
                 }
                 clock.begin();
             }
@@ -81,12 +81,12 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
     };
     player.close();
     match ended {
-        Finish::Stuck(why) => player.ended(why),
-        Finish::Done if !script.tail.is_empty() => {
+        PlayEnd::Stuck(why) => player.ended(why),
+        PlayEnd::Done if !script.tail.is_empty() => {
             // No answer follows, so a server that does not read it is not waited for.
             let _ = timeout(Duration::from_secs(1), parts.writer.write_all(&script.tail)).await;
         }
-        Finish::Done | Finish::Closed => {}
+        PlayEnd::Done | PlayEnd::Closed => {}
     }
     drop(parts.writer);
     let mut ending = pin!(async {
@@ -115,7 +115,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
         taken(frame, &mut player);
     });
     match exit.as_ref().and_then(known) {
-        _ if ended == Finish::Closed => player.ended(&how(exit.as_ref())),
+        _ if ended == PlayEnd::Closed => player.ended(&how(exit.as_ref())),
         Some(ended) => player.exited(ended),
         None => {}
     }
@@ -123,7 +123,7 @@ pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions
 }
 
 /// What the player waits for.
-enum Event {
+enum PlayEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
     /// It is time for the next message.
@@ -134,7 +134,7 @@ enum Event {
 
 /// The reason for the end of the conversation.
 #[derive(PartialEq)]
-enum Finish {
+enum PlayEnd {
     Done,
     /// The server closed its side.
     Closed,
@@ -142,13 +142,13 @@ enum Finish {
 }
 
 /// Hands every frame that these bytes complete to the player; returns what the server is to be told at once.
-fn push(decoder: &mut StreamDecoder, bytes: &[u8], player: &mut Player<'_>) -> Vec<u8> {
+fn push(decoder: &mut StreamDecoder, bytes: &[u8], player: &mut ClientReplay<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     decoder.push(bytes, &mut |frame| out.extend(taken(frame, player)));
     out
 }
 
-fn taken(frame: Result<Frame<'_>, FrameError>, player: &mut Player<'_>) -> Vec<u8> {
+fn taken(frame: Result<Frame<'_>, FrameError>, player: &mut ClientReplay<'_>) -> Vec<u8> {
     match frame {
         Ok(frame) => player.take(frame.bytes, None).concat(),
         Err(error) => {

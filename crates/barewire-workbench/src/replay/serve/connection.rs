@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use crate::http::messages::{Follows, Messages, Part};
 
 /// A request of HTTP.
-pub(super) struct Request {
+pub(super) struct HttpRequest {
     pub(super) method: String,
     /// Names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Request {
+impl HttpRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -27,13 +27,13 @@ impl Request {
 /// Something that happened on the connection with this number.
 pub(super) enum ConnectionEvent {
     /// A request came; its response goes to `reply`.
-    Request { number: u64, request: Request, reply: UnboundedSender<Reply> },
+    Request { number: u64, request: HttpRequest, reply: UnboundedSender<ResponsePart> },
     /// The client closed it.
     Closed { number: u64 },
 }
 
 /// A response, or a part of one.
-pub(super) enum Reply {
+pub(super) enum ResponsePart {
     /// A status and nothing else, or a sentence.
     Status(&'static str, String),
     /// The answer alone, and the session that begins with it.
@@ -83,7 +83,7 @@ pub(super) async fn serve(
         }
         Ok(Ok(None)) | Err(_) => return,
         Ok(Err((status, why))) => {
-            let (bytes, _) = written(Reply::Status(status, why));
+            let (bytes, _) = written(ResponsePart::Status(status, why));
             let _ = client.write_all(&bytes).await;
         }
     }
@@ -91,7 +91,7 @@ pub(super) async fn serve(
 }
 
 /// The bytes of a reply, and whether it is the last.
-fn written(reply: Reply) -> (Vec<u8>, bool) {
+fn written(reply: ResponsePart) -> (Vec<u8>, bool) {
     let head = |status: &str, kind: &str, length: Option<usize>, session: Option<String>| {
         let kind = if kind.is_empty() { String::new() } else { format!("content-type: {kind}\r\n") };
         let length = length.map_or(String::new(), |length| format!("content-length: {length}\r\n"));
@@ -99,37 +99,37 @@ fn written(reply: Reply) -> (Vec<u8>, bool) {
         format!("HTTP/1.1 {status}\r\n{kind}{length}{session}connection: close\r\n\r\n").into_bytes()
     };
     match reply {
-        Reply::Status(status, text) => {
+        ResponsePart::Status(status, text) => {
             let kind = if text.is_empty() { "" } else { "text/plain; charset=utf-8" };
             ([head(status, kind, Some(text.len()), None), text.into_bytes()].concat(), true)
         }
-        Reply::Answer(body, session) => {
+        ResponsePart::Answer(body, session) => {
             ([head("200 OK", "application/json", Some(body.len()), session), body].concat(), true)
         }
-        Reply::Refusal(body) => {
+        ResponsePart::Refusal(body) => {
             ([head("400 Bad Request", "application/json", Some(body.len()), None), body].concat(), true)
         }
-        Reply::Events(session) => {
+        ResponsePart::Events(session) => {
             let head = head("200 OK", "text/event-stream", None, session);
             (head, false)
         }
         // In JSON a line break can only stand where a space means the same.
-        Reply::Event(mut body) => {
+        ResponsePart::Event(mut body) => {
             for byte in body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
                 *byte = b' ';
             }
             ([&b"event: message\ndata: "[..], &body, b"\n\n"].concat(), false)
         }
-        Reply::End => (Vec::new(), true),
+        ResponsePart::End => (Vec::new(), true),
     }
 }
 
 /// Reads a request; `None` if there is none, or the status and the reason why it is refused.
-async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Request>, (&'static str, String)> {
+async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<HttpRequest>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut messages = Messages::new();
     let mut buffer = vec![0; READ_BUFFER];
-    let mut request: Option<Request> = None;
+    let mut request: Option<HttpRequest> = None;
     loop {
         let Ok(count @ 1..) = client.read(&mut buffer).await else { return Ok(None) };
         let mut input = &buffer[..count];
@@ -158,7 +158,7 @@ async fn request(client: &mut TcpStream, max_body: usize) -> Result<Option<Reque
 }
 
 /// Takes a whole head. A page that had its name rebound to this machine calls us by that name, and is refused.
-fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
+fn head(bytes: &[u8]) -> Result<(HttpRequest, Follows), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -171,14 +171,17 @@ fn head(bytes: &[u8]) -> Result<(Request, Follows), (&'static str, String)> {
         .map_err(|rejection| ("403 Forbidden", format!("{}\n", rejection.error.message)))?;
     let path = parsed.path.unwrap_or_default();
     if path.split('?').next() != Some(HTTP_PATH) {
-        return Err(("404 Not Found", format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n")));
+        return Err((
+            "404 Not CaptureChannels",
+            format!("There is nothing at this path: the endpoint is {HTTP_PATH}\n"),
+        ));
     }
     let method = parsed.method.unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = pairs
         .iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), String::from_utf8_lossy(value).trim().to_owned()))
         .collect();
-    let request = Request { method, headers, body: Vec::new() };
+    let request = HttpRequest { method, headers, body: Vec::new() };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
         (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
         (None, Some(length)) => {

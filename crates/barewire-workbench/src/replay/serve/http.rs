@@ -9,12 +9,12 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, sleep_until};
 
-use super::connection::{ConnectionEvent, Reply, Request, serve as serve_connection};
-use super::{ServeOptions, Served};
+use super::connection::{ConnectionEvent, HttpRequest, ResponsePart, serve as serve_connection};
+use super::{ServeOptions, ServeReport};
 use crate::http::is_modern;
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::Script;
-use crate::replay::stage::{Arrival, Stage, StageOutput};
+use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the server of the capture did, until `stop` is ready.
 ///
@@ -27,10 +27,10 @@ pub async fn serve_http(
     options: &ServeOptions,
     stop: impl Future<Output = ()>,
     log: impl FnMut(&str),
-) -> Served {
+) -> ServeReport {
     let mut stop = pin!(stop);
     let (sender, mut receiver) = unbounded_channel();
-    let mut server = ReplayServer::new(script, options, log);
+    let mut server = HttpReplayServer::new(script, options, log);
     let mut last = 0;
     loop {
         let due = server.due();
@@ -56,41 +56,41 @@ pub async fn serve_http(
 }
 
 /// The server of a capture: all sessions of its clients.
-struct ReplayServer<'a, L> {
+struct HttpReplayServer<'a, L> {
     script: &'a Script,
     options: &'a ServeOptions,
     log: L,
     /// By their id; under the empty one, all requests that are in no session.
-    sessions: HashMap<String, Session<'a>>,
+    sessions: HashMap<String, ReplaySession<'a>>,
     /// Requests without an answer so far, by the number of their connection.
-    exchanges: HashMap<u64, Exchange>,
+    exchanges: HashMap<u64, PendingExchange>,
     session_count: u64,
     /// Of sessions that are over.
     matched: usize,
     unmatched: usize,
-    not_asked: Option<HashSet<usize>>,
+    unused: Option<HashSet<usize>>,
 }
 
 /// One session of a client, which has the whole capture to itself.
-struct Session<'a> {
-    stage: Stage<'a>,
+struct ReplaySession<'a> {
+    stage: ServerReplay<'a>,
     /// The stream for messages that belong to no request.
-    listener: Option<UnboundedSender<Reply>>,
+    listener: Option<UnboundedSender<ResponsePart>>,
     /// Messages for that stream that came while there was none.
     undelivered: VecDeque<Vec<u8>>,
 }
 
 /// A request without an answer so far.
-struct Exchange {
+struct PendingExchange {
     /// The id of its session.
     session: String,
-    reply: UnboundedSender<Reply>,
+    reply: UnboundedSender<ResponsePart>,
     /// The id of the session that begins with it, until the client is told.
     new_session: Option<String>,
     is_stream: bool,
 }
 
-impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
+impl<'a, L: FnMut(&str)> HttpReplayServer<'a, L> {
     fn new(script: &'a Script, options: &'a ServeOptions, log: L) -> Self {
         Self {
             script,
@@ -101,7 +101,7 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             session_count: 0,
             matched: 0,
             unmatched: 0,
-            not_asked: None,
+            unused: None,
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             ConnectionEvent::Request { number, request, reply } => {
                 if let Err((status, why)) = self.request(number, &request, &reply) {
                     // If the client is gone, it is told nothing.
-                    let _ = reply.send(Reply::Status(status, why));
+                    let _ = reply.send(ResponsePart::Status(status, why));
                 }
             }
         }
@@ -131,20 +131,20 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
     fn request(
         &mut self,
         number: u64,
-        request: &Request,
-        reply: &UnboundedSender<Reply>,
+        request: &HttpRequest,
+        reply: &UnboundedSender<ResponsePart>,
     ) -> Result<(), (&'static str, String)> {
         let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();
         if !id.is_empty() && !self.sessions.contains_key(&id) {
-            return Err(("404 Not Found", "there is no such session\n".to_owned()));
+            return Err(("404 Not CaptureChannels", "there is no such session\n".to_owned()));
         }
         match request.method.as_str() {
             "POST" => {}
             "GET" if !id.is_empty() => {
                 let session = self.sessions.get_mut(&id).expect("it is there");
-                let _ = reply.send(Reply::Events(None));
+                let _ = reply.send(ResponsePart::Events(None));
                 for message in session.undelivered.drain(..) {
-                    let _ = reply.send(Reply::Event(message));
+                    let _ = reply.send(ResponsePart::Event(message));
                 }
                 session.listener = Some(reply.clone());
                 return Ok(());
@@ -170,14 +170,14 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
             all.iter().any(|message| matches!(message.kind, MessageKind::Request { .. } | MessageKind::Invalid));
         if waits {
             let (session, new_session) = (id.clone(), begins.then(|| id.clone()));
-            let exchange = Exchange { session, reply: reply.clone(), new_session, is_stream: false };
+            let exchange = PendingExchange { session, reply: reply.clone(), new_session, is_stream: false };
             self.exchanges.insert(number, exchange);
         } else {
-            let _ = reply.send(Reply::Status("202 Accepted", String::new()));
+            let _ = reply.send(ResponsePart::Status("202 Accepted", String::new()));
         }
         let (script, options, now) = (self.script, self.options, Instant::now());
-        let stage = || Stage::new(script, Framing::Body, options, now);
-        let session = self.sessions.entry(id.clone()).or_insert_with(|| Session {
+        let stage = || ServerReplay::new(script, Framing::Body, options, now);
+        let session = self.sessions.entry(id.clone()).or_insert_with(|| ReplaySession {
             stage: stage(),
             listener: None,
             undelivered: VecDeque::new(),
@@ -187,8 +187,8 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
         // No answer ends an exchange in which there is no message.
         let is_invalid = all.iter().all(|message| message.kind == MessageKind::Invalid);
         if is_invalid && let Some(exchange) = self.exchanges.remove(&number) {
-            let last = Reply::Status("400 Bad Request", String::new());
-            let _ = exchange.reply.send(if exchange.is_stream { Reply::End } else { last });
+            let last = ResponsePart::Status("400 Bad Request", String::new());
+            let _ = exchange.reply.send(if exchange.is_stream { ResponsePart::End } else { last });
         }
         Ok(())
     }
@@ -196,18 +196,18 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
     /// Sends everything that is due.
     fn run(&mut self) {
         let now = Instant::now();
-        let all: Vec<(String, Vec<StageOutput>)> =
+        let all: Vec<(String, Vec<ServerOutput>)> =
             self.sessions.iter_mut().map(|(id, session)| (id.clone(), session.stage.run(now))).collect();
         for (id, out) in all {
             self.perform(&id, out);
         }
     }
 
-    fn perform(&mut self, session: &str, all: Vec<StageOutput>) {
+    fn perform(&mut self, session: &str, all: Vec<ServerOutput>) {
         for out in all {
             match out {
-                StageOutput::Log(line) => (self.log)(&line),
-                StageOutput::Send { bytes, exchange, is_last } => self.send(session, bytes, exchange, is_last),
+                ServerOutput::Log(line) => (self.log)(&line),
+                ServerOutput::Send { bytes, exchange, is_last } => self.send(session, bytes, exchange, is_last),
             }
         }
     }
@@ -220,17 +220,17 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
                 let is_orphan =
                     matches!(Message::in_frame(&bytes).as_slice(), [Message { kind: MessageKind::OrphanError, .. }]);
                 let _ = exchange.reply.send(match is_orphan {
-                    true => Reply::Refusal(bytes),
-                    false => Reply::Answer(bytes, exchange.new_session.take()),
+                    true => ResponsePart::Refusal(bytes),
+                    false => ResponsePart::Answer(bytes, exchange.new_session.take()),
                 });
             } else {
                 if !exchange.is_stream {
                     exchange.is_stream = true;
-                    let _ = exchange.reply.send(Reply::Events(exchange.new_session.take()));
+                    let _ = exchange.reply.send(ResponsePart::Events(exchange.new_session.take()));
                 }
-                let _ = exchange.reply.send(Reply::Event(bytes));
+                let _ = exchange.reply.send(ResponsePart::Event(bytes));
                 if is_last {
-                    let _ = exchange.reply.send(Reply::End);
+                    let _ = exchange.reply.send(ResponsePart::End);
                 }
             }
             if is_last {
@@ -241,7 +241,7 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
         let Some(session) = self.sessions.get_mut(session) else { return };
         match session.listener.take_if(|listener| listener.is_closed()) {
             None if session.listener.is_some() => {
-                let _ = session.listener.as_ref().map(|listener| listener.send(Reply::Event(bytes)));
+                let _ = session.listener.as_ref().map(|listener| listener.send(ResponsePart::Event(bytes)));
             }
             _ if session.undelivered.len() < MAX_UNDELIVERED => session.undelivered.push_back(bytes),
             _ => {}
@@ -249,23 +249,23 @@ impl<'a, L: FnMut(&str)> ReplayServer<'a, L> {
     }
 
     /// Adds the counts of a session that is over.
-    fn count(&mut self, stage: &Stage<'_>) {
+    fn count(&mut self, stage: &ServerReplay<'_>) {
         self.matched += stage.matched;
         self.unmatched += stage.unmatched;
-        let not_asked = stage.not_asked();
-        self.not_asked = Some(match self.not_asked.take() {
-            Some(others) => others.intersection(&not_asked).copied().collect(),
-            None => not_asked,
+        let unused = stage.unused();
+        self.unused = Some(match self.unused.take() {
+            Some(others) => others.intersection(&unused).copied().collect(),
+            None => unused,
         });
     }
 
-    fn end(mut self) -> Served {
+    fn end(mut self) -> ServeReport {
         for (_, session) in std::mem::take(&mut self.sessions) {
             self.count(&session.stage);
         }
-        let unused = || Stage::new(self.script, Framing::Body, self.options, Instant::now()).not_asked();
-        let not_asked = self.not_asked.unwrap_or_else(unused).len();
-        Served { matched: self.matched, unmatched: self.unmatched, not_asked }
+        let unused = || ServerReplay::new(self.script, Framing::Body, self.options, Instant::now()).unused();
+        let unused = self.unused.unwrap_or_else(unused).len();
+        ServeReport { matched: self.matched, unmatched: self.unmatched, unused }
     }
 }
 

@@ -6,7 +6,7 @@ mod stream;
 
 use barewire_proto::frame::DEFAULT_LIMIT;
 
-use super::path::Pattern;
+use super::path_pattern::PathPattern;
 
 pub use connection::HTTP_PATH;
 pub use http::serve_http;
@@ -23,7 +23,7 @@ pub struct ServeOptions {
     /// Whether answers take as long as they did in the capture.
     pub real_time: bool,
     /// Places in params that are not compared.
-    pub ignore: Vec<Pattern>,
+    pub ignore: Vec<PathPattern>,
     /// The longest frame that is taken from a client, in bytes.
     pub max_frame: usize,
 }
@@ -38,11 +38,11 @@ impl Default for ServeOptions {
 /// The number of requests that clients made while a capture was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Served {
+pub struct ServeReport {
     /// Requests that were answered as in the capture.
     pub matched: usize,
     /// Requests that nothing in the capture answers.
     pub unmatched: usize,
     /// Requests of the capture that no client made.
-    pub not_asked: usize,
+    pub unused: usize,
 }

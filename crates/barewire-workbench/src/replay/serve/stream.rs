@@ -7,10 +7,10 @@ use barewire_proto::rpc::Invalid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep_until;
 
-use super::{ServeOptions, Served};
+use super::{ServeOptions, ServeReport};
 use crate::replay::framing::StreamDecoder;
 use crate::replay::script::Script;
-use crate::replay::stage::{Arrival, Stage, StageOutput};
+use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
 
 /// Answers one client as the server of the capture did, until the client closes its side.
 ///
@@ -21,16 +21,16 @@ pub async fn serve(
     mut writer: impl AsyncWrite + Unpin,
     options: &ServeOptions,
     mut log: impl FnMut(&str),
-) -> Served {
-    let mut stage = Stage::new(script, script.stream_framing(), options, Instant::now());
+) -> ServeReport {
+    let mut stage = ServerReplay::new(script, script.stream_framing(), options, Instant::now());
     let mut decoder = StreamDecoder::new(script.stream_framing(), options.max_frame);
     let mut out = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
-    let mut perform = |outputs: Vec<StageOutput>, out: &mut Vec<u8>| {
+    let mut perform = |outputs: Vec<ServerOutput>, out: &mut Vec<u8>| {
         for output in outputs {
             match output {
-                StageOutput::Send { bytes, .. } => out.extend_from_slice(&bytes),
-                StageOutput::Log(line) => log(&line),
+                ServerOutput::Send { bytes, .. } => out.extend_from_slice(&bytes),
+                ServerOutput::Log(line) => log(&line),
             }
         }
     };
@@ -39,15 +39,15 @@ pub async fn serve(
         let due = stage.due();
         let event = tokio::select! {
             // A client that does not read is not read from either, so that what waits for it stays bounded.
-            read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => Event::Read(read),
-            written = writer.write(&out), if !out.is_empty() => Event::Written(written),
+            read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => ServeEvent::Read(read),
+            written = writer.write(&out), if !out.is_empty() => ServeEvent::Written(written),
             () = async { match due {
                 Some(due) => sleep_until(due.into()).await,
                 None => std::future::pending().await,
-            } } => Event::Due,
+            } } => ServeEvent::Due,
         };
         match event {
-            Event::Read(Ok(read)) if read > 0 => {
+            ServeEvent::Read(Ok(read)) if read > 0 => {
                 let now = Arrival { at: Instant::now(), exchange: 0 };
                 decoder.push(&buffer[..read], &mut |frame| match frame {
                     Ok(frame) => perform(stage.take(frame.bytes, now), &mut out),
@@ -58,12 +58,12 @@ pub async fn serve(
                     }
                 });
             }
-            Event::Read(_) => break,
-            Event::Written(Ok(written)) => {
+            ServeEvent::Read(_) => break,
+            ServeEvent::Written(Ok(written)) => {
                 out.drain(..written);
             }
-            Event::Written(Err(_)) => break,
-            Event::Due => perform(stage.run(Instant::now()), &mut out),
+            ServeEvent::Written(Err(_)) => break,
+            ServeEvent::Due => perform(stage.run(Instant::now()), &mut out),
         }
     }
     let now = Arrival { at: Instant::now(), exchange: 0 };
@@ -75,11 +75,11 @@ pub async fn serve(
     // The client may be gone already.
     let _ = writer.write_all(&out).await;
     let _ = writer.shutdown().await;
-    Served { matched: stage.matched, unmatched: stage.unmatched, not_asked: stage.not_asked().len() }
+    ServeReport { matched: stage.matched, unmatched: stage.unmatched, unused: stage.unused().len() }
 }
 
 /// What the server of a stream waits for.
-enum Event {
+enum ServeEvent {
     Read(io::Result<usize>),
     Written(io::Result<usize>),
     /// A message is due.

@@ -8,14 +8,14 @@ use crate::platform;
 use super::file::name;
 
 /// Where captures go.
-pub(super) struct Record {
+pub(super) struct CapturePath {
     /// Absolute, as hosts start servers wherever they like; with `%t`, `%p` and `%%` as tap fills them in.
     pub(super) path: String,
     /// The folder that is ours to make.
     folder: Option<PathBuf>,
 }
 
-impl Record {
+impl CapturePath {
     pub(super) fn new(told: Option<&Path>, server: &str) -> Result<Self, Failure> {
         match told {
             Some(told) => Self::told(told),
@@ -73,7 +73,7 @@ impl Record {
 /// The name of a server as a part of a file's: what is no letter, digit, dot, dash or underscore becomes an underscore.
 fn file_name(server: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let name: String = server.chars().take(LONGEST).map(plain).collect();
+    let name: String = server.chars().take(MAX_SERVER_CHARS).map(plain).collect();
     let name = name.trim_start_matches('.');
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
@@ -83,4 +83,4 @@ fn no_text(path: &Path) -> Failure {
 }
 
 /// File names have at most 255 bytes; a character has at most four, and there are a time, a number and an ending besides.
-const LONGEST: usize = 40;
+const MAX_SERVER_CHARS: usize = 40;

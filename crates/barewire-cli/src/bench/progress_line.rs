@@ -9,13 +9,13 @@ use terminal_size::terminal_size_of;
 use crate::output::{precisely, shown};
 
 /// The line on the terminal, drawn again and again.
-pub(super) struct Live {
+pub(super) struct ProgressLine {
     is_terminal: bool,
     /// The time before which it is not drawn again.
     next: Instant,
 }
 
-impl Live {
+impl ProgressLine {
     pub(super) fn stderr() -> Self {
         let is_terminal = io::stderr().is_terminal();
         Self { is_terminal, next: Instant::now() }

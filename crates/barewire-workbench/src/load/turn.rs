@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::pace::{Next, Pace};
+use super::pace::{NextRequest, Pace};
 use super::settings::{Amount, LoadSettings};
 use super::tally::Tally;
 
 /// The state of one turn of a server.
-pub(super) struct Slice {
+pub(super) struct Turn {
     settings: LoadSettings,
     pace: Pace,
     began: Instant,
@@ -23,15 +23,15 @@ pub(super) struct Slice {
 
 /// The end of a slice.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     Done,
     /// A stop was requested.
     Stopped,
     /// The connection is over.
-    Broken,
+    Disconnected,
 }
 
-impl Slice {
+impl Turn {
     pub(super) fn new(settings: &LoadSettings, amount: Amount) -> Self {
         let now = Instant::now();
         let next_look = now + look_interval(settings);
@@ -53,7 +53,7 @@ impl Slice {
             return None;
         }
         match self.pace.next(now) {
-            Next::Due(due) => {
+            NextRequest::Due(due) => {
                 self.pace.sent();
                 tally.sent += 1;
                 if self.settings.rate.is_some() {
@@ -61,17 +61,17 @@ impl Slice {
                 }
                 Some(due)
             }
-            Next::At(at) => {
+            NextRequest::At(at) => {
                 self.wake = self.next_look.min(at);
                 None
             }
-            Next::Over => None,
+            NextRequest::Over => None,
         }
     }
 
     /// Whether no request is open and no more will be sent.
     pub(super) fn is_over(&self, now: Instant, open: usize) -> bool {
-        open == 0 && (self.is_hopeless(now) || self.pace.next(now) == Next::Over)
+        open == 0 && (self.is_hopeless(now) || self.pace.next(now) == NextRequest::Over)
     }
 
     /// The time to wake up if no answer comes.
@@ -101,11 +101,11 @@ impl Slice {
     }
 
     /// Adds the time of the slice, and the requests that were due and not sent.
-    pub(super) fn close(self, end: End, tally: &mut Tally) {
-        let planned = self.pace.end().filter(|_| self.settings.rate.is_some() && end == End::Done);
+    pub(super) fn close(self, end: TurnEnd, tally: &mut Tally) {
+        let planned = self.pace.end().filter(|_| self.settings.rate.is_some() && end == TurnEnd::Done);
         let until = planned.map_or(self.last_answer, |planned| self.last_answer.max(planned));
         tally.time += until.saturating_duration_since(self.began);
-        if end == End::Done {
+        if end == TurnEnd::Done {
             tally.unsent += self.pace.overdue(Instant::now());
         }
     }

@@ -17,14 +17,14 @@ pub(super) struct MessageIndex {
 
 /// What is sent when, and what is expected from the server.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct PlayPlan {
     pub(super) sends: Vec<PlannedSend>,
     /// The requests of the client.
     pub(super) requests: Vec<ClientRequest>,
     /// The requests under each id, in order.
     pub(super) ids: HashMap<Id<'static>, Vec<usize>>,
     /// Messages of the server that the client waits for, in the order of the capture.
-    pub(super) expected: Vec<Expected>,
+    pub(super) expected: Vec<ExpectedMessage>,
     /// Notifications of the server.
     pub(super) notifications: Vec<MessageIndex>,
     /// Frames of the server that are no message, and responses to no request.
@@ -53,7 +53,7 @@ pub(super) struct ClientRequest {
 
 /// A message that the client waits for.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedMessage {
     pub(super) index: MessageIndex,
     pub(super) kind: ExpectedKind,
 }
@@ -68,7 +68,7 @@ pub(super) enum ExpectedKind {
     OrphanError,
 }
 
-impl Plan {
+impl PlayPlan {
     pub(super) fn of(script: &Script) -> Self {
         let mut plan = Self::default();
         for (frame, recorded) in script.frames.iter().enumerate() {
@@ -88,7 +88,7 @@ impl Plan {
                         }
                     }
                     (Side::Client, MessageKind::Notification { .. }) => {
-                        let cancelled = message.cancels().and_then(|id| plan.ids.get(&id)?.last().copied());
+                        let cancelled = message.cancelled_id().and_then(|id| plan.ids.get(&id)?.last().copied());
                         if let Some(request) = cancelled {
                             plan.requests[request].cancelled = true;
                         }
@@ -110,16 +110,16 @@ impl Plan {
                             Some(request) if plan.is_given_up(request, script) => {}
                             Some(request) => {
                                 plan.requests[request].answers.push(plan.expected.len());
-                                plan.expected.push(Expected { index, kind: ExpectedKind::Response { request } });
+                                plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::Response { request } });
                             }
                             None => plan.strays.push(index),
                         }
                     }
                     (Side::Server, MessageKind::Request { id, .. }) => {
-                        plan.expected.push(Expected { index, kind: ExpectedKind::Request { id: id.clone() } });
+                        plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::Request { id: id.clone() } });
                     }
                     (Side::Server, MessageKind::OrphanError) => {
-                        plan.expected.push(Expected { index, kind: ExpectedKind::OrphanError })
+                        plan.expected.push(ExpectedMessage { index, kind: ExpectedKind::OrphanError })
                     }
                     (Side::Server, MessageKind::Notification { .. }) => plan.notifications.push(index),
                     (Side::Server, MessageKind::Invalid) => plan.strays.push(index),
@@ -140,7 +140,8 @@ impl Plan {
 
     /// The last request of the server under this id.
     fn server_request(&self, id: &Id<'_>) -> Option<usize> {
-        let is = |expected: &Expected| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);
+        let is =
+            |expected: &ExpectedMessage| matches!(&expected.kind, ExpectedKind::Request { id: other } if other == id);
         self.expected.iter().rposition(is)
     }
 }
@@ -152,12 +153,12 @@ mod tests {
     use super::*;
     use crate::replay::script::ScriptOptions;
 
-    fn plan(text: &str) -> Plan {
+    fn plan(text: &str) -> PlayPlan {
         let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
-        Plan::of(&Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit"))
+        PlayPlan::of(&Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options).expect("fit"))
     }
 
-    fn needs(plan: &Plan) -> Vec<usize> {
+    fn needs(plan: &PlayPlan) -> Vec<usize> {
         plan.sends.iter().map(|send| send.needs).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Messages of a client and a script -> what the server said to them in the capture. No I/O, and time is an argument.
 
-mod miss;
+mod no_match;
 mod reactions;
 #[cfg(test)]
 mod tests;
@@ -16,17 +16,17 @@ use barewire_proto::transcript::Framing;
 use super::diff::{Change, diff};
 use super::framing::framed;
 use super::message::{Message, MessageKind, SUBSCRIPTION};
-use super::plan::MessageIndex;
+use super::play_plan::MessageIndex;
 use super::rewrite::rewrite;
 use super::script::Script;
 use super::serve::ServeOptions;
 use super::value::Value;
 use crate::text::shown;
-use miss::Miss;
-use reactions::{Reactions, Step};
+use no_match::NoMatch;
+use reactions::{ReactionStep, Reactions};
 
 /// Plays the server's part.
-pub(super) struct Stage<'a> {
+pub(super) struct ServerReplay<'a> {
     script: &'a Script,
     /// The framing of messages to the client.
     framing: Framing,
@@ -40,7 +40,7 @@ pub(super) struct Stage<'a> {
     next: usize,
     active: Vec<ActiveReaction>,
     /// Batches that are not answered yet.
-    batches: HashMap<u64, Batch>,
+    batches: HashMap<u64, PendingBatch>,
     last_batch: u64,
     /// The ids of requests to the client, and of those that it has answered.
     sent_ids: HashSet<Id<'static>>,
@@ -51,7 +51,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// A batch of requests, which is answered with a batch.
-struct Batch {
+struct PendingBatch {
     /// Requests that are not answered yet.
     left: usize,
     answers: Vec<Vec<u8>>,
@@ -81,14 +81,14 @@ struct ActiveReaction {
 
 /// Something to be done by the caller.
 #[derive(Debug, PartialEq)]
-pub(super) enum StageOutput {
+pub(super) enum ServerOutput {
     /// A message is sent in this exchange, as its last one or not.
     Send { bytes: Vec<u8>, exchange: u64, is_last: bool },
     /// A line for people.
     Log(String),
 }
 
-impl<'a> Stage<'a> {
+impl<'a> ServerReplay<'a> {
     pub(super) fn new(script: &'a Script, framing: Framing, options: &'a ServeOptions, now: Instant) -> Self {
         let reactions = Reactions::of(script);
         let uses = vec![0; reactions.all.len()];
@@ -121,13 +121,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Takes a frame of the client.
-    pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<StageOutput> {
+    pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<ServerOutput> {
         let all = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));
         let requests = all.iter().filter(|message| matches!(message.kind, MessageKind::Request { .. })).count();
         let batch = (is_batch && requests > 0).then(|| {
             self.last_batch += 1;
-            let batch = Batch { left: requests, answers: Vec::new(), exchange: arrival.exchange };
+            let batch = PendingBatch { left: requests, answers: Vec::new(), exchange: arrival.exchange };
             self.batches.insert(self.last_batch, batch);
             self.last_batch
         });
@@ -160,7 +160,7 @@ impl<'a> Stage<'a> {
         message: &Message,
         arrival: Arrival,
         batch: Option<u64>,
-        out: &mut Vec<StageOutput>,
+        out: &mut Vec<ServerOutput>,
     ) {
         let about = about(message, id);
         match self.find(message) {
@@ -169,9 +169,10 @@ impl<'a> Stage<'a> {
                 self.uses[reaction] += 1;
                 self.next = self.next.max(reaction + 1);
                 let again = if self.uses[reaction] > 1 { ", again" } else { "" };
-                out.push(StageOutput::Log(format!("{about}: as frame {}{again}", self.number(reaction))));
+                out.push(ServerOutput::Log(format!("{about}: as frame {}{again}", self.number(reaction))));
                 self.start(Some(reaction), Some((id, message)), arrival, batch);
-                let is_answered = self.reactions.all[reaction].steps.iter().any(|step| matches!(step, Step::Answer(_)));
+                let is_answered =
+                    self.reactions.all[reaction].steps.iter().any(|step| matches!(step, ReactionStep::Respond(_)));
                 if !is_answered {
                     self.settle(batch, None, out);
                 }
@@ -182,7 +183,7 @@ impl<'a> Stage<'a> {
             }
             Err(miss) => {
                 self.unmatched += 1;
-                out.push(StageOutput::Log(format!("{about}: {}", miss.sentence())));
+                out.push(ServerOutput::Log(format!("{about}: {}", miss.sentence())));
                 let mut answer = Vec::new();
                 write::error(&mut answer, Some(id), &miss.error());
                 self.settle_or_send(batch, arrival.exchange, answer, out);
@@ -190,8 +191,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn notification(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<StageOutput>) {
-        if let Some(id) = message.cancels() {
+    fn notification(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<ServerOutput>) {
+        if let Some(id) = message.cancelled_id() {
             // A cancelled request is not answered.
             let is_over = |one: &mut ActiveReaction| one.id.as_ref() == Some(&id);
             let over: Vec<ActiveReaction> = self.active.extract_if(.., is_over).collect();
@@ -205,7 +206,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn invalid(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<StageOutput>) {
+    fn invalid(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<ServerOutput>) {
         let same = |reaction: &usize| {
             let recorded = self.message(self.reactions.all[*reaction].index);
             recorded.kind == MessageKind::Invalid && recorded.text == message.text
@@ -221,21 +222,21 @@ impl<'a> Stage<'a> {
     }
 
     /// Answers an invalid frame with an error, if its sender waits for an answer.
-    pub(super) fn refuse(&mut self, invalid: &Invalid<'_>, exchange: u64, out: &mut Vec<StageOutput>) {
+    pub(super) fn refuse(&mut self, invalid: &Invalid<'_>, exchange: u64, out: &mut Vec<ServerOutput>) {
         let Some(reply) = invalid.reply() else { return };
         self.unmatched += 1;
-        out.push(StageOutput::Log(format!("no message: {invalid}")));
+        out.push(ServerOutput::Log(format!("no message: {invalid}")));
         let mut answer = Vec::new();
         reply.error(&mut answer, &invalid.error());
         out.push(self.send(&answer, exchange, true));
     }
 
-    fn send(&self, text: &[u8], exchange: u64, is_last: bool) -> StageOutput {
-        StageOutput::Send { bytes: framed(self.framing, text), exchange, is_last }
+    fn send(&self, text: &[u8], exchange: u64, is_last: bool) -> ServerOutput {
+        ServerOutput::Send { bytes: framed(self.framing, text), exchange, is_last }
     }
 
     /// The reaction to a message, or the reason why there is none.
-    fn find(&self, message: &Message) -> Result<usize, Miss> {
+    fn find(&self, message: &Message) -> Result<usize, NoMatch> {
         let method = message.method().unwrap_or_default();
         let is_request = matches!(message.kind, MessageKind::Request { .. });
         let kind = |reaction: &usize| {
@@ -245,17 +246,17 @@ impl<'a> Stage<'a> {
         let all = || (0..self.reactions.all.len()).filter(kind);
         if self.options.in_order && is_request {
             let next = all().find(|reaction| *reaction >= self.next);
-            let Some(next) = next else { return Err(Miss::Over) };
+            let Some(next) = next else { return Err(NoMatch::NoMoreRequests) };
             let recorded = self.message(self.reactions.all[next].index);
             if recorded.method() != Some(method) {
                 let wanted = recorded.method().unwrap_or_default().to_owned();
-                return Err(Miss::Order { frame: self.number(next), wanted });
+                return Err(NoMatch::OutOfOrder { frame: self.number(next), wanted });
             }
             let changes = self.changes(recorded, message);
             if changes.is_empty() {
                 return Ok(next);
             }
-            return Err(Miss::Params { frame: self.number(next), changes });
+            return Err(NoMatch::OtherParams { frame: self.number(next), changes });
         }
         // Most messages are in the capture word for word.
         let exact = exact_text(message).and_then(|text| self.exact.get(&text)).into_iter().flatten();
@@ -280,9 +281,11 @@ impl<'a> Stage<'a> {
         match (unused, same.last(), nearest) {
             (Some(reaction), _, _) => Ok(reaction),
             (None, Some(last), _) if !self.options.strict => Ok(*last),
-            (None, Some(last), _) => Err(Miss::Again { frame: self.number(*last) }),
-            (None, None, Some((reaction, changes))) => Err(Miss::Params { frame: self.number(reaction), changes }),
-            (None, None, None) => Err(Miss::Method),
+            (None, Some(last), _) => Err(NoMatch::UsedUp { frame: self.number(*last) }),
+            (None, None, Some((reaction, changes))) => {
+                Err(NoMatch::OtherParams { frame: self.number(reaction), changes })
+            }
+            (None, None, None) => Err(NoMatch::UnknownMethod),
         }
     }
 
@@ -317,12 +320,12 @@ impl<'a> Stage<'a> {
         batch: Option<u64>,
     ) {
         let id = asked.map(|(id, _)| id.clone());
-        let token = asked.and_then(|(_, message)| message.wanted_token());
+        let token = asked.and_then(|(_, message)| message.requested_progress_token());
         self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, asked: HashMap::new(), batch });
     }
 
     /// Takes every step that is due.
-    pub(super) fn run(&mut self, now: Instant) -> Vec<StageOutput> {
+    pub(super) fn run(&mut self, now: Instant) -> Vec<ServerOutput> {
         let mut out = Vec::new();
         let mut active = std::mem::take(&mut self.active);
         active.retain_mut(|one| {
@@ -332,21 +335,21 @@ impl<'a> Stage<'a> {
                     return true;
                 }
                 match step {
-                    Step::Await(index) => {
+                    ReactionStep::AwaitResponse(index) => {
                         if !one.asked.get(&index).is_none_or(|id| self.answered_ids.contains(id)) {
                             return true;
                         }
                     }
-                    Step::Ask(index) => self.ask(one, index, &mut out),
-                    Step::Tell(index) => {
+                    ReactionStep::Request(index) => self.ask(one, index, &mut out),
+                    ReactionStep::Send(index) => {
                         // A client that asked for no progress gets none.
-                        let is_wanted = self.message(index).told_token().is_none() || one.token.is_some();
+                        let is_wanted = self.message(index).progress_token().is_none() || one.token.is_some();
                         if is_wanted {
                             let text = self.text(one, index);
                             out.push(self.send(&text, one.arrival.exchange, false));
                         }
                     }
-                    Step::Answer(index) => {
+                    ReactionStep::Respond(index) => {
                         let text = self.text(one, index);
                         self.settle_or_send(one.batch, one.arrival.exchange, text, &mut out);
                     }
@@ -362,18 +365,23 @@ impl<'a> Stage<'a> {
     /// The time of the next step that waits only for its time.
     pub(super) fn due(&self) -> Option<Instant> {
         let next = |one: &ActiveReaction| match self.steps(one.reaction).get(one.step)? {
-            Step::Await(_) => None,
+            ReactionStep::AwaitResponse(_) => None,
             step => Some(self.when(one, *step)),
         };
         self.active.iter().filter_map(next).min()
     }
 
-    fn when(&self, one: &ActiveReaction, step: Step) -> Instant {
-        let (Step::Answer(index) | Step::Tell(index) | Step::Ask(index) | Step::Await(index)) = step;
+    fn when(&self, one: &ActiveReaction, step: ReactionStep) -> Instant {
+        let (ReactionStep::Respond(index)
+        | ReactionStep::Send(index)
+        | ReactionStep::Request(index)
+        | ReactionStep::AwaitResponse(index)) = step;
         let asked = one.reaction.map(|reaction| self.reactions.all[reaction].index.frame);
         let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[index.frame].time));
         match times {
-            Some((Some(asked), Some(answered))) if self.options.real_time && !matches!(step, Step::Await(_)) => {
+            Some((Some(asked), Some(answered)))
+                if self.options.real_time && !matches!(step, ReactionStep::AwaitResponse(_)) =>
+            {
                 one.arrival.at + answered.checked_sub(asked).unwrap_or(Duration::ZERO)
             }
             _ => one.arrival.at,
@@ -381,7 +389,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Sends a request of the server, under its id in the capture unless that was used.
-    fn ask(&mut self, one: &mut ActiveReaction, index: MessageIndex, out: &mut Vec<StageOutput>) {
+    fn ask(&mut self, one: &mut ActiveReaction, index: MessageIndex, out: &mut Vec<ServerOutput>) {
         let MessageKind::Request { id, .. } = &self.message(index).kind else { return };
         let mut id = id.clone();
         while !self.sent_ids.insert(id.clone()) {
@@ -402,7 +410,7 @@ impl<'a> Stage<'a> {
             MessageKind::Request { id, .. } => Some(id.clone()),
             _ => None,
         });
-        let recorded_token = reaction.and_then(Message::wanted_token);
+        let recorded_token = reaction.and_then(Message::requested_progress_token);
         let is = |value: Json<'_>, id: &Option<Id<'static>>| Id::from_json(value) == *id;
         let rewritten = rewrite(&message.text, &mut |path, value| {
             let live = match (&message.kind, path) {
@@ -417,7 +425,7 @@ impl<'a> Stage<'a> {
         rewritten.unwrap_or_else(|| message.text.clone())
     }
 
-    fn settle_or_send(&mut self, batch: Option<u64>, exchange: u64, answer: Vec<u8>, out: &mut Vec<StageOutput>) {
+    fn settle_or_send(&mut self, batch: Option<u64>, exchange: u64, answer: Vec<u8>, out: &mut Vec<ServerOutput>) {
         match batch {
             Some(_) => self.settle(batch, Some(answer), out),
             None => out.push(self.send(&answer, exchange, true)),
@@ -425,12 +433,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Ends one request of a batch. With the last one the batch is answered.
-    fn settle(&mut self, batch: Option<u64>, answer: Option<Vec<u8>>, out: &mut Vec<StageOutput>) {
+    fn settle(&mut self, batch: Option<u64>, answer: Option<Vec<u8>>, out: &mut Vec<ServerOutput>) {
         let Some(one) = batch.and_then(|batch| self.batches.get_mut(&batch)) else { return };
         one.left = one.left.saturating_sub(1);
         one.answers.extend(answer);
         if one.left == 0
-            && let Some(Batch { answers, exchange, .. }) = batch.and_then(|batch| self.batches.remove(&batch))
+            && let Some(PendingBatch { answers, exchange, .. }) = batch.and_then(|batch| self.batches.remove(&batch))
             && !answers.is_empty()
         {
             let text = [&b"["[..], &answers.join(&b','), b"]"].concat();
@@ -439,14 +447,14 @@ impl<'a> Stage<'a> {
     }
 
     /// The requests of the capture that no client made.
-    pub(super) fn not_asked(&self) -> HashSet<usize> {
+    pub(super) fn unused(&self) -> HashSet<usize> {
         let is_request = |reaction: usize| {
             matches!(self.message(self.reactions.all[reaction].index).kind, MessageKind::Request { .. })
         };
         (0..self.uses.len()).filter(|reaction| self.uses[*reaction] == 0 && is_request(*reaction)).collect()
     }
 
-    fn steps(&self, reaction: Option<usize>) -> &[Step] {
+    fn steps(&self, reaction: Option<usize>) -> &[ReactionStep] {
         reaction.map_or(&self.reactions.prologue, |reaction| &self.reactions.all[reaction].steps)
     }
 

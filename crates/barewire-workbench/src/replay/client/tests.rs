@@ -5,19 +5,19 @@ use crate::replay::script::ScriptOptions;
 
 fn script(text: &str) -> Script {
     let options = ScriptOptions { allow_redacted: true, max_frame: 10_000, ..ScriptOptions::default() };
-    Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
+    Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
 }
 
 /// Everything that is sent until something has to come first.
-fn sent(player: &mut Player<'_>) -> Vec<String> {
+fn sent(player: &mut ClientReplay<'_>) -> Vec<String> {
     let mut all = Vec::new();
-    while let Next::Send { bytes, .. } = player.next() {
+    while let NextAction::Send { bytes, .. } = player.next() {
         all.push(String::from_utf8_lossy(&bytes).into_owned());
     }
     all
 }
 
-fn words(played: &Played) -> Vec<&'static str> {
+fn words(played: &PlayReport) -> Vec<&'static str> {
     played.differences.iter().map(|difference| difference.kind.as_str()).collect()
 }
 
@@ -34,7 +34,7 @@ const TWO: &str = r#"
 fn a_message_waits_for_what_it_followed() {
     let script = script(TWO);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     let first =
         ["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n", "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n"];
     assert_eq!(sent(&mut player), first);
@@ -42,9 +42,9 @@ fn a_message_waits_for_what_it_followed() {
     assert_eq!(sent(&mut player), [""; 0]);
     player.take(br#"{"id":2,"result":{"n":1.0},"jsonrpc":"2.0"}"#, None);
     assert_eq!(sent(&mut player).len(), 1);
-    assert_eq!(player.next(), Next::Wait);
+    assert_eq!(player.next(), NextAction::Wait);
     player.take(br#"{"jsonrpc":"2.0","id":3,"result":{}}"#, None);
-    assert_eq!(player.next(), Next::Done);
+    assert_eq!(player.next(), NextAction::Done);
     let played = player.played();
     assert_eq!((words(&played), played.sent, played.compared), (vec![], 3, 3));
 }
@@ -53,7 +53,7 @@ fn a_message_waits_for_what_it_followed() {
 fn every_way_to_answer_otherwise() {
     let script = script(TWO);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
@@ -70,7 +70,7 @@ fn every_way_to_answer_otherwise() {
     assert_eq!(words(&played), expected);
     let first = &played.differences[0];
     assert_eq!((first.method.as_deref(), first.frame, first.answer_frame), (Some("b"), Some(2), Some(3)));
-    assert_eq!(super::super::path::pointer(&first.changes[0].path), "/result/n");
+    assert_eq!(super::super::path_pattern::pointer(&first.changes[0].path), "/result/n");
 }
 
 const ASKS: &str = r#"
@@ -85,7 +85,7 @@ const ASKS: &str = r#"
 fn what_the_server_asks_is_answered_under_its_id() {
     let script = script(ASKS);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     assert_eq!(sent(&mut player).len(), 1);
     let asks = br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
     assert_eq!(player.take(asks, None).len(), 0);
@@ -95,14 +95,14 @@ fn what_the_server_asks_is_answered_under_its_id() {
     ];
     assert_eq!(sent(&mut player), answers);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
-    assert_eq!((player.next(), words(&player.played())), (Next::Done, vec![]));
+    assert_eq!((player.next(), words(&player.played())), (NextAction::Done, vec![]));
 }
 
 #[test]
 fn what_the_server_does_not_ask_is_not_answered_and_what_else_it_asks_is_refused() {
     let script = script(ASKS);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     let refusal = player.take(br#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#, None);
     assert!(String::from_utf8_lossy(&refusal[0]).starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601"#));
@@ -126,7 +126,7 @@ fn what_the_server_makes_up_is_given_back() {
 "#,
     );
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"two","key":"k"}}"#, None);
     let second =
@@ -145,7 +145,7 @@ fn with_headers_a_changed_message_has_its_own_length() {
         body.len(),
     ));
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     player.take(br#"{"jsonrpc":"2.0","id":"long","method":"ping"}"#, None);
     let answer = r#"{"jsonrpc":"2.0","id":"long","result":{}}"#;
     assert_eq!(sent(&mut player), [format!("Content-Length: {}\r\n\r\n{answer}", answer.len())]);
@@ -163,9 +163,9 @@ fn a_cancelled_request_may_be_answered_or_not() {
     );
     let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes();
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     assert_eq!(sent(&mut player).len(), 4);
-    assert_eq!(player.next(), Next::Done);
+    assert_eq!(player.next(), NextAction::Done);
     player.take(&answer(1), None);
     player.take(&answer(3), None);
     player.close();
@@ -186,14 +186,14 @@ fn notifications_are_compared_in_any_order_if_wanted() {
 "#,
     );
     let options = PlayOptions { compare_notifications: true, ..PlayOptions::default() };
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","method":"n","params":{"x":3}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
-    assert_eq!(player.next(), Next::Wait, "for the third");
+    assert_eq!(player.next(), NextAction::Wait, "for the third");
     player.take(br#"{"jsonrpc":"2.0","method":"n","params":{"x":1}}"#, None);
     player.take(br#"{"jsonrpc":"2.0","method":"new"}"#, None);
-    assert_eq!(player.next(), Next::Done);
+    assert_eq!(player.next(), NextAction::Done);
     let played = player.played();
     assert_eq!(words(&played), ["notification", "missing-notification", "unexpected-notification"]);
     assert_eq!(played.differences[0].frame, Some(3));
@@ -209,7 +209,7 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
     );
     let ignore = ["initialize:/result/time", "/result/*/y"].map(|path| path.parse().expect("a path"));
     let options = PlayOptions { ignore: ignore.to_vec(), ..PlayOptions::default() };
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"t","version":"2"},"x":{"y":2}}}"#, None);
     let played = player.played();
@@ -221,17 +221,17 @@ fn versions_are_noted_and_what_is_ignored_is_not() {
 fn the_end_says_what_was_not_sent() {
     let script = script(&format!("{TWO}@ exit code 0\n"));
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     sent(&mut player);
     player.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     player.ended("gone");
-    assert_eq!(player.next(), Next::Done);
+    assert_eq!(player.next(), NextAction::Done);
     let played = player.played();
     assert_eq!((words(&played), played.sent), (vec!["ended", "unanswered"], 2));
     let unsent = DifferenceKind::Ended { how: "gone".into(), unsent: 1 };
     assert_eq!(played.differences[0].kind, unsent);
     let options = PlayOptions::default();
-    let mut player = Player::new(&script, script.stream_framing(), &options);
+    let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
     player.exited(ExitStatus::Signal(9));
     assert_eq!(words(&player.played()), ["exit"]);
 }
@@ -243,7 +243,7 @@ fn what_no_value_can_hold_is_compared_as_text() {
     );
     for (came, kind) in [("1e400", 0), ("1e401", 1)] {
         let options = PlayOptions::default();
-        let mut player = Player::new(&script, script.stream_framing(), &options);
+        let mut player = ClientReplay::new(&script, script.stream_framing(), &options);
         sent(&mut player);
         player.take(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{came}}}"#).as_bytes(), None);
         assert_eq!(player.played().differences.len(), kind);

@@ -15,24 +15,24 @@ use super::difference::{Difference, DifferenceKind};
 use super::framing::framed;
 use super::generated::GeneratedValues;
 use super::message::{Message, MessageKind};
-use super::plan::{ClientRequest, ExpectedKind, MessageIndex, Plan};
-use super::play::{PlayOptions, Played};
+use super::play::{PlayOptions, PlayReport};
+use super::play_plan::{ClientRequest, ExpectedKind, MessageIndex, PlayPlan};
 use super::rewrite::rewrite;
 use super::script::{ExitStatus, Script};
 
 /// Plays the client's part.
-pub(super) struct Player<'a> {
+pub(super) struct ClientReplay<'a> {
     script: &'a Script,
     /// The framing of messages to the server.
     framing: Framing,
-    plan: Plan,
+    plan: PlayPlan,
     options: &'a PlayOptions,
     generated: GeneratedValues,
     /// The index of the next planned send.
     at: usize,
     sent: usize,
     /// The state of each expected message.
-    expected: Vec<State>,
+    expected: Vec<ExpectedState>,
     /// All expected messages before this one have come or are missed.
     first_open: usize,
     /// The number of responses that came, by request.
@@ -52,15 +52,15 @@ pub(super) struct Player<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum ExpectedState {
     Open,
-    Come,
+    Received,
     Missed,
 }
 
 /// The next thing to do.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextAction {
     /// These bytes are sent, no earlier than this time of the capture. `at` is the index of the planned send.
     Send { bytes: Vec<u8>, time: Option<Duration>, at: usize },
     /// Something has to come first.
@@ -69,9 +69,9 @@ pub(super) enum Next {
     Done,
 }
 
-impl<'a> Player<'a> {
+impl<'a> ClientReplay<'a> {
     pub(super) fn new(script: &'a Script, framing: Framing, options: &'a PlayOptions) -> Self {
-        let plan = Plan::of(script);
+        let plan = PlayPlan::of(script);
         let generated = GeneratedValues::new(script, options.generated.clone());
         Self {
             script,
@@ -80,7 +80,7 @@ impl<'a> Player<'a> {
             generated,
             at: 0,
             sent: 0,
-            expected: vec![State::Open; plan.expected.len()],
+            expected: vec![ExpectedState::Open; plan.expected.len()],
             first_open: 0,
             got: vec![0; plan.requests.len()],
             ids: HashMap::new(),
@@ -95,13 +95,13 @@ impl<'a> Player<'a> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Next {
-        while self.expected.get(self.first_open).is_some_and(|state| *state != State::Open) {
+    pub(super) fn next(&mut self) -> NextAction {
+        while self.expected.get(self.first_open).is_some_and(|state| *state != ExpectedState::Open) {
             self.first_open += 1;
         }
         while let Some(send) = self.plan.sends.get(self.at) {
             if send.needs > self.first_open {
-                return Next::Wait;
+                return NextAction::Wait;
             }
             self.at += 1;
             // A response to a request that the server did not make this time is not sent.
@@ -112,10 +112,10 @@ impl<'a> Player<'a> {
             }
             let time = self.script.frames[send.frame].time;
             self.sent += 1;
-            return Next::Send { bytes: self.bytes(self.at - 1), time, at: self.at - 1 };
+            return NextAction::Send { bytes: self.bytes(self.at - 1), time, at: self.at - 1 };
         }
         let is_told = !self.options.compare_notifications || self.notifications.len() >= self.plan.notifications.len();
-        if self.first_open == self.expected.len() && is_told { Next::Done } else { Next::Wait }
+        if self.first_open == self.expected.len() && is_told { NextAction::Done } else { NextAction::Wait }
     }
 
     /// The bytes of a frame as they were recorded, with this time's ids of the server and values that it made up.
@@ -222,7 +222,9 @@ impl<'a> Player<'a> {
         let open = |expected: &usize| {
             let index = self.plan.expected[*expected].index;
             let is_request = matches!(self.plan.expected[*expected].kind, ExpectedKind::Request { .. });
-            is_request && self.expected[*expected] == State::Open && self.message(index).method() == Some(method)
+            is_request
+                && self.expected[*expected] == ExpectedState::Open
+                && self.message(index).method() == Some(method)
         };
         let all: Vec<usize> = (self.first_open..self.expected.len()).filter(open).collect();
         let same = |expected: &&usize| self.message(self.plan.expected[**expected].index).params() == message.params();
@@ -260,14 +262,15 @@ impl<'a> Player<'a> {
     }
 
     fn open(&self, is: impl Fn(&ExpectedKind) -> bool) -> Option<usize> {
-        let open = |at: &usize| self.expected[*at] == State::Open && is(&self.plan.expected[*at].kind);
+        let open = |at: &usize| self.expected[*at] == ExpectedState::Open && is(&self.plan.expected[*at].kind);
         (self.first_open..self.expected.len()).find(open)
     }
 
     /// Marks what the next send waits for as missed; returns the number of messages.
     pub(super) fn give_up(&mut self, why: &str) -> usize {
         let needs = self.plan.sends.get(self.at).map_or(self.expected.len(), |send| send.needs);
-        let missed: Vec<usize> = (self.first_open..needs).filter(|at| self.expected[*at] == State::Open).collect();
+        let missed: Vec<usize> =
+            (self.first_open..needs).filter(|at| self.expected[*at] == ExpectedState::Open).collect();
         self.miss(&missed, why);
         missed.len()
     }
@@ -279,7 +282,7 @@ impl<'a> Player<'a> {
             ExpectedKind::Response { request } => self.plan.requests[request].index.frame == frame,
             ExpectedKind::Request { .. } | ExpectedKind::OrphanError => false,
         };
-        let open = (self.first_open..self.expected.len()).filter(|at| self.expected[*at] == State::Open);
+        let open = (self.first_open..self.expected.len()).filter(|at| self.expected[*at] == ExpectedState::Open);
         let missed: Vec<usize> = open.filter(is_missed).collect();
         self.miss(&missed, why);
     }
@@ -296,13 +299,14 @@ impl<'a> Player<'a> {
     /// Whether a response to a planned send is still waited for.
     pub(super) fn is_waiting_for(&self, sent: usize) -> bool {
         let frame = self.plan.sends[sent].frame;
-        let is_open = |request: &ClientRequest| request.answers.iter().any(|at| self.expected[*at] == State::Open);
+        let is_open =
+            |request: &ClientRequest| request.answers.iter().any(|at| self.expected[*at] == ExpectedState::Open);
         self.plan.requests.iter().any(|request| request.index.frame == frame && is_open(request))
     }
 
     fn miss(&mut self, missed: &[usize], why: &str) {
         for expected in missed {
-            self.expected[*expected] = State::Missed;
+            self.expected[*expected] = ExpectedState::Missed;
             let index = self.plan.expected[*expected].index;
             let (about, kind) = match self.plan.expected[*expected].kind {
                 ExpectedKind::Response { request } => {
@@ -333,8 +337,8 @@ impl<'a> Player<'a> {
         self.give_up(how);
         self.at = self.plan.sends.len();
         // Answers to what was never sent are missed as well; the difference above stands for all of them.
-        for state in self.expected.iter_mut().filter(|state| **state == State::Open) {
-            *state = State::Missed;
+        for state in self.expected.iter_mut().filter(|state| **state == ExpectedState::Open) {
+            *state = ExpectedState::Missed;
         }
         self.first_open = self.expected.len();
     }
@@ -351,7 +355,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    pub(super) fn played(mut self) -> Played {
+    pub(super) fn played(mut self) -> PlayReport {
         for index in std::mem::take(&mut self.strays) {
             let kind = match self.message(index).kind {
                 MessageKind::Response { .. } => DifferenceKind::MissingStrayAnswer,
@@ -362,7 +366,7 @@ impl<'a> Player<'a> {
         if self.options.compare_notifications {
             self.notifications();
         }
-        Played { differences: self.differences, notes: self.notes, sent: self.sent, compared: self.come }
+        PlayReport { differences: self.differences, notes: self.notes, sent: self.sent, compared: self.come }
     }
 
     fn message(&self, index: MessageIndex) -> &'a Message {

@@ -1,14 +1,14 @@
 //! A recorded message and the one that came -> where they differ.
 
-use super::{ExpectedKind, MessageIndex, Player, State};
+use super::{ClientReplay, ExpectedKind, ExpectedState, MessageIndex};
 use crate::replay::diff::{Change, diff};
 use crate::replay::difference::{Difference, DifferenceKind};
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::value::Value;
 
-impl Player<'_> {
+impl ClientReplay<'_> {
     pub(super) fn compare(&mut self, expected: usize, came: &Message) {
-        self.expected[expected] = State::Come;
+        self.expected[expected] = ExpectedState::Received;
         self.come += 1;
         let (index, what) = (self.plan.expected[expected].index, self.plan.expected[expected].kind.clone());
         let (method, kind) = match what {

@@ -12,12 +12,12 @@ use barewire::transport::{ExitFuture, Parts, Process, ProcessReader, Transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The right to take the pipes back.
-pub(super) struct Loan(Shared);
+pub(super) struct Loan(SharedPipes);
 
 /// The stdin of a process.
 pub(super) type ProcessWriter = <Process as Transport>::Writer;
 
-type Shared = Arc<Mutex<Pipes>>;
+type SharedPipes = Arc<Mutex<Pipes>>;
 
 /// The pipes of a process.
 #[derive(Default)]
@@ -32,11 +32,11 @@ pub(super) struct Pipes {
 }
 
 /// The pipes as a transport of the client. A half that the client drops is closed, unless it was taken back.
-pub(super) struct BorrowedProcess(Shared);
+pub(super) struct BorrowedProcess(SharedPipes);
 
-pub(super) struct ReaderHalf(Shared);
+pub(super) struct ReaderHalf(SharedPipes);
 
-pub(super) struct WriterHalf(Shared);
+pub(super) struct WriterHalf(SharedPipes);
 
 /// Lends the pipes of a process.
 pub(super) fn lend(process: Process) -> (Loan, BorrowedProcess) {
@@ -122,6 +122,6 @@ impl Drop for WriterHalf {
     }
 }
 
-fn lock(shared: &Shared) -> MutexGuard<'_, Pipes> {
+fn lock(shared: &SharedPipes) -> MutexGuard<'_, Pipes> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

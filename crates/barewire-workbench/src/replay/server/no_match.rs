@@ -4,50 +4,50 @@ use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
 use crate::replay::diff::Change;
-use crate::replay::path::pointer;
+use crate::replay::path_pattern::pointer;
 use crate::text::shown;
 
 /// Why nothing in the capture answers a request.
-pub(super) enum Miss {
+pub(super) enum NoMatch {
     /// It has no such request.
-    Method,
+    UnknownMethod,
     /// It has some with other params; this one is the nearest.
-    Params { frame: u64, changes: Vec<Change> },
+    OtherParams { frame: u64, changes: Vec<Change> },
     /// It has answered all of them.
-    Again { frame: u64 },
+    UsedUp { frame: u64 },
     /// Another is the next.
-    Order { frame: u64, wanted: String },
+    OutOfOrder { frame: u64, wanted: String },
     /// There is no next.
-    Over,
+    NoMoreRequests,
 }
 
-impl Miss {
+impl NoMatch {
     pub(super) fn sentence(&self) -> String {
         match self {
-            Self::Method => "nothing in the capture has this method".into(),
-            Self::Params { frame, changes } => {
+            Self::UnknownMethod => "nothing in the capture has this method".into(),
+            Self::OtherParams { frame, changes } => {
                 let places: Vec<String> =
                     changes.iter().take(MAX_LISTED_PLACES).map(|change| pointer(&change.path)).collect();
                 let places = shown(places.join(", ").as_bytes(), 200);
                 format!("nothing in the capture matches; frame {frame} is the nearest and differs at {places}")
             }
-            Self::Again { frame } => format!("asked more often than in the capture, last in frame {frame}"),
-            Self::Order { frame, wanted } => {
+            Self::UsedUp { frame } => format!("asked more often than in the capture, last in frame {frame}"),
+            Self::OutOfOrder { frame, wanted } => {
                 format!("out of order: the next in the capture is {} in frame {frame}", shown(wanted.as_bytes(), 60))
             }
-            Self::Over => "out of order: the capture has no more requests".into(),
+            Self::NoMoreRequests => "out of order: the capture has no more requests".into(),
         }
     }
 
     pub(super) fn error(&self) -> ErrorObject {
         let nearest = match self {
-            Self::Params { frame, changes } => {
+            Self::OtherParams { frame, changes } => {
                 Some(Nearest { frame: *frame, differs: &changes[..changes.len().min(MAX_LISTED_PLACES)] })
             }
             _ => None,
         };
         let data = Data { reason: self.sentence(), nearest };
-        let code = if matches!(self, Self::Method) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
+        let code = if matches!(self, Self::UnknownMethod) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
         ErrorObject::standard(code).with_data(&data)
     }
 }

@@ -6,24 +6,24 @@ use crate::replay::script::ScriptOptions;
 
 fn script(text: &str) -> Script {
     let options = ScriptOptions { allow_redacted: false, max_frame: 10_000, ..ScriptOptions::default() };
-    Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
+    Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options).expect("fit")
 }
 
 /// What is sent in answer to a frame.
-fn answers(stage: &mut Stage<'_>, frame: &str) -> Vec<String> {
+fn answers(stage: &mut ServerReplay<'_>, frame: &str) -> Vec<String> {
     sent(stage.take(frame.as_bytes(), Arrival { at: Instant::now(), exchange: 0 }))
 }
 
-fn sent(out: Vec<StageOutput>) -> Vec<String> {
+fn sent(out: Vec<ServerOutput>) -> Vec<String> {
     let text = |out| match out {
-        StageOutput::Send { bytes, .. } => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
-        StageOutput::Log(_) => None,
+        ServerOutput::Send { bytes, .. } => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
+        ServerOutput::Log(_) => None,
     };
     out.into_iter().filter_map(text).collect()
 }
 
-fn stage<'a>(script: &'a Script, options: &'a ServeOptions) -> Stage<'a> {
-    Stage::new(script, script.stream_framing(), options, Instant::now())
+fn stage<'a>(script: &'a Script, options: &'a ServeOptions) -> ServerReplay<'a> {
+    ServerReplay::new(script, script.stream_framing(), options, Instant::now())
 }
 
 fn echo(id: &str, text: &str) -> String {
@@ -52,7 +52,7 @@ fn what_is_asked_again_is_answered_in_turn() {
     for expected in [FIRST, SECOND, SECOND] {
         assert_eq!(answers(&mut stage, &echo("\"x\"", "a")), [expected]);
     }
-    assert_eq!((stage.matched, stage.unmatched, stage.not_asked().len()), (4, 0, 0));
+    assert_eq!((stage.matched, stage.unmatched, stage.unused().len()), (4, 0, 0));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn strictly_it_is_answered_as_often_as_in_the_capture() {
     }
     let refused = answers(&mut stage, &echo("5", "a")).remove(0);
     assert!(refused.contains("-32603") && refused.contains("more often"), "{refused}");
-    assert_eq!((stage.matched, stage.unmatched, stage.not_asked().len()), (2, 1, 1));
+    assert_eq!((stage.matched, stage.unmatched, stage.unused().len()), (2, 1, 1));
 }
 
 #[test]

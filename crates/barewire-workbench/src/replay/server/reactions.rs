@@ -6,7 +6,7 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
 use crate::replay::message::{Message, MessageKind};
-use crate::replay::plan::MessageIndex;
+use crate::replay::play_plan::MessageIndex;
 use crate::replay::script::Script;
 
 /// Everything the server said, by the message of the client that it belongs to.
@@ -15,27 +15,27 @@ pub(super) struct Reactions {
     /// In the order of the capture.
     pub(super) all: Vec<Reaction>,
     /// What it said before the client's first message.
-    pub(super) prologue: Vec<Step>,
+    pub(super) prologue: Vec<ReactionStep>,
 }
 
 /// A message of the client, and what the server said to it.
 #[derive(Debug)]
 pub(super) struct Reaction {
     pub(super) index: MessageIndex,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ReactionStep>,
 }
 
 /// One step of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ReactionStep {
     /// The answer.
-    Answer(MessageIndex),
+    Respond(MessageIndex),
     /// A notification, or a frame that is no message.
-    Tell(MessageIndex),
+    Send(MessageIndex),
     /// A request of the server.
-    Ask(MessageIndex),
+    Request(MessageIndex),
     /// The client has to answer that request first.
-    Await(MessageIndex),
+    AwaitResponse(MessageIndex),
 }
 
 impl Reactions {
@@ -50,7 +50,7 @@ impl Reactions {
                 match (recorded.side, &message.kind) {
                     (Side::Client, MessageKind::Response { id }) => {
                         if let Some((reaction, asked)) = asked.remove(id) {
-                            reactions.all[reaction].steps.push(Step::Await(asked));
+                            reactions.all[reaction].steps.push(ReactionStep::AwaitResponse(asked));
                         }
                     }
                     (Side::Client, kind) => {
@@ -62,23 +62,23 @@ impl Reactions {
                     (Side::Server, MessageKind::Response { id }) => {
                         let at = open.iter().position(|(other, _)| other == id);
                         match at.map(|at| open.remove(at).1) {
-                            Some(reaction) => reactions.all[reaction].steps.push(Step::Answer(index)),
+                            Some(reaction) => reactions.all[reaction].steps.push(ReactionStep::Respond(index)),
                             // A response to no request is repeated as it is.
                             None => {
-                                reactions.push(&open, Step::Tell(index));
+                                reactions.push(&open, ReactionStep::Send(index));
                             }
                         }
                     }
                     (Side::Server, MessageKind::Request { id, .. }) => {
-                        if let Some(reaction) = reactions.push(&open, Step::Ask(index)) {
+                        if let Some(reaction) = reactions.push(&open, ReactionStep::Request(index)) {
                             asked.insert(id.clone(), (reaction, index));
                         }
                     }
                     (Side::Server, MessageKind::Notification { .. }) => {
                         match about(script, &reactions, &open, message) {
-                            Some(reaction) => reactions.all[reaction].steps.push(Step::Tell(index)),
+                            Some(reaction) => reactions.all[reaction].steps.push(ReactionStep::Send(index)),
                             None => {
-                                reactions.push(&open, Step::Tell(index));
+                                reactions.push(&open, ReactionStep::Send(index));
                             }
                         }
                     }
@@ -90,14 +90,14 @@ impl Reactions {
                                     == MessageKind::Invalid
                         };
                         match reactions.all.iter_mut().find(|reaction| is_unread(reaction)) {
-                            Some(reaction) => reaction.steps.push(Step::Tell(index)),
+                            Some(reaction) => reaction.steps.push(ReactionStep::Send(index)),
                             None => {
-                                reactions.push(&open, Step::Tell(index));
+                                reactions.push(&open, ReactionStep::Send(index));
                             }
                         }
                     }
                     (Side::Server, MessageKind::Invalid) => {
-                        reactions.push(&open, Step::Tell(index));
+                        reactions.push(&open, ReactionStep::Send(index));
                     }
                 }
             }
@@ -107,7 +107,7 @@ impl Reactions {
 
     /// Adds a step that names no request to the last request without an answer, or else to the client's last message. Returns its
     /// reaction, if there is one.
-    fn push(&mut self, open: &[(Id<'static>, usize)], step: Step) -> Option<usize> {
+    fn push(&mut self, open: &[(Id<'static>, usize)], step: ReactionStep) -> Option<usize> {
         let reaction = open.last().map(|(_, reaction)| *reaction).or(self.all.len().checked_sub(1));
         match reaction {
             Some(reaction) => self.all[reaction].steps.push(step),
@@ -123,11 +123,11 @@ fn about(script: &Script, reactions: &Reactions, open: &[(Id<'static>, usize)], 
         let index = reactions.all[reaction].index;
         &script.frames[index.frame].messages[index.message]
     };
-    if let Some(token) = message.told_token() {
+    if let Some(token) = message.progress_token() {
         return open
             .iter()
             .map(|(_, reaction)| *reaction)
-            .find(|reaction| of(*reaction).wanted_token().as_ref() == Some(&token));
+            .find(|reaction| of(*reaction).requested_progress_token().as_ref() == Some(&token));
     }
     let subscription = message.subscription()?;
     open.iter().find(|(id, _)| *id == subscription).map(|(_, reaction)| *reaction)
@@ -143,15 +143,15 @@ mod tests {
     /// The parts of each cue: `a` for an answer, `t`, `q` and `w`, with the frame.
     fn reactions(text: &str) -> Vec<String> {
         let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
-        let script = Script::of(&read(text.as_bytes()).expect("a transcript"), options).expect("fit");
+        let script = Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options).expect("fit");
         let reactions = Reactions::of(&script);
-        let word = |step: &Step| match step {
-            Step::Answer(index) => format!("a{}", index.frame + 1),
-            Step::Tell(index) => format!("t{}", index.frame + 1),
-            Step::Ask(index) => format!("q{}", index.frame + 1),
-            Step::Await(index) => format!("w{}", index.frame + 1),
+        let word = |step: &ReactionStep| match step {
+            ReactionStep::Respond(index) => format!("a{}", index.frame + 1),
+            ReactionStep::Send(index) => format!("t{}", index.frame + 1),
+            ReactionStep::Request(index) => format!("q{}", index.frame + 1),
+            ReactionStep::AwaitResponse(index) => format!("w{}", index.frame + 1),
         };
-        let words = |steps: &[Step]| steps.iter().map(word).collect::<Vec<_>>().join(" ");
+        let words = |steps: &[ReactionStep]| steps.iter().map(word).collect::<Vec<_>>().join(" ");
         let prologue = Some(words(&reactions.prologue)).filter(|words| !words.is_empty());
         prologue.into_iter().chain(reactions.all.iter().map(|reaction| words(&reaction.steps))).collect()
     }

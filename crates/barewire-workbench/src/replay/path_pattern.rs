@@ -4,19 +4,19 @@ use std::str::FromStr;
 
 /// A JSON Pointer in which `*` stands for any one member or element. All that is below the place is meant too.
 #[derive(Debug, Clone)]
-pub struct Pattern {
+pub struct PathPattern {
     /// Only in answers to this method.
     method: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum PathStep {
     Any,
-    Named(String),
+    Name(String),
 }
 
-impl FromStr for Pattern {
+impl FromStr for PathPattern {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -28,19 +28,19 @@ impl FromStr for Pattern {
             return Err(EXPECTED);
         }
         let step = |step: &str| match step {
-            "*" => Step::Any,
-            named => Step::Named(unescaped(named)),
+            "*" => PathStep::Any,
+            named => PathStep::Name(unescaped(named)),
         };
         Ok(Self { method, steps: pointer.split('/').map(step).collect() })
     }
 }
 
-impl Pattern {
+impl PathPattern {
     /// Whether the place is the one that is meant, or below it.
     pub(super) fn covers(&self, method: &str, path: &[String]) -> bool {
-        let same = |(step, name): (&Step, &String)| match step {
-            Step::Any => true,
-            Step::Named(wanted) => wanted == name,
+        let same = |(step, name): (&PathStep, &String)| match step {
+            PathStep::Any => true,
+            PathStep::Name(wanted) => wanted == name,
         };
         self.method.as_deref().is_none_or(|wanted| wanted == method)
             && self.steps.len() <= path.len()
@@ -65,7 +65,7 @@ mod tests {
 
     fn covers(pattern: &str, method: &str, path: &str) -> bool {
         let path: Vec<String> = path[1..].split('/').map(unescaped).collect();
-        pattern.parse::<Pattern>().expect(pattern).covers(method, &path)
+        pattern.parse::<PathPattern>().expect(pattern).covers(method, &path)
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_is_no_path_is_refused() {
         for text in ["", "/", "result", "tools/call", ":/a", "tools/call:/"] {
-            assert!(text.parse::<Pattern>().is_err(), "{text}");
+            assert!(text.parse::<PathPattern>().is_err(), "{text}");
         }
     }
 
