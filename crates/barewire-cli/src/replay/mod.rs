@@ -160,12 +160,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let runtime = runtime.map_err(|error| Failure::new(format!("cannot wait for anything here: {error}")))?;
     if args.serve {
         let (options, addr) = (args.serve_options(), args.http.as_deref());
-        let served = runtime.block_on(serve::serve(&script, &options, addr, args.quiet));
+        let report = runtime.block_on(serve::serve(&script, &options, addr, args.quiet));
         runtime.shutdown_background();
-        return served;
+        return report;
     }
     let options = args.play_options();
-    let played = runtime.block_on(async {
+    let report = runtime.block_on(async {
         match dialer {
             Some(dialer) => play_http(&script, dialer, headers, &options).await,
             None => {
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         }
     });
     runtime.shutdown_background();
-    show(args, &played?, output)
+    show(args, &report?, output)
 }
 
 impl Args {
@@ -228,8 +228,8 @@ fn stderr() -> Stderr {
     })
 }
 
-fn show(args: &Args, played: &PlayReport, output: &mut Output) -> Result<Exit, Failure> {
-    for difference in &played.differences {
+fn show(args: &Args, report: &PlayReport, output: &mut Output) -> Result<Exit, Failure> {
+    for difference in &report.differences {
         if args.json {
             report::json(output, difference)?;
         } else {
@@ -237,16 +237,16 @@ fn show(args: &Args, played: &PlayReport, output: &mut Output) -> Result<Exit, F
         }
     }
     if args.json {
-        report::json_summary(output, played)?;
+        report::json_summary(output, report)?;
     }
     output.flush()?;
     if !args.json {
         // If stderr is closed nothing can be said.
         let mut stderr = io::stderr().lock();
-        for note in &played.notes {
+        for note in &report.notes {
             let _ = writeln!(stderr, "note: {note}");
         }
-        let _ = writeln!(stderr, "{}", report::summary(played));
+        let _ = writeln!(stderr, "{}", report::summary(report));
     }
-    Ok(if played.differences.is_empty() { Exit::Clean } else { Exit::No })
+    Ok(if report.differences.is_empty() { Exit::Clean } else { Exit::No })
 }

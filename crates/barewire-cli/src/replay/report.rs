@@ -28,7 +28,7 @@ pub(super) fn text(output: &mut Output, difference: &Difference) -> io::Result<(
     if let Some(more) = difference.changes.len().checked_sub(MAX_SHOWN_CHANGES).filter(|more| *more > 0) {
         writeln!(output, "  and {more} more")?;
     }
-    if let Some(came) = &difference.came {
+    if let Some(came) = &difference.received {
         let line = match std::str::from_utf8(came) {
             Ok(text) if Json::parse(text.as_bytes()).is_ok() => cut(&safe_json(text), 0),
             _ => shown(came, VALUE_WIDTH),
@@ -56,7 +56,7 @@ fn change(output: &mut Output, change: &Change) -> io::Result<()> {
     let path = change.pointer();
     writeln!(output, "  {}", if path.is_empty() { "all of it".into() } else { shown(path.as_bytes(), 200) })?;
     let written = |value: Option<String>| value.map(|value| safe_json(&value).into_owned());
-    let (was, is) = (written(change.recorded()), written(change.came()));
+    let (was, is) = (written(change.recorded()), written(change.received()));
     let at = match (&was, &is) {
         (Some(was), Some(is)) => was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count(),
         _ => 0,
@@ -86,28 +86,28 @@ pub(super) fn json(output: &mut Output, difference: &Difference) -> io::Result<(
 }
 
 /// The last object for scripts.
-pub(super) fn json_summary(output: &mut Output, played: &PlayReport) -> io::Result<()> {
+pub(super) fn json_summary(output: &mut Output, report: &PlayReport) -> io::Result<()> {
     let summary = json!({
         "kind": "summary",
-        "sent": played.sent,
-        "compared": played.compared,
-        "differences": played.differences.len(),
-        "notes": played.notes,
+        "sent": report.sent,
+        "compared": report.compared,
+        "differences": report.differences.len(),
+        "notes": report.notes,
     });
     writeln!(output, "{}", safe_json(&summary.to_string()))
 }
 
 /// The last line for people.
-pub(super) fn summary(played: &PlayReport) -> String {
+pub(super) fn summary(report: &PlayReport) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
-    let result = match played.differences.len() {
+    let result = match report.differences.len() {
         0 => "no difference".to_owned(),
         differences => count(differences, "difference"),
     };
-    format!("{} sent, {} compared: {result}", count(played.sent, "message"), played.compared)
+    format!("{} sent, {} compared: {result}", count(report.sent, "message"), report.compared)
 }
 
 /// A difference that is longer than a screen is read with --json.

@@ -22,7 +22,7 @@ pub(super) async fn serve(
             print_line(line);
         }
     };
-    let served = match addr {
+    let report = match addr {
         Some(addr) => at(script, options, addr, log).await?,
         None => {
             let stdio = stdio().map_err(|error| Failure::new(format!("cannot serve here: {error}")))?;
@@ -30,7 +30,7 @@ pub(super) async fn serve(
             replay::serve(script, parts.reader, parts.writer, options, log).await
         }
     };
-    let ServeReport { matched, unmatched, unused, .. } = served;
+    let ServeReport { matched, unmatched, unused, .. } = report;
     log(&format!("{matched} matched, {unmatched} not; {unused} of the capture not asked"));
     Ok(if unmatched == 0 { Exit::Clean } else { Exit::No })
 }

@@ -1,34 +1,35 @@
-//! One thing in which a replay is not as the capture was.
+//! One difference between a replay and its capture, as a sentence and as JSON.
 
 use std::fmt;
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::diff::Change;
 use super::script::ExitStatus;
 use super::value::Value;
 
-/// One thing in which a replay is not as the capture was.
+/// One difference between a replay and its capture.
 ///
 /// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply `method`, `name`,
-/// `id`, `frame`, `answer_frame`, `changes` and `came`.
+/// `id`, `frame`, `answer_frame`, `changes` and `came` (the received bytes).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Difference {
     /// The kind of difference.
     pub kind: DifferenceKind,
-    /// The method of the request or notification that it is about.
+    /// The method of the request or notification.
     pub method: Option<String>,
-    /// The tool, prompt or resource that it is about.
+    /// The tool, prompt, resource or task that the message names.
     pub name: Option<String>,
     /// The JSON text of the request's id.
     pub id: Option<String>,
-    /// The frame of the capture that holds that request or notification.
+    /// The frame of the capture that holds the request or notification.
     pub frame: Option<u64>,
-    /// The frame of the capture that holds the server's part of it.
+    /// The frame of the capture that holds the server's message.
     pub answer_frame: Option<u64>,
-    /// The bytes that came, where nothing in the capture can be compared with them.
-    pub came: Option<Vec<u8>>,
+    /// The received bytes, if there is no recorded message to compare them with.
+    pub received: Option<Vec<u8>>,
     /// The places that differ.
     pub changes: Vec<Change>,
 }
@@ -37,35 +38,35 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// The answer has other values.
+    /// The response has other values.
     Answer,
-    /// There is no answer, for this reason.
+    /// No response came, for this reason.
     Unanswered(String),
-    /// There is an answer, and none in the capture.
+    /// A response came to a request that has none in the capture.
     UnexpectedAnswer,
-    /// The request is answered once more than in the capture.
+    /// One more response came than in the capture.
     AnsweredAgain,
-    /// The request is answered once less than in the capture.
+    /// One response fewer came than in the capture.
     AnsweredOnce,
-    /// An answer to no request.
+    /// A response came that matches no request.
     StrayAnswer,
-    /// An answer to no request that is in the capture has not come.
+    /// A recorded response that matches no request did not come.
     MissingStrayAnswer,
     /// A request of the server has other params.
     Request,
-    /// A request of the server that is not in the capture.
+    /// A request of the server came that is not in the capture.
     UnexpectedRequest,
-    /// A request of the server that is in the capture has not come.
+    /// A recorded request of the server did not come.
     MissingRequest,
     /// A notification has other params.
     Notification,
-    /// A notification that is not in the capture.
+    /// A notification came that is not in the capture.
     UnexpectedNotification,
-    /// A notification of the capture has not come.
+    /// A recorded notification did not come.
     MissingNotification,
-    /// A frame that is no message, and is not in the capture.
+    /// A frame came that is not a message, and is not in the capture.
     NoMessage,
-    /// A frame of the capture that is no message has not come.
+    /// A recorded frame that is not a message did not come.
     MissingNoMessage,
     /// The server ended too early.
     Ended {
@@ -78,13 +79,13 @@ pub enum DifferenceKind {
     Exit {
         /// The status in the capture.
         recorded: ExitStatus,
-        /// The status of this time.
-        came: ExitStatus,
+        /// The status in the replay.
+        received: ExitStatus,
     },
 }
 
 impl DifferenceKind {
-    /// A word for scripts.
+    /// The word for the kind in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -108,33 +109,30 @@ impl DifferenceKind {
     }
 }
 
-/// A sentence for people.
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Answer => "another answer",
-            Self::Unanswered(why) => return write!(f, "no answer: {why}"),
-            Self::UnexpectedAnswer => "an answer, and none in the capture",
-            Self::AnsweredAgain => "answered again",
-            Self::AnsweredOnce => "answered twice in the capture, and only once now",
-            Self::StrayAnswer => "an answer to nothing that was asked",
-            Self::MissingStrayAnswer => {
-                "an answer to nothing that was asked in the capture either, and it has not come"
-            }
-            Self::Request => "the server asks otherwise",
-            Self::UnexpectedRequest => "the server asks something, and not in the capture",
-            Self::MissingRequest => "the server asks this in the capture, and not now",
-            Self::Notification => "another notification",
+            Self::Answer => "the response differs",
+            Self::Unanswered(why) => return write!(f, "no response: {why}"),
+            Self::UnexpectedAnswer => "a response came, and the capture has none",
+            Self::AnsweredAgain => "answered once more than in the capture",
+            Self::AnsweredOnce => "answered once less than in the capture",
+            Self::StrayAnswer => "a response that matches no request",
+            Self::MissingStrayAnswer => "the capture has this response, which matches no request; it did not come",
+            Self::Request => "the server's request differs",
+            Self::UnexpectedRequest => "a request of the server that is not in the capture",
+            Self::MissingRequest => "the capture has this request of the server; it did not come",
+            Self::Notification => "the notification differs",
             Self::UnexpectedNotification => "a notification that is not in the capture",
-            Self::MissingNotification => "a notification of the capture that has not come",
+            Self::MissingNotification => "the capture has this notification; it did not come",
             Self::NoMessage => "not a message",
-            Self::MissingNoMessage => "no message in the capture either, and it has not come",
+            Self::MissingNoMessage => "the capture has this frame, which is not a message; it did not come",
             Self::Ended { how, unsent } => {
                 let messages = if *unsent == 1 { "message" } else { "messages" };
                 return write!(f, "{how}: {unsent} {messages} of the client could not be sent after that");
             }
-            Self::Exit { recorded, came } => {
-                return write!(f, "the server ended with {came}, and in the capture with {recorded}");
+            Self::Exit { recorded, received } => {
+                return write!(f, "the server ended with {received}; in the capture with {recorded}");
             }
         })
     }
@@ -151,36 +149,22 @@ impl fmt::Display for ExitStatus {
 
 impl Serialize for Difference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Object<'a> {
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answer_frame: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            came: Option<std::borrow::Cow<'a, str>>,
-            #[serde(skip_serializing_if = "<[Change]>::is_empty")]
-            changes: &'a [Change],
-            detail: String,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            frame: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            id: Option<Value>,
-            kind: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            method: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<&'a str>,
-        }
-        let object = Object {
-            answer_frame: self.answer_frame,
-            came: self.came.as_deref().map(String::from_utf8_lossy),
-            changes: &self.changes,
-            detail: self.kind.to_string(),
-            frame: self.frame,
-            id: self.id.as_ref().and_then(|id| Value::parse(id.as_bytes())),
-            kind: self.kind.as_str(),
-            method: self.method.as_deref(),
-            name: self.name.as_deref(),
-        };
-        object.serialize(serializer)
+        let id = self.id.as_ref().and_then(|id| Value::parse(id.as_bytes()));
+        let received = self.received.as_deref().map(String::from_utf8_lossy);
+        let mut object = serializer.serialize_map(None)?;
+        entry(&mut object, "answer_frame", self.answer_frame.as_ref())?;
+        entry(&mut object, "came", received.as_ref())?;
+        entry(&mut object, "changes", Some(&self.changes).filter(|changes| !changes.is_empty()))?;
+        entry(&mut object, "detail", Some(&self.kind.to_string()))?;
+        entry(&mut object, "frame", self.frame.as_ref())?;
+        entry(&mut object, "id", id.as_ref())?;
+        entry(&mut object, "kind", Some(self.kind.as_str()))?;
+        entry(&mut object, "method", self.method.as_ref())?;
+        entry(&mut object, "name", self.name.as_ref())?;
+        object.end()
     }
+}
+
+fn entry<M: SerializeMap, T: Serialize + ?Sized>(map: &mut M, key: &str, value: Option<&T>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }

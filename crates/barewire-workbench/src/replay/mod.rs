@@ -1,9 +1,9 @@
-//! A capture played again: its client's part to a server, or its server's part to clients.
+//! A capture replayed: as its client, to a server, or as its server, to clients.
 //!
-//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send what its client sent to a server and
-//! compare the answers. [`serve`] and [`serve_http`] answer clients as its server did.
+//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send the client's messages to a server and compare
+//! the answers. [`serve`] and [`serve_http`] answer clients as the recorded server did.
 //!
-//! In a test of a server, with a capture of a session that was right:
+//! A test of a server, with a capture of a correct session:
 //!
 //! ```no_run
 //! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,8 +13,8 @@
 //! use barewire_workbench::replay::{PlayOptions, Script, ScriptOptions, play};
 //!
 //! let script = Script::load(Path::new("good.wire"), ScriptOptions::default(), &|_| {})?;
-//! let played = play(&script, Child::new("my-server").spawn()?, &PlayOptions::default()).await;
-//! assert!(played.differences.is_empty(), "{:#?}", played.differences);
+//! let report = play(&script, Child::new("my-server").spawn()?, &PlayOptions::default()).await;
+//! assert!(report.differences.is_empty(), "{:#?}", report.differences);
 //! # Ok(())
 //! # }
 //! ```

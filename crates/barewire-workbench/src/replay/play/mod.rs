@@ -1,4 +1,4 @@
-//! A script and a server -> where the server's answers differ from those of the capture.
+//! A script and a server -> the differences between the server's messages and the recorded ones.
 
 mod clock;
 mod exchanges;
@@ -16,21 +16,21 @@ use super::path_pattern::PathPattern;
 pub use http::play_http;
 pub use stream::play;
 
-/// The rules of a comparison, and the time that the server has.
+/// The rules of the comparison, and the timing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PlayOptions {
     /// Places in messages that are not compared.
     pub ignore: Vec<PathPattern>,
-    /// Places at which the server makes up strings and numbers: they may differ, and later messages give the new ones back.
+    /// Places at which the server generates strings and numbers: they may differ, and later messages return the live ones.
     pub generated: Vec<PathPattern>,
-    /// Whether notifications are compared as well, in any order.
+    /// Whether notifications are compared, in any order.
     pub compare_notifications: bool,
-    /// The longest wait for the next expected message; `None` waits forever.
+    /// The longest wait for the next expected message; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// Whether a message is sent no earlier than it was in the capture.
+    /// Whether a message is sent no earlier than in the capture.
     pub real_time: bool,
-    /// The longest frame that is taken from the server, in bytes.
+    /// The largest accepted frame of the server, in bytes.
     pub max_frame: usize,
 }
 
@@ -51,9 +51,9 @@ impl Default for PlayOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PlayReport {
-    /// Where the server was not as it is in the capture. Empty if it answered the same.
+    /// The differences from the capture. Empty if the server answered the same.
     pub differences: Vec<Difference>,
-    /// Sentences about what is worth knowing and no difference, such as another version of the server.
+    /// Remarks that are no differences, such as another version of the server.
     pub notes: BTreeSet<String>,
     /// The number of frames that were sent.
     pub sent: usize,

@@ -1,64 +1,49 @@
-//! Messages of a client and a script -> what the server said to them in the capture. No I/O, and time is an argument.
+//! Frames of a client and a script -> the frames that the server sent in the capture. No I/O, and time is an argument.
 
+mod batches;
+mod matching;
 mod no_match;
 mod reactions;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use barewire_proto::json::Json;
 use barewire_proto::rpc::{Id, Invalid, Parsed, parse, write};
 use barewire_proto::transcript::Framing;
 
-use super::diff::{Change, diff};
 use super::framing::framed;
 use super::message::{Message, MessageKind, SUBSCRIPTION};
-use super::play_plan::MessageIndex;
 use super::rewrite::rewrite;
-use super::script::Script;
+use super::script::{MessageIndex, Script};
 use super::serve::ServeOptions;
-use super::value::Value;
 use crate::text::shown;
-use no_match::NoMatch;
-use reactions::{ReactionStep, Reactions};
+use batches::Batches;
+use matching::Matcher;
+use reactions::ReactionStep;
 
-/// Plays the server's part.
+/// The server of a script, for one client.
 pub(super) struct ServerReplay<'a> {
     script: &'a Script,
     /// The framing of messages to the client.
     framing: Framing,
-    reactions: Reactions,
-    /// The reactions by the exact text of the messages that they answer, in order.
-    exact: HashMap<String, Vec<usize>>,
     options: &'a ServeOptions,
-    /// How often each reaction was used.
-    uses: Vec<usize>,
-    /// The first reaction behind all that were used.
-    next: usize,
+    matcher: Matcher<'a>,
     active: Vec<ActiveReaction>,
-    /// Batches that are not answered yet.
-    batches: HashMap<u64, PendingBatch>,
-    last_batch: u64,
-    /// The ids of requests to the client, and of those that it has answered.
+    batches: Batches,
+    /// The ids of requests to the client, and of those that the client has answered.
     sent_ids: HashSet<Id<'static>>,
     answered_ids: HashSet<Id<'static>>,
-    new_ids: u64,
+    /// The number of ids that were made because the recorded one was used before.
+    made_ids: u64,
+    out: Vec<ServerOutput>,
     pub(super) matched: usize,
     pub(super) unmatched: usize,
 }
 
-/// A batch of requests, which is answered with a batch.
-struct PendingBatch {
-    /// Requests that are not answered yet.
-    left: usize,
-    answers: Vec<Vec<u8>>,
-    exchange: u64,
-}
-
-/// The time and the exchange of a message that came. A stream has only one exchange, 0.
+/// The time and the HTTP exchange of a received message. A stream has only one exchange, 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) at: Instant,
@@ -69,355 +54,240 @@ pub(super) struct Arrival {
 struct ActiveReaction {
     /// `None` for the prologue.
     reaction: Option<usize>,
+    /// The index of the next step.
     step: usize,
     /// The id and the progress token of the client's request.
     id: Option<Id<'static>>,
     token: Option<Id<'static>>,
     arrival: Arrival,
-    /// The ids of the requests to the client that were sent in it.
-    asked: HashMap<MessageIndex, Id<'static>>,
+    /// The ids of the requests to the client that this reaction has sent.
+    sent_requests: HashMap<MessageIndex, Id<'static>>,
     batch: Option<u64>,
 }
 
-/// Something to be done by the caller.
+/// An action for the caller.
 #[derive(Debug, PartialEq)]
 pub(super) enum ServerOutput {
-    /// A message is sent in this exchange, as its last one or not.
+    /// Send a message in this exchange; `is_last` if it ends the exchange.
     Send { bytes: Vec<u8>, exchange: u64, is_last: bool },
-    /// A line for people.
+    /// Log a line for the user.
     Log(String),
 }
 
 impl<'a> ServerReplay<'a> {
     pub(super) fn new(script: &'a Script, framing: Framing, options: &'a ServeOptions, now: Instant) -> Self {
-        let reactions = Reactions::of(script);
-        let uses = vec![0; reactions.all.len()];
-        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
-        for (number, reaction) in reactions.all.iter().enumerate() {
-            let message = &script.frames[reaction.index.frame].messages[reaction.index.message];
-            if let Some(text) = exact_text(message) {
-                exact.entry(text).or_default().push(number);
-            }
-        }
-        let mut stage = Self {
+        let mut server = Self {
             script,
             framing,
-            reactions,
-            exact,
             options,
-            uses,
-            next: 0,
+            matcher: Matcher::new(script, options),
             active: Vec::new(),
-            batches: HashMap::new(),
-            last_batch: 0,
+            batches: Batches::default(),
             sent_ids: HashSet::new(),
             answered_ids: HashSet::new(),
-            new_ids: 0,
+            made_ids: 0,
+            out: Vec::new(),
             matched: 0,
             unmatched: 0,
         };
-        stage.start(None, None, Arrival { at: now, exchange: 0 }, None);
-        stage
+        server.start(None, None, Arrival { at: now, exchange: 0 }, None);
+        server
     }
 
-    /// Takes a frame of the client.
+    /// Handles a frame of the client.
     pub(super) fn take(&mut self, frame: &[u8], arrival: Arrival) -> Vec<ServerOutput> {
-        let all = Message::in_frame(frame);
+        let messages = Message::in_frame(frame);
         let is_batch = matches!(parse(frame, usize::MAX), Parsed::Batch(_));
-        let requests = all.iter().filter(|message| matches!(message.kind, MessageKind::Request { .. })).count();
-        let batch = (is_batch && requests > 0).then(|| {
-            self.last_batch += 1;
-            let batch = PendingBatch { left: requests, answers: Vec::new(), exchange: arrival.exchange };
-            self.batches.insert(self.last_batch, batch);
-            self.last_batch
-        });
-        let mut out = Vec::new();
-        for message in &all {
+        let requests = messages.iter().filter(|message| message.is_request()).count();
+        let batch = (is_batch && requests > 0).then(|| self.batches.add(requests));
+        for message in &messages {
             match &message.kind {
-                MessageKind::Request { id, .. } => self.request(id, message, arrival, batch, &mut out),
-                MessageKind::Notification { .. } => self.notification(message, arrival, &mut out),
-                MessageKind::Response { id } => {
-                    if self.sent_ids.contains(id) {
-                        self.answered_ids.insert(id.clone());
-                    }
+                MessageKind::Request { id, .. } => self.handle_request(id, message, arrival, batch),
+                MessageKind::Notification { .. } => self.handle_notification(message, arrival),
+                MessageKind::Response { id } if self.sent_ids.contains(id) => {
+                    self.answered_ids.insert(id.clone());
                 }
-                MessageKind::OrphanError => {}
-                MessageKind::Invalid => self.invalid(message, arrival, &mut out),
+                MessageKind::Response { .. } | MessageKind::OrphanError => {}
+                MessageKind::Invalid => self.handle_invalid(message, arrival),
             }
         }
-        out.extend(self.run(arrival.at));
-        out
+        self.run(arrival.at)
     }
 
-    /// Ends the reactions in an exchange that the client has closed.
+    /// Drops the reactions in an exchange that the client has closed.
     pub(super) fn close_exchange(&mut self, exchange: u64) {
-        self.active.retain(|one| one.arrival.exchange != exchange);
+        self.active.retain(|active| active.arrival.exchange != exchange);
     }
 
-    fn request(
-        &mut self,
-        id: &Id<'static>,
-        message: &Message,
-        arrival: Arrival,
-        batch: Option<u64>,
-        out: &mut Vec<ServerOutput>,
-    ) {
-        let about = about(message, id);
-        match self.find(message) {
+    fn handle_request(&mut self, id: &Id<'static>, message: &Message, arrival: Arrival, batch: Option<u64>) {
+        match self.matcher.find(message) {
             Ok(reaction) => {
                 self.matched += 1;
-                self.uses[reaction] += 1;
-                self.next = self.next.max(reaction + 1);
-                let again = if self.uses[reaction] > 1 { ", again" } else { "" };
-                out.push(ServerOutput::Log(format!("{about}: as frame {}{again}", self.number(reaction))));
+                let again = if self.matcher.mark_used(reaction) > 1 { ", again" } else { "" };
+                let number = self.script.frame_number(self.matcher.index(reaction));
+                self.log(message, id, &format!("as frame {number}{again}"));
                 self.start(Some(reaction), Some((id, message)), arrival, batch);
-                let is_answered =
-                    self.reactions.all[reaction].steps.iter().any(|step| matches!(step, ReactionStep::Respond(_)));
-                if !is_answered {
-                    self.settle(batch, None, out);
+                let mut steps = self.matcher.steps(Some(reaction)).iter();
+                if !steps.any(|step| matches!(step, ReactionStep::Respond(_))) {
+                    self.finish_request(batch, arrival.exchange, None);
                 }
             }
             Err(_) if message.method() == Some("ping") => {
-                let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str());
-                self.settle_or_send(batch, arrival.exchange, answer.into_bytes(), out);
+                let response = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.as_str());
+                self.finish_request(batch, arrival.exchange, Some(response.into_bytes()));
             }
-            Err(miss) => {
+            Err(no_match) => {
                 self.unmatched += 1;
-                out.push(ServerOutput::Log(format!("{about}: {}", miss.sentence())));
-                let mut answer = Vec::new();
-                write::error(&mut answer, Some(id), &miss.error());
-                self.settle_or_send(batch, arrival.exchange, answer, out);
+                self.log(message, id, &no_match.sentence());
+                let mut response = Vec::new();
+                write::error(&mut response, Some(id), &no_match.error());
+                self.finish_request(batch, arrival.exchange, Some(response));
             }
         }
     }
 
-    fn notification(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<ServerOutput>) {
+    fn handle_notification(&mut self, message: &Message, arrival: Arrival) {
         if let Some(id) = message.cancelled_id() {
             // A cancelled request is not answered.
-            let is_over = |one: &mut ActiveReaction| one.id.as_ref() == Some(&id);
-            let over: Vec<ActiveReaction> = self.active.extract_if(.., is_over).collect();
-            for one in over {
-                self.settle(one.batch, None, out);
+            let is_cancelled = |active: &mut ActiveReaction| active.id.as_ref() == Some(&id);
+            let cancelled: Vec<ActiveReaction> = self.active.extract_if(.., is_cancelled).collect();
+            for active in cancelled {
+                self.finish_request(active.batch, active.arrival.exchange, None);
             }
         }
-        if let Ok(reaction) = self.find(message) {
-            self.uses[reaction] += 1;
+        if let Ok(reaction) = self.matcher.find(message) {
+            self.matcher.mark_used(reaction);
             self.start(Some(reaction), None, arrival, None);
         }
     }
 
-    fn invalid(&mut self, message: &Message, arrival: Arrival, out: &mut Vec<ServerOutput>) {
-        let same = |reaction: &usize| {
-            let recorded = self.message(self.reactions.all[*reaction].index);
-            recorded.kind == MessageKind::Invalid && recorded.text == message.text
-        };
-        let all: Vec<usize> = (0..self.reactions.all.len()).filter(same).collect();
-        if let Some(reaction) = all.iter().find(|reaction| self.uses[**reaction] == 0).or(all.last()).copied() {
-            self.uses[reaction] += 1;
-            return self.start(Some(reaction), None, arrival, None);
-        }
-        if let Parsed::Invalid(invalid) = parse(&message.text, usize::MAX) {
-            self.refuse(&invalid, arrival.exchange, out);
+    fn handle_invalid(&mut self, message: &Message, arrival: Arrival) {
+        if let Some(reaction) = self.matcher.find_invalid(message) {
+            self.matcher.mark_used(reaction);
+            self.start(Some(reaction), None, arrival, None);
+        } else if let Parsed::Invalid(invalid) = parse(&message.text, usize::MAX) {
+            self.reject(&invalid, arrival.exchange);
         }
     }
 
-    /// Answers an invalid frame with an error, if its sender waits for an answer.
-    pub(super) fn refuse(&mut self, invalid: &Invalid<'_>, exchange: u64, out: &mut Vec<ServerOutput>) {
+    /// Answers an invalid frame with an error, if it may be a request.
+    fn reject(&mut self, invalid: &Invalid<'_>, exchange: u64) {
         let Some(reply) = invalid.reply() else { return };
         self.unmatched += 1;
-        out.push(ServerOutput::Log(format!("no message: {invalid}")));
-        let mut answer = Vec::new();
-        reply.error(&mut answer, &invalid.error());
-        out.push(self.send(&answer, exchange, true));
+        self.out.push(ServerOutput::Log(format!("not a message: {invalid}")));
+        let mut response = Vec::new();
+        reply.error(&mut response, &invalid.error());
+        self.send(&response, exchange, true);
     }
 
-    fn send(&self, text: &[u8], exchange: u64, is_last: bool) -> ServerOutput {
-        ServerOutput::Send { bytes: framed(self.framing, text), exchange, is_last }
+    /// Handles bytes of a stream that are not a frame.
+    pub(super) fn reject_bytes(&mut self, invalid: &Invalid<'_>) -> Vec<ServerOutput> {
+        self.reject(invalid, 0);
+        std::mem::take(&mut self.out)
     }
 
-    /// The reaction to a message, or the reason why there is none.
-    fn find(&self, message: &Message) -> Result<usize, NoMatch> {
-        let method = message.method().unwrap_or_default();
-        let is_request = matches!(message.kind, MessageKind::Request { .. });
-        let kind = |reaction: &usize| {
-            let recorded = self.message(self.reactions.all[*reaction].index);
-            matches!(recorded.kind, MessageKind::Request { .. }) == is_request && recorded.method().is_some()
-        };
-        let all = || (0..self.reactions.all.len()).filter(kind);
-        if self.options.in_order && is_request {
-            let next = all().find(|reaction| *reaction >= self.next);
-            let Some(next) = next else { return Err(NoMatch::NoMoreRequests) };
-            let recorded = self.message(self.reactions.all[next].index);
-            if recorded.method() != Some(method) {
-                let wanted = recorded.method().unwrap_or_default().to_owned();
-                return Err(NoMatch::OutOfOrder { frame: self.number(next), wanted });
-            }
-            let changes = self.changes(recorded, message);
-            if changes.is_empty() {
-                return Ok(next);
-            }
-            return Err(NoMatch::OtherParams { frame: self.number(next), changes });
-        }
-        // Most messages are in the capture word for word.
-        let exact = exact_text(message).and_then(|text| self.exact.get(&text)).into_iter().flatten();
-        if let Some(exact) = exact.copied().find(|reaction| self.uses[*reaction] == 0) {
-            return Ok(exact);
-        }
-        let mut same = Vec::new();
-        let mut nearest: Option<(usize, Vec<Change>)> = None;
-        for reaction in all() {
-            let recorded = self.message(self.reactions.all[reaction].index);
-            if recorded.method() != Some(method) {
-                continue;
-            }
-            let changes = self.changes(recorded, message);
-            if changes.is_empty() {
-                same.push(reaction);
-            } else if nearest.as_ref().is_none_or(|(_, other)| distance(&changes) < distance(other)) {
-                nearest = Some((reaction, changes));
-            }
-        }
-        let unused = same.iter().find(|reaction| self.uses[**reaction] == 0).copied();
-        match (unused, same.last(), nearest) {
-            (Some(reaction), _, _) => Ok(reaction),
-            (None, Some(last), _) if !self.options.strict => Ok(*last),
-            (None, Some(last), _) => Err(NoMatch::UsedUp { frame: self.number(*last) }),
-            (None, None, Some((reaction, changes))) => {
-                Err(NoMatch::OtherParams { frame: self.number(reaction), changes })
-            }
-            (None, None, None) => Err(NoMatch::UnknownMethod),
-        }
-    }
-
-    /// The places where a message differs from one of the capture, without those that differ each time.
-    fn changes(&self, recorded: &Message, came: &Message) -> Vec<Change> {
-        let method = recorded.method().unwrap_or_default();
-        // Each client describes itself in its own words.
-        if matches!(method, "initialize" | "server/discover") {
-            return Vec::new();
-        }
-        let (Some(was), Some(is)) = (&recorded.value, &came.value) else {
-            let text = |message: &Message| Some(Value::String(String::from_utf8_lossy(&message.text).into_owned()));
-            let change = Change { path: Vec::new(), recorded: text(recorded), came: text(came) };
-            return if recorded.text == came.text { Vec::new() } else { vec![change] };
-        };
-        let is_nothing = |value: Option<&Value>| {
-            value.is_none_or(|value| matches!(value, Value::Object(it) if it.keys().all(|name| name == "_meta")))
-        };
-        diff(was, is, &mut |path, was, is| match path {
-            [member] if member == "id" || member == "jsonrpc" => true,
-            [params] if params == "params" && is_nothing(was) && is_nothing(is) => true,
-            [params, meta, ..] if params == "params" && meta == "_meta" => true,
-            path => self.options.ignore.iter().any(|pattern| pattern.covers(method, path)),
-        })
-    }
-
+    /// Starts a reaction to a message; `request` is the id and the message if it is a request.
     fn start(
         &mut self,
         reaction: Option<usize>,
-        asked: Option<(&Id<'static>, &Message)>,
+        request: Option<(&Id<'static>, &Message)>,
         arrival: Arrival,
         batch: Option<u64>,
     ) {
-        let id = asked.map(|(id, _)| id.clone());
-        let token = asked.and_then(|(_, message)| message.requested_progress_token());
-        self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, asked: HashMap::new(), batch });
+        let id = request.map(|(id, _)| id.clone());
+        let token = request.and_then(|(_, message)| message.requested_progress_token());
+        let sent_requests = HashMap::new();
+        self.active.push(ActiveReaction { reaction, step: 0, id, token, arrival, sent_requests, batch });
     }
 
     /// Takes every step that is due.
     pub(super) fn run(&mut self, now: Instant) -> Vec<ServerOutput> {
-        let mut out = Vec::new();
-        let mut active = std::mem::take(&mut self.active);
-        active.retain_mut(|one| {
-            loop {
-                let Some(step) = self.steps(one.reaction).get(one.step).copied() else { return false };
-                if self.when(one, step) > now {
+        let mut running = std::mem::take(&mut self.active);
+        running.retain_mut(|active| {
+            while let Some(step) = self.matcher.steps(active.reaction).get(active.step).copied() {
+                if self.due_time(active, step) > now || !self.take_step(active, step) {
                     return true;
                 }
-                match step {
-                    ReactionStep::AwaitResponse(index) => {
-                        if !one.asked.get(&index).is_none_or(|id| self.answered_ids.contains(id)) {
-                            return true;
-                        }
-                    }
-                    ReactionStep::Request(index) => self.ask(one, index, &mut out),
-                    ReactionStep::Send(index) => {
-                        // A client that asked for no progress gets none.
-                        let is_wanted = self.message(index).progress_token().is_none() || one.token.is_some();
-                        if is_wanted {
-                            let text = self.text(one, index);
-                            out.push(self.send(&text, one.arrival.exchange, false));
-                        }
-                    }
-                    ReactionStep::Respond(index) => {
-                        let text = self.text(one, index);
-                        self.settle_or_send(one.batch, one.arrival.exchange, text, &mut out);
-                    }
-                }
-                one.step += 1;
+                active.step += 1;
             }
+            false
         });
-        active.append(&mut self.active);
-        self.active = active;
-        out
+        running.append(&mut self.active);
+        self.active = running;
+        std::mem::take(&mut self.out)
     }
 
-    /// The time of the next step that waits only for its time.
+    /// Takes a step of a reaction. Returns false if the client has to answer a request first.
+    fn take_step(&mut self, active: &mut ActiveReaction, step: ReactionStep) -> bool {
+        let exchange = active.arrival.exchange;
+        match step {
+            ReactionStep::AwaitResponse(index) => {
+                return active.sent_requests.get(&index).is_none_or(|id| self.answered_ids.contains(id));
+            }
+            ReactionStep::Request(index) => {
+                let MessageKind::Request { id, .. } = &self.script.message(index).kind else { return true };
+                let id = self.unused_id(id);
+                active.sent_requests.insert(index, id);
+                self.send(&self.text(active, index), exchange, false);
+            }
+            ReactionStep::Send(index) => {
+                // A client that asked for no progress gets none.
+                if self.script.message(index).progress_token().is_none() || active.token.is_some() {
+                    self.send(&self.text(active, index), exchange, false);
+                }
+            }
+            ReactionStep::Respond(index) => {
+                self.finish_request(active.batch, exchange, Some(self.text(active, index)));
+            }
+        }
+        true
+    }
+
+    /// Returns the time of the next step that waits only for its time.
     pub(super) fn due(&self) -> Option<Instant> {
-        let next = |one: &ActiveReaction| match self.steps(one.reaction).get(one.step)? {
+        let next = |active: &ActiveReaction| match self.matcher.steps(active.reaction).get(active.step)? {
             ReactionStep::AwaitResponse(_) => None,
-            step => Some(self.when(one, *step)),
+            step => Some(self.due_time(active, *step)),
         };
         self.active.iter().filter_map(next).min()
     }
 
-    fn when(&self, one: &ActiveReaction, step: ReactionStep) -> Instant {
-        let (ReactionStep::Respond(index)
-        | ReactionStep::Send(index)
-        | ReactionStep::Request(index)
-        | ReactionStep::AwaitResponse(index)) = step;
-        let asked = one.reaction.map(|reaction| self.reactions.all[reaction].index.frame);
-        let times = asked.map(|frame| (self.script.frames[frame].time, self.script.frames[index.frame].time));
-        match times {
-            Some((Some(asked), Some(answered)))
-                if self.options.real_time && !matches!(step, ReactionStep::AwaitResponse(_)) =>
-            {
-                one.arrival.at + answered.checked_sub(asked).unwrap_or(Duration::ZERO)
+    fn due_time(&self, active: &ActiveReaction, step: ReactionStep) -> Instant {
+        let recorded_delay = || match step {
+            ReactionStep::AwaitResponse(_) => None,
+            ReactionStep::Respond(index) | ReactionStep::Send(index) | ReactionStep::Request(index) => {
+                let client_frame = &self.script.frames[self.matcher.index(active.reaction?).frame];
+                Some(self.script.frames[index.frame].time?.saturating_sub(client_frame.time?))
             }
-            _ => one.arrival.at,
-        }
+        };
+        let delay = self.options.real_time.then(recorded_delay).flatten();
+        active.arrival.at + delay.unwrap_or_default()
     }
 
-    /// Sends a request of the server, under its id in the capture unless that was used.
-    fn ask(&mut self, one: &mut ActiveReaction, index: MessageIndex, out: &mut Vec<ServerOutput>) {
-        let MessageKind::Request { id, .. } = &self.message(index).kind else { return };
-        let mut id = id.clone();
+    /// Returns the recorded id of a request of the server, or a new one if that was sent before.
+    fn unused_id(&mut self, recorded: &Id<'static>) -> Id<'static> {
+        let mut id = recorded.clone();
         while !self.sent_ids.insert(id.clone()) {
-            self.new_ids += 1;
-            let text = format!("\"replay-{}\"", self.new_ids);
+            self.made_ids += 1;
+            let text = format!("\"replay-{}\"", self.made_ids);
             id = Id::parse(text.as_bytes()).expect("a string").into_owned();
         }
-        one.asked.insert(index, id);
-        let text = self.text(one, index);
-        out.push(self.send(&text, one.arrival.exchange, false));
+        id
     }
 
-    /// The text of a message of the server, with the ids and tokens of this client.
-    fn text(&self, one: &ActiveReaction, index: MessageIndex) -> Vec<u8> {
-        let message = self.message(index);
-        let reaction = one.reaction.map(|reaction| self.message(self.reactions.all[reaction].index));
-        let recorded_id = reaction.and_then(|reaction| match &reaction.kind {
-            MessageKind::Request { id, .. } => Some(id.clone()),
-            _ => None,
-        });
-        let recorded_token = reaction.and_then(Message::requested_progress_token);
+    /// Returns the text of a recorded message of the server, with the ids and tokens of this client.
+    fn text(&self, active: &ActiveReaction, index: MessageIndex) -> Vec<u8> {
+        let message = self.script.message(index);
+        let client_message = active.reaction.map(|reaction| self.script.message(self.matcher.index(reaction)));
+        let recorded_id = client_message.filter(|message| message.is_request()).and_then(Message::id).cloned();
+        let recorded_token = client_message.and_then(Message::requested_progress_token);
         let is = |value: Json<'_>, id: &Option<Id<'static>>| Id::from_json(value) == *id;
         let rewritten = rewrite(&message.text, &mut |path, value| {
             let live = match (&message.kind, path) {
-                (MessageKind::Response { .. }, [id]) if id == "id" => one.id.as_ref(),
-                (MessageKind::Request { .. }, [id]) if id == "id" => one.asked.get(&index),
-                (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => one.token.as_ref(),
-                (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => one.id.as_ref(),
+                (MessageKind::Response { .. }, [id]) if id == "id" => active.id.as_ref(),
+                (MessageKind::Request { .. }, [id]) if id == "id" => active.sent_requests.get(&index),
+                (_, [_, token]) if token == "progressToken" && is(value, &recorded_token) => active.token.as_ref(),
+                (_, [.., name]) if name == SUBSCRIPTION && is(value, &recorded_id) => active.id.as_ref(),
                 _ => None,
             };
             live.map(|id| id.as_str().to_owned())
@@ -425,67 +295,31 @@ impl<'a> ServerReplay<'a> {
         rewritten.unwrap_or_else(|| message.text.clone())
     }
 
-    fn settle_or_send(&mut self, batch: Option<u64>, exchange: u64, answer: Vec<u8>, out: &mut Vec<ServerOutput>) {
-        match batch {
-            Some(_) => self.settle(batch, Some(answer), out),
-            None => out.push(self.send(&answer, exchange, true)),
-        }
-    }
-
-    /// Ends one request of a batch. With the last one the batch is answered.
-    fn settle(&mut self, batch: Option<u64>, answer: Option<Vec<u8>>, out: &mut Vec<ServerOutput>) {
-        let Some(one) = batch.and_then(|batch| self.batches.get_mut(&batch)) else { return };
-        one.left = one.left.saturating_sub(1);
-        one.answers.extend(answer);
-        if one.left == 0
-            && let Some(PendingBatch { answers, exchange, .. }) = batch.and_then(|batch| self.batches.remove(&batch))
-            && !answers.is_empty()
-        {
-            let text = [&b"["[..], &answers.join(&b','), b"]"].concat();
-            out.push(self.send(&text, exchange, true));
-        }
-    }
-
-    /// The requests of the capture that no client made.
-    pub(super) fn unused(&self) -> HashSet<usize> {
-        let is_request = |reaction: usize| {
-            matches!(self.message(self.reactions.all[reaction].index).kind, MessageKind::Request { .. })
+    /// Finishes a request, with or without a response. The last request of a batch sends the responses to all.
+    fn finish_request(&mut self, batch: Option<u64>, exchange: u64, response: Option<Vec<u8>>) {
+        let response = match batch {
+            Some(batch) => self.batches.finish_request(batch, response),
+            None => response,
         };
-        (0..self.uses.len()).filter(|reaction| self.uses[*reaction] == 0 && is_request(*reaction)).collect()
+        if let Some(response) = response {
+            self.send(&response, exchange, true);
+        }
     }
 
-    fn steps(&self, reaction: Option<usize>) -> &[ReactionStep] {
-        reaction.map_or(&self.reactions.prologue, |reaction| &self.reactions.all[reaction].steps)
+    fn send(&mut self, text: &[u8], exchange: u64, is_last: bool) {
+        self.out.push(ServerOutput::Send { bytes: framed(self.framing, text), exchange, is_last });
     }
 
-    fn number(&self, reaction: usize) -> u64 {
-        self.script.frames[self.reactions.all[reaction].index.frame].number
+    /// Logs a line about a request, as `tools/call add, id 3: as frame 7`.
+    fn log(&mut self, message: &Message, id: &Id<'_>, what: &str) {
+        let method = shown(message.method().unwrap_or_default().as_bytes(), 60);
+        let name = message.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
+        let id = shown(id.as_str().as_bytes(), 40);
+        self.out.push(ServerOutput::Log(format!("{method}{name}, id {id}: {what}")));
     }
 
-    fn message(&self, index: MessageIndex) -> &'a Message {
-        let script: &'a Script = self.script;
-        &script.frames[index.frame].messages[index.message]
+    /// Returns the recorded requests that the client did not send.
+    pub(super) fn unused(&self) -> HashSet<usize> {
+        self.matcher.unused()
     }
-}
-
-/// The text of a request or notification, without what differs each time: its id and its metadata.
-fn exact_text(message: &Message) -> Option<String> {
-    let mut params = message.params().cloned().unwrap_or(Value::Null);
-    if let Value::Object(members) = &mut params {
-        members.remove("_meta");
-    }
-    let is_request = matches!(message.kind, MessageKind::Request { .. });
-    Some(format!("{is_request} {} {params}", message.method()?))
-}
-
-/// The distance of two messages: by the number of places, and the deeper the nearer.
-fn distance(changes: &[Change]) -> (usize, Reverse<usize>) {
-    (changes.len(), Reverse(changes.iter().map(|change| change.path.len()).sum()))
-}
-
-/// `tools/call add, id 3`
-fn about(message: &Message, id: &Id<'_>) -> String {
-    let method = shown(message.method().unwrap_or_default().as_bytes(), 60);
-    let name = message.name().map_or(String::new(), |name| format!(" {}", shown(name.as_bytes(), 60)));
-    format!("{method}{name}, id {}", shown(id.as_str().as_bytes(), 40))
 }

@@ -1,39 +1,38 @@
-//! A request that nothing in the capture answers -> what is said of it, on stderr and to the client.
+//! A request that the capture does not answer -> the reason, for the log and for the client.
 
 use barewire_proto::rpc::{Code, ErrorObject};
 use serde::Serialize;
 
 use crate::replay::diff::Change;
-use crate::replay::path_pattern::pointer;
 use crate::text::shown;
 
-/// Why nothing in the capture answers a request.
+/// The reason why the capture does not answer a request.
 pub(super) enum NoMatch {
-    /// It has no such request.
+    /// No recorded request has this method.
     UnknownMethod,
-    /// It has some with other params; this one is the nearest.
+    /// The recorded requests have other params; this one is the nearest.
     OtherParams { frame: u64, changes: Vec<Change> },
-    /// It has answered all of them.
+    /// With `strict`: every recorded response was used.
     UsedUp { frame: u64 },
-    /// Another is the next.
+    /// With `in_order`: another request is next.
     OutOfOrder { frame: u64, wanted: String },
-    /// There is no next.
+    /// With `in_order`: no request is left.
     NoMoreRequests,
 }
 
 impl NoMatch {
     pub(super) fn sentence(&self) -> String {
         match self {
-            Self::UnknownMethod => "nothing in the capture has this method".into(),
+            Self::UnknownMethod => "no request of the capture has this method".into(),
             Self::OtherParams { frame, changes } => {
-                let places: Vec<String> =
-                    changes.iter().take(MAX_LISTED_PLACES).map(|change| pointer(&change.path)).collect();
+                let places: Vec<String> = changes.iter().take(MAX_LISTED_PLACES).map(Change::pointer).collect();
                 let places = shown(places.join(", ").as_bytes(), 200);
-                format!("nothing in the capture matches; frame {frame} is the nearest and differs at {places}")
+                format!("no request of the capture matches; frame {frame} is the nearest and differs at {places}")
             }
-            Self::UsedUp { frame } => format!("asked more often than in the capture, last in frame {frame}"),
+            Self::UsedUp { frame } => format!("sent more often than in the capture, where frame {frame} is the last"),
             Self::OutOfOrder { frame, wanted } => {
-                format!("out of order: the next in the capture is {} in frame {frame}", shown(wanted.as_bytes(), 60))
+                let wanted = shown(wanted.as_bytes(), 60);
+                format!("out of order: the next request of the capture is {wanted} in frame {frame}")
             }
             Self::NoMoreRequests => "out of order: the capture has no more requests".into(),
         }
@@ -46,25 +45,25 @@ impl NoMatch {
             }
             _ => None,
         };
-        let data = Data { reason: self.sentence(), nearest };
         let code = if matches!(self, Self::UnknownMethod) { Code::METHOD_NOT_FOUND } else { Code::INTERNAL_ERROR };
-        ErrorObject::standard(code).with_data(&data)
+        ErrorObject::standard(code).with_data(&ErrorData { reason: self.sentence(), nearest })
     }
 }
 
-/// What the client is told besides.
+/// The `data` of the error.
 #[derive(Serialize)]
-struct Data<'a> {
+struct ErrorData<'a> {
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<Nearest<'a>>,
 }
 
+/// The recorded request with the fewest differences.
 #[derive(Serialize)]
 struct Nearest<'a> {
     frame: u64,
     differs: &'a [Change],
 }
 
-/// Places that are listed.
+/// The number of places that are listed.
 const MAX_LISTED_PLACES: usize = 5;

@@ -1,4 +1,4 @@
-//! A script -> for each message of the client what the server said to it: the answer, and what came before and behind it.
+//! A script -> for each message of the client the messages that the server sent because of it: the response, and those around it.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,18 @@ use barewire_proto::mcp::Side;
 use barewire_proto::rpc::Id;
 
 use crate::replay::message::{Message, MessageKind};
-use crate::replay::play_plan::MessageIndex;
-use crate::replay::script::Script;
+use crate::replay::script::{MessageIndex, Script};
 
-/// Everything the server said, by the message of the client that it belongs to.
+/// Everything that the server sent, by the message of the client that it belongs to.
 #[derive(Debug, Default)]
 pub(super) struct Reactions {
-    /// In the order of the capture.
+    /// The reactions in the order of the capture.
     pub(super) all: Vec<Reaction>,
-    /// What it said before the client's first message.
+    /// The messages before the client's first one.
     pub(super) prologue: Vec<ReactionStep>,
 }
 
-/// A message of the client, and what the server said to it.
+/// A message of the client, and the server's reaction.
 #[derive(Debug)]
 pub(super) struct Reaction {
     pub(super) index: MessageIndex,
@@ -28,123 +27,93 @@ pub(super) struct Reaction {
 /// One step of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ReactionStep {
-    /// The answer.
+    /// Sends the response.
     Respond(MessageIndex),
-    /// A notification, or a frame that is no message.
+    /// Sends a notification, a response that matches no request, or a frame that is not a message.
     Send(MessageIndex),
-    /// A request of the server.
+    /// Sends a request of the server.
     Request(MessageIndex),
-    /// The client has to answer that request first.
+    /// Waits for the client's response to that request.
     AwaitResponse(MessageIndex),
 }
+
+/// The requests of the client without a response so far, each with its reaction.
+type OpenRequests = Vec<(Id<'static>, usize)>;
 
 impl Reactions {
     pub(super) fn of(script: &Script) -> Self {
         let mut reactions = Self::default();
-        // Requests that are not answered yet, and requests of the server with the reaction that they belong to.
-        let mut open: Vec<(Id<'static>, usize)> = Vec::new();
-        let mut asked: HashMap<Id<'static>, (usize, MessageIndex)> = HashMap::new();
+        let mut open: OpenRequests = Vec::new();
+        // The requests of the server, with the reaction that they belong to.
+        let mut server_requests: HashMap<Id<'static>, (usize, MessageIndex)> = HashMap::new();
         for (frame, recorded) in script.frames.iter().enumerate() {
-            for (at, message) in recorded.messages.iter().enumerate() {
-                let index = MessageIndex { frame, message: at };
-                match (recorded.side, &message.kind) {
+            for (position, message) in recorded.messages.iter().enumerate() {
+                let index = MessageIndex { frame, message: position };
+                // A message that names no request belongs to the last open request, or else to the client's last message.
+                let last = open.last().map(|(_, reaction)| *reaction).or(reactions.all.len().checked_sub(1));
+                let (reaction, step) = match (recorded.side, &message.kind) {
                     (Side::Client, MessageKind::Response { id }) => {
-                        if let Some((reaction, asked)) = asked.remove(id) {
-                            reactions.all[reaction].steps.push(ReactionStep::AwaitResponse(asked));
-                        }
+                        let Some((reaction, request)) = server_requests.remove(id) else { continue };
+                        (Some(reaction), ReactionStep::AwaitResponse(request))
                     }
                     (Side::Client, kind) => {
                         if let MessageKind::Request { id, .. } = kind {
                             open.push((id.clone(), reactions.all.len()));
                         }
                         reactions.all.push(Reaction { index, steps: Vec::new() });
+                        continue;
                     }
-                    (Side::Server, MessageKind::Response { id }) => {
-                        let at = open.iter().position(|(other, _)| other == id);
-                        match at.map(|at| open.remove(at).1) {
-                            Some(reaction) => reactions.all[reaction].steps.push(ReactionStep::Respond(index)),
-                            // A response to no request is repeated as it is.
-                            None => {
-                                reactions.push(&open, ReactionStep::Send(index));
-                            }
-                        }
-                    }
+                    (Side::Server, MessageKind::Response { id }) => match open.iter().position(|(it, _)| it == id) {
+                        Some(at) => (Some(open.remove(at).1), ReactionStep::Respond(index)),
+                        None => (last, ReactionStep::Send(index)),
+                    },
                     (Side::Server, MessageKind::Request { id, .. }) => {
-                        if let Some(reaction) = reactions.push(&open, ReactionStep::Request(index)) {
-                            asked.insert(id.clone(), (reaction, index));
+                        if let Some(reaction) = last {
+                            server_requests.insert(id.clone(), (reaction, index));
                         }
+                        (last, ReactionStep::Request(index))
                     }
                     (Side::Server, MessageKind::Notification { .. }) => {
-                        match about(script, &reactions, &open, message) {
-                            Some(reaction) => reactions.all[reaction].steps.push(ReactionStep::Send(index)),
-                            None => {
-                                reactions.push(&open, ReactionStep::Send(index));
-                            }
-                        }
+                        (reactions.subject(script, &open, message).or(last), ReactionStep::Send(index))
                     }
                     (Side::Server, MessageKind::OrphanError) => {
-                        // It belongs to the first invalid frame that was not answered yet.
-                        let is_unread = |reaction: &Reaction| {
-                            reaction.steps.is_empty()
-                                && script.frames[reaction.index.frame].messages[reaction.index.message].kind
-                                    == MessageKind::Invalid
+                        // It belongs to the first invalid frame without a reaction so far.
+                        let is_invalid = |reaction: &Reaction| {
+                            reaction.steps.is_empty() && script.message(reaction.index).kind == MessageKind::Invalid
                         };
-                        match reactions.all.iter_mut().find(|reaction| is_unread(reaction)) {
-                            Some(reaction) => reaction.steps.push(ReactionStep::Send(index)),
-                            None => {
-                                reactions.push(&open, ReactionStep::Send(index));
-                            }
-                        }
+                        (reactions.all.iter().position(is_invalid).or(last), ReactionStep::Send(index))
                     }
-                    (Side::Server, MessageKind::Invalid) => {
-                        reactions.push(&open, ReactionStep::Send(index));
-                    }
+                    (Side::Server, MessageKind::Invalid) => (last, ReactionStep::Send(index)),
+                };
+                match reaction {
+                    Some(reaction) => reactions.all[reaction].steps.push(step),
+                    None => reactions.prologue.push(step),
                 }
             }
         }
         reactions
     }
 
-    /// Adds a step that names no request to the last request without an answer, or else to the client's last message. Returns its
-    /// reaction, if there is one.
-    fn push(&mut self, open: &[(Id<'static>, usize)], step: ReactionStep) -> Option<usize> {
-        let reaction = open.last().map(|(_, reaction)| *reaction).or(self.all.len().checked_sub(1));
-        match reaction {
-            Some(reaction) => self.all[reaction].steps.push(step),
-            None => self.prologue.push(step),
-        }
-        reaction
+    /// Returns the open request that a notification names by its progress token or subscription.
+    fn subject(&self, script: &Script, open: &OpenRequests, message: &Message) -> Option<usize> {
+        let found = match (message.progress_token(), message.subscription()) {
+            (Some(token), _) => open.iter().find(|(_, reaction)| {
+                let request = script.message(self.all[*reaction].index);
+                request.requested_progress_token().as_ref() == Some(&token)
+            }),
+            (None, subscription) => open.iter().find(|(id, _)| Some(id) == subscription.as_ref()),
+        };
+        found.map(|(_, reaction)| *reaction)
     }
-}
-
-/// The request that a notification is about, by its token or subscription.
-fn about(script: &Script, reactions: &Reactions, open: &[(Id<'static>, usize)], message: &Message) -> Option<usize> {
-    let of = |reaction: usize| {
-        let index = reactions.all[reaction].index;
-        &script.frames[index.frame].messages[index.message]
-    };
-    if let Some(token) = message.progress_token() {
-        return open
-            .iter()
-            .map(|(_, reaction)| *reaction)
-            .find(|reaction| of(*reaction).requested_progress_token().as_ref() == Some(&token));
-    }
-    let subscription = message.subscription()?;
-    open.iter().find(|(id, _)| *id == subscription).map(|(_, reaction)| *reaction)
 }
 
 #[cfg(test)]
 mod tests {
-    use barewire_proto::transcript::read;
-
     use super::*;
-    use crate::replay::script::ScriptOptions;
 
-    /// The parts of each cue: `a` for an answer, `t`, `q` and `w`, with the frame.
+    /// The steps of each reaction: `a` for a response, `t` for a send, `q` for a request and `w` for a wait, with the frame's number.
     fn reactions(text: &str) -> Vec<String> {
-        let options = ScriptOptions { allow_redacted: false, max_frame: 1000, ..ScriptOptions::default() };
-        let script = Script::from_entries(&read(text.as_bytes()).expect("a transcript"), options).expect("fit");
-        let reactions = Reactions::of(&script);
+        let reactions = Reactions::of(&Script::of_test(text));
         let word = |step: &ReactionStep| match step {
             ReactionStep::Respond(index) => format!("a{}", index.frame + 1),
             ReactionStep::Send(index) => format!("t{}", index.frame + 1),
@@ -157,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_belongs_to_what_it_is_about() {
+    fn a_message_belongs_to_the_request_that_it_names() {
         let reactions = reactions(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"progressToken":"t"}}}
@@ -173,8 +142,9 @@ mod tests {
         );
         assert_eq!(reactions, ["t3 a5", "t4 q6 w6 a8 t9"]);
     }
+
     #[test]
-    fn what_comes_first_and_what_could_not_be_read() {
+    fn the_prologue_and_errors_for_invalid_frames() {
         let reactions = reactions(
             r#"
 < {"jsonrpc":"2.0","method":"hello"}
@@ -190,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_told_what_it_listens_to() {
+    fn a_notification_belongs_to_its_subscription() {
         let reactions = reactions(
             r#"
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}
