@@ -182,7 +182,7 @@ impl Attached {
             Some(next) => elements[0].start..next.start,
             None if !self.had_args && self.follows_directly(text) => self.command.value.end..self.args.value.end,
             // A comma that somebody put behind the last one has nothing to stand behind.
-            None => elements[0].start..document.comma_after(own.end).unwrap_or(own.end),
+            None => elements[0].start..document.trailing_comma_after(own.end).unwrap_or(own.end),
         };
         let mut edits = vec![
             Edit { span: self.command.value.clone(), with: text[own.clone()].to_owned() },

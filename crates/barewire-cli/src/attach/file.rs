@@ -9,7 +9,7 @@ use crate::excerpt::Excerpt;
 use crate::output::shown;
 use crate::platform;
 
-use super::jsonc::{Document, SyntaxError};
+use super::jsonc::{Document, ParseError};
 
 /// A file as it was read.
 pub(super) struct Config {
@@ -38,7 +38,7 @@ impl Config {
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            broken(named, error.as_bytes(), &SyntaxError { at, what: "not UTF-8" })
+            broken(named, error.as_bytes(), &ParseError { at, message: "not UTF-8".to_owned() })
         })?;
         Ok(Some(Self { path, text, metadata }))
     }
@@ -136,7 +136,7 @@ fn contents(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// What is wrong, with the line, a caret under the place, and both numbers.
-fn broken(path: &Path, text: &[u8], bad: &SyntaxError) -> Failure {
+fn broken(path: &Path, text: &[u8], bad: &ParseError) -> Failure {
     let start = text[..bad.at].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let end = text[bad.at..].iter().position(|b| *b == b'\n').map_or(text.len(), |at| bad.at + at);
     let number = text[..start].iter().filter(|b| **b == b'\n').count() + 1;
@@ -150,7 +150,7 @@ fn broken(path: &Path, text: &[u8], bad: &SyntaxError) -> Failure {
     Failure::new(format!(
         "{} is not JSON: line {number}, column {column}: {}\n  {margin} | {}\n  {space} | {}^",
         name(path),
-        bad.what,
+        bad.message,
         excerpt.line,
         " ".repeat(excerpt.column),
     ))
