@@ -1,8 +1,7 @@
-//! Times -> their number by length, in a table of fixed size, and percentiles.
+//! Times -> counts in a table of fixed size, and percentiles.
 //!
-//! Log-linear: every power of two is cut into 128 equal steps, so a time is kept to within 1/128, whether it is a microsecond
-//! or a minute. The crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a format
-//! of its own; one table and a percentile are all that is needed here.
+//! The table is log-linear: every power of two is cut into 128 equal steps, so every time is kept to within 1/128. The crate `hdrhistogram`
+//! does the same with any precision, resizing, merging over threads and a file format; none of that is needed here.
 
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ impl Histogram {
     }
 
     pub(super) fn record(&mut self, time: Duration) {
-        // More than 500 years are as good as 500 years.
+        // Times above 500 years count as 500 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.count += 1;
@@ -38,17 +37,17 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
-    /// The number of all times.
+    /// The number of recorded times.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the time that this share of all, from 0 to 1, did not exceed; `None` if there are none.
+    /// Returns the time that this share of all times, from 0 to 1, did not exceed; `None` if there are none.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
-        // At least the first, at most the last; a share is no count, so it may be rounded.
+        // At least the first, at most the last; a share may be rounded.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count);
         let mut seen = 0;
@@ -76,8 +75,7 @@ impl Histogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with the time it goes up to, from the first that is not empty to
-    /// the last.
+    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not empty to the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = Vec::new();
         let mut edges = edges();
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_counted_where_it_belongs() {
+    fn a_number_is_counted_in_its_bucket() {
         for nanos in (0..100_000).chain([u64::MAX, u64::MAX / 2, 1 << 40, (1 << 40) - 1]) {
             let at = bucket(nanos);
             assert!(nanos <= largest_in(at), "{nanos}");
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_sorted_list() {
+    fn percentiles_match_a_sorted_list() {
         let mut histogram = Histogram::new();
         assert_eq!(histogram.percentile(0.5), None);
         for micros in (1..=1000).rev() {
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_every_count_and_the_empty_ones_between() {
+    fn rows_have_every_count_and_the_empty_steps_between() {
         let mut histogram = Histogram::new();
         for micros in [3, 4, 5, 70] {
             histogram.record(Duration::from_micros(micros));

@@ -1,8 +1,7 @@
-//! Load for a server on stdio or over HTTP, and how the server bears it.
+//! A load test for servers on stdio or over HTTP.
 //!
-//! One request is sent again and again. Its first answer says what a good answer looks like; from then on, answers that are lost, come
-//! twice or differ are counted, beside the latency of the good ones. Several servers take turns, so that what disturbs the machine
-//! disturbs all of them.
+//! One request is sent repeatedly. Its first answer is the model for the others; after it, lost, duplicate and wrong answers are counted,
+//! and the latency of good ones is measured. Several servers take turns, so that a disturbance of the machine affects all of them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +13,7 @@
 //! let mut servers = load::connect(&targets, &LoadRequest::new("ping", None), &settings).await?;
 //! load::measure(&mut servers, &settings, &StopHandle::new(), &mut |_| {}).await?;
 //! for server in &mut servers {
-//!     println!("{}: {:.0} answers a second", server.name(), server.tally().throughput());
+//!     println!("{}: {:.0} answers/s", server.name(), server.tally().throughput());
 //!     server.close().await;
 //! }
 //! # Ok(())
@@ -33,7 +32,6 @@ mod request;
 mod run;
 mod settings;
 mod stdio;
-mod stop;
 mod tally;
 mod target;
 mod template;
@@ -48,9 +46,8 @@ pub use histogram::Histogram;
 pub use judge::BadFirstAnswer;
 pub use measured_server::{MeasuredServer, ServerDetails, ServerUsage};
 pub use request::{LoadRequest, RequestSource, with_meta};
-pub use run::Progress;
+pub use run::{Progress, StopHandle};
 pub use settings::{Amount, LoadSettings};
-pub use stop::StopHandle;
 pub use tally::{Tally, WrongAnswer, WrongAnswers};
 pub use target::LoadTarget;
 pub use template::{MIN_PAYLOAD, payload};
@@ -64,17 +61,17 @@ use turn::TurnEnd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadEnd {
-    /// Every server had its load, or has gone away.
+    /// Every server had its load, or was disconnected.
     Complete,
-    /// A [`StopHandle`] ended it early.
+    /// A [`StopHandle`] ended the load early.
     Stopped,
 }
 
-/// Connects to every target, asks `source` for the request to send to it, and sends that once.
+/// Connects to every target, gets the request for it from `source`, and sends that once.
 ///
 /// # Errors
 ///
-/// The first target that cannot be loaded is an error; all are closed then.
+/// Fails for the first target that cannot be loaded; all connections are closed then.
 pub async fn connect<S: RequestSource>(
     targets: &[LoadTarget],
     source: &S,
@@ -91,7 +88,7 @@ pub async fn connect<S: RequestSource>(
         if revision(server).era() == Era::Legacy {
             continue;
         }
-        // A server that does not speak the legacy era keeps the request that it has, which its details tell.
+        // A server that does not speak the legacy era keeps its request, as its details show.
         if let Ok(other) = MeasuredServer::connect(target, source, settings, Some(legacy)).await {
             std::mem::replace(server, other).close().await;
         }
@@ -99,13 +96,13 @@ pub async fn connect<S: RequestSource>(
     Ok(servers)
 }
 
-/// Loads the servers in turns, after a warm-up that does not count. Calls `on_progress` some times a second.
+/// Loads the servers in turns, after a warm-up that is not counted. Calls `on_progress` several times a second.
 ///
 /// The servers stay connected: see [`MeasuredServer::close`].
 ///
 /// # Errors
 ///
-/// A system that has no timer is an error.
+/// Fails if the system has no timer.
 pub async fn measure(
     servers: &mut [MeasuredServer],
     settings: &LoadSettings,
@@ -140,7 +137,7 @@ pub async fn measure(
 async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &[Amount]) -> LoadEnd {
     for (round, amount) in amounts.iter().enumerate() {
         for at in 0..servers.len() {
-            // There and back again, so that no server is always the first.
+            // Every other round in reverse order, so that no server is always the first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             let server = &mut servers[at];
             server.name().clone_into(&mut run.server);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::settings::{Amount, LoadSettings};
 
-/// The times when the requests of a slice are due.
+/// The times when the requests of a turn are due.
 pub(super) struct Pace {
     began: Instant,
     /// The time between two requests at a fixed rate.
@@ -17,12 +17,12 @@ pub(super) struct Pace {
 /// The time of the next request.
 #[derive(Debug, PartialEq)]
 pub(super) enum NextRequest {
-    /// It is due since then. Its latency counts from there, however late it is sent.
+    /// The request is due since this time. Its latency counts from then, however late it is sent.
     Due(Instant),
-    /// It is not due before.
-    At(Instant),
-    /// There is none any more.
-    Over,
+    /// The request is due at this time.
+    Later(Instant),
+    /// The turn has no more requests.
+    None,
 }
 
 impl Pace {
@@ -40,10 +40,10 @@ impl Pace {
             Amount::Time(time) => due >= self.began + time,
             Amount::Count(count) => self.sent >= count,
         };
-        match () {
-            () if is_over => NextRequest::Over,
-            () if due > now => NextRequest::At(due),
-            () => NextRequest::Due(due),
+        match due {
+            _ if is_over => NextRequest::None,
+            due if due > now => NextRequest::Later(due),
+            due => NextRequest::Due(due),
         }
     }
 
@@ -52,7 +52,7 @@ impl Pace {
         self.sent += 1;
     }
 
-    /// Returns the time when the last request should have been sent, if that is known.
+    /// Returns the time when the last request is due, if that is known.
     pub(super) fn end(&self) -> Option<Instant> {
         match (self.amount, self.interval) {
             (Amount::Time(time), _) => Some(self.began + time),
@@ -61,7 +61,7 @@ impl Pace {
         }
     }
 
-    /// Returns the number of requests that are due by now and were not sent.
+    /// Returns the number of requests that are due and were not sent.
     pub(super) fn overdue(&self, now: Instant) -> u64 {
         let Some(interval) = self.interval else { return 0 };
         let until = self.end().map_or(now, |end| end.min(now));
@@ -71,7 +71,7 @@ impl Pace {
 }
 
 fn times(interval: Duration, count: u64) -> Duration {
-    // A multiplication by u32 would end after an hour at a million a second.
+    // `Duration * u32` would overflow after an hour at a million requests per second.
     let nanos = interval.as_nanos().saturating_mul(u128::from(count));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX / 2))
 }
@@ -81,18 +81,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_a_rate_a_request_is_due_when_it_was_planned_and_not_when_there_is_time() {
+    fn at_a_rate_a_late_request_keeps_its_due_time() {
         let began = Instant::now();
         let settings = LoadSettings { rate: Some(10.0), ..LoadSettings::default() };
         let mut pace = Pace::new(&settings, Amount::Count(3), began);
         assert_eq!(pace.next(began), NextRequest::Due(began));
         pace.sent();
-        assert_eq!(pace.next(began), NextRequest::At(began + Duration::from_millis(100)));
+        assert_eq!(pace.next(began), NextRequest::Later(began + Duration::from_millis(100)));
         let late = began + Duration::from_secs(1);
         assert_eq!(pace.next(late), NextRequest::Due(began + Duration::from_millis(100)));
         pace.sent();
         assert_eq!((pace.next(late), pace.overdue(late)), (NextRequest::Due(began + Duration::from_millis(200)), 1));
         pace.sent();
-        assert_eq!((pace.next(late), pace.overdue(late)), (NextRequest::Over, 0));
+        assert_eq!((pace.next(late), pace.overdue(late)), (NextRequest::None, 0));
     }
 }

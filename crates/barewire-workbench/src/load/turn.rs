@@ -1,4 +1,4 @@
-//! One turn of a server: the request that is to be sent now, the wait for the next, and the end.
+//! One turn of a server: the request to send now, the wait for the next, and the end.
 
 use std::time::{Duration, Instant};
 
@@ -13,43 +13,43 @@ pub(super) struct Turn {
     began: Instant,
     /// The time of the last answer.
     last_answer: Instant,
-    /// The time since which fewer requests are open than may be.
+    /// The time since which another request could be in flight.
     room_since: Instant,
-    /// The time when there is something to do even if no answer comes.
+    /// The time of the next action if no answer comes.
     wake: Instant,
-    /// The time of the next search for lost requests.
-    next_look: Instant,
+    /// The time of the next check for lost requests.
+    next_check: Instant,
 }
 
-/// The end of a slice.
+/// The end of a turn.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum TurnEnd {
     Done,
     /// A stop was requested.
     Stopped,
-    /// The connection is over.
+    /// The connection has ended.
     Disconnected,
 }
 
 impl Turn {
     pub(super) fn new(settings: &LoadSettings, amount: Amount) -> Self {
         let now = Instant::now();
-        let next_look = now + look_interval(settings);
+        let next_check = now + check_interval(settings);
         Self {
             settings: *settings,
             pace: Pace::new(settings, amount, now),
             began: now,
             last_answer: now,
             room_since: now,
-            wake: next_look,
-            next_look,
+            wake: next_check,
+            next_check,
         }
     }
 
-    /// Returns the time when the request was due that is to be sent now, if there is one. `open` requests are open.
+    /// Returns the due time of the request to send now, if there is one. `open` is the number of open requests.
     pub(super) fn next(&mut self, now: Instant, open: usize, tally: &mut Tally) -> Option<Instant> {
-        self.wake = self.next_look;
-        if open >= self.settings.in_flight || self.is_hopeless(now) {
+        self.wake = self.next_check;
+        if open >= self.settings.in_flight || self.is_too_late(now) {
             return None;
         }
         match self.pace.next(now) {
@@ -61,17 +61,17 @@ impl Turn {
                 }
                 Some(due)
             }
-            NextRequest::At(at) => {
-                self.wake = self.next_look.min(at);
+            NextRequest::Later(at) => {
+                self.wake = self.next_check.min(at);
                 None
             }
-            NextRequest::Over => None,
+            NextRequest::None => None,
         }
     }
 
-    /// Whether no request is open and no more will be sent.
+    /// Whether no request is open and no more are sent.
     pub(super) fn is_over(&self, now: Instant, open: usize) -> bool {
-        open == 0 && (self.is_hopeless(now) || self.pace.next(now) == NextRequest::Over)
+        open == 0 && (self.is_too_late(now) || self.pace.next(now) == NextRequest::None)
     }
 
     /// The time to wake up if no answer comes.
@@ -79,16 +79,16 @@ impl Turn {
         self.wake
     }
 
-    /// Whether it is time to look for lost requests and to report the progress.
-    pub(super) fn is_time_to_look(&mut self, now: Instant) -> bool {
-        let is_time = now >= self.next_look;
+    /// Whether it is time to check for lost requests and to report the progress.
+    pub(super) fn is_check_due(&mut self, now: Instant) -> bool {
+        let is_time = now >= self.next_check;
         if is_time {
-            self.next_look = now + look_interval(&self.settings);
+            self.next_check = now + check_interval(&self.settings);
         }
         is_time
     }
 
-    /// Notes that requests were answered or lost: `before` were open, and `now` are.
+    /// Notes that requests were answered or lost: `before` were open, `now` are.
     pub(super) fn settled(&mut self, at: Instant, before: usize, now: usize) {
         if before >= self.settings.in_flight && now < self.settings.in_flight {
             self.room_since = at;
@@ -100,7 +100,7 @@ impl Turn {
         self.last_answer = self.last_answer.max(at);
     }
 
-    /// Adds the time of the slice, and the requests that were due and not sent.
+    /// Adds the time of the turn, and the requests that were due and not sent.
     pub(super) fn close(self, end: TurnEnd, tally: &mut Tally) {
         let planned = self.pace.end().filter(|_| self.settings.rate.is_some() && end == TurnEnd::Done);
         let until = planned.map_or(self.last_answer, |planned| self.last_answer.max(planned));
@@ -110,15 +110,15 @@ impl Turn {
         }
     }
 
-    /// Whether the server is behind by more than the timeout: requests that are still due are not sent any more.
-    fn is_hopeless(&self, now: Instant) -> bool {
+    /// Whether the server is behind by more than the timeout. Requests that are still due are then not sent.
+    fn is_too_late(&self, now: Instant) -> bool {
         self.pace.end().is_some_and(|end| now > end + self.settings.timeout)
     }
 }
 
-fn look_interval(settings: &LoadSettings) -> Duration {
-    (settings.timeout / 8).clamp(Duration::from_millis(1), MAX_LOOK_INTERVAL)
+fn check_interval(settings: &LoadSettings) -> Duration {
+    (settings.timeout / 8).clamp(Duration::from_millis(1), MAX_CHECK_INTERVAL)
 }
 
-/// The longest time between two searches for lost requests.
-const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest time between two checks for lost requests.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(100);
