@@ -1,4 +1,4 @@
-//! A server's name and what the user says -> the file that its captures go to, as `barewire tap --record` takes it.
+//! A server's name and `--record` -> the path of its captures, in the form of `barewire tap --record`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,70 +7,63 @@ use crate::platform;
 
 use super::file::name;
 
-/// Where captures go.
+/// The path of captures.
 pub(super) struct CapturePath {
-    /// Absolute, as hosts start servers wherever they like; with `%t`, `%p` and `%%` as tap fills them in.
+    /// The path: absolute, because a host starts servers in any folder; with `%t`, `%p` and `%%` for tap to fill in.
     pub(super) path: String,
-    /// The folder that is ours to make.
+    /// The default folder, which `attach` creates.
     folder: Option<PathBuf>,
 }
 
 impl CapturePath {
-    pub(super) fn new(told: Option<&Path>, server: &str) -> Result<Self, Failure> {
-        match told {
-            Some(told) => Self::told(told),
-            None => Self::usual(server),
-        }
-    }
-
-    fn told(told: &Path) -> Result<Self, Failure> {
-        let told = told.to_str().ok_or_else(|| no_text(told))?;
-        let path = if Path::new(told).is_absolute() {
-            told.to_owned()
+    pub(super) fn given(path: &Path) -> Result<Self, Failure> {
+        let given = utf8(path)?;
+        let path = if path.is_absolute() {
+            given.to_owned()
         } else {
             let here = std::env::current_dir();
-            let here = here.map_err(|error| Failure::new(format!("cannot tell where we are: {error}")))?;
-            format!("{}/{told}", here.to_str().ok_or_else(|| no_text(&here))?.replace('%', "%%"))
+            let here = here.map_err(|error| Failure::new(format!("cannot find the current folder: {error}")))?;
+            format!("{}/{given}", utf8(&here)?.replace('%', "%%"))
         };
-        // Tap would pass everything on without it, and what it says about that is in the log of the host, where nobody looks.
+        // Without the folder tap would record nothing, and only the log of the host would show why.
         let folder = Path::new(&path).parent().unwrap_or(Path::new("/"));
         if !folder.as_os_str().as_encoded_bytes().contains(&b'%') && !folder.is_dir() {
-            return Err(Failure::new(format!("there is no folder {}", name(folder))).with_hint("make it first"));
+            return Err(Failure::new(format!("there is no folder {}", name(folder))).with_hint("create it first"));
         }
         Ok(Self { path, folder: None })
     }
 
-    /// A file a start, in a folder of ours.
-    fn usual(server: &str) -> Result<Self, Failure> {
+    /// Returns a path in the default folder, with a new file for every start.
+    pub(super) fn default_for(server: &str) -> Result<Self, Failure> {
         let folder = platform::captures().ok_or_else(|| {
-            Failure::new("there is no home folder to put captures into").with_hint("--record FILE says where they go")
+            Failure::new("there is no home folder for captures").with_hint("choose a file with --record FILE")
         })?;
-        let plain = folder.to_str().ok_or_else(|| no_text(&folder))?.replace('%', "%%");
+        let plain = utf8(&folder)?.replace('%', "%%");
         Ok(Self { path: format!("{plain}/{}-%t-%p.wire", file_name(server)), folder: Some(folder) })
     }
 
-    /// What tap makes of the name.
-    pub(super) fn filled_in(&self) -> &'static str {
+    /// Returns an explanation of the placeholders in the path.
+    pub(super) fn explanation(&self) -> &'static str {
         let plain = self.path.replace("%%", "");
         match (plain.contains("%t"), plain.contains("%p")) {
-            (true, true) => "%t is the time of a start, %p its process",
-            (true, false) => "%t is the time of a start",
-            (false, true) => "%p is the process of a start",
-            (false, false) => "every start of the server overwrites it; with %t in its name none does",
+            (true, true) => "%t is the start time, %p the process id",
+            (true, false) => "%t is the start time",
+            (false, true) => "%p is the process id",
+            (false, false) => "every start of the server overwrites it, unless the name has %t",
         }
     }
 
-    /// What was said between a host and a server is nobody else's business.
-    pub(super) fn make_folder(&self) -> Result<(), Failure> {
+    /// Creates the default folder, readable only by the user.
+    pub(super) fn create_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.folder else { return Ok(()) };
         platform::private_folder().create(folder).map_err(|error| {
-            Failure::new(format!("cannot make the folder for captures, {}: {error}", name(folder)))
-                .with_hint("--record FILE says where else they go")
+            Failure::new(format!("cannot create the folder for captures, {}: {error}", name(folder)))
+                .with_hint("choose another place with --record FILE")
         })
     }
 }
 
-/// The name of a server as a part of a file's: what is no letter, digit, dot, dash or underscore becomes an underscore.
+/// Returns the name of a server as part of a file name: anything but letters, digits, dots, dashes and underscores becomes an underscore.
 fn file_name(server: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = server.chars().take(MAX_SERVER_CHARS).map(plain).collect();
@@ -78,9 +71,11 @@ fn file_name(server: &str) -> String {
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
 
-fn no_text(path: &Path) -> Failure {
-    Failure::new(format!("{} is no UTF-8, as JSON is", name(path)))
+/// Returns a path as text: JSON holds only UTF-8.
+fn utf8(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| Failure::new(format!("{} is not UTF-8", name(path))))
 }
 
-/// File names have at most 255 bytes; a character has at most four, and there are a time, a number and an ending besides.
+/// The number of characters of a server's name in a file name. A file name has at most 255 bytes, a character at most four, and a time, a
+/// process id and an extension follow.
 const MAX_SERVER_CHARS: usize = 40;

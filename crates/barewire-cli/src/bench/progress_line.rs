@@ -8,30 +8,32 @@ use terminal_size::terminal_size_of;
 
 use crate::output::{precisely, shown};
 
-/// The line on the terminal, drawn again and again.
+/// The line on stderr, if that is a terminal.
 pub(super) struct ProgressLine {
     is_terminal: bool,
-    /// The time before which it is not drawn again.
+    /// The time before which the line is not drawn again.
     next: Instant,
 }
 
 impl ProgressLine {
     pub(super) fn stderr() -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        Self { is_terminal, next: Instant::now() }
+        Self { is_terminal: io::stderr().is_terminal(), next: Instant::now() }
     }
 
     /// Draws the line, if it is time to.
-    pub(super) fn show(&mut self, progress: Progress<'_>) {
+    pub(super) fn show(&mut self, Progress { server, is_warm_up, tally, .. }: Progress<'_>) {
         let now = Instant::now();
         if !self.is_terminal || now < self.next {
             return;
         }
         self.next = now + REDRAW_INTERVAL;
-        // A line that is as wide as the terminal would go on below, and stay there.
+        // A line as wide as the terminal would wrap, and stay there.
         let columns = terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-        let line = line(&Counts::of(progress), columns.saturating_sub(1).min(MAX_WIDTH));
-        // If stderr is closed there is nobody to tell.
+        let activity = if is_warm_up { format!("{server}, warming up") } else { server.to_owned() };
+        let bad = tally.lost + tally.duplicated + tally.wrong_answers();
+        let line = line(&activity, tally.good_answers(), tally.latency.percentile(0.5), bad);
+        let line = shown(line.as_bytes(), columns.saturating_sub(1).min(MAX_WIDTH));
+        // A failure cannot be reported.
         let _ = write!(io::stderr(), "\r\x1b[K{line}");
     }
 
@@ -42,40 +44,17 @@ impl ProgressLine {
     }
 }
 
-/// The figures of the line.
-struct Counts {
-    doing: String,
-    answers: u64,
-    median: Option<Duration>,
-    bad: u64,
-}
-
-impl Counts {
-    fn of(Progress { server, is_warm_up, tally, .. }: Progress<'_>) -> Self {
-        Self {
-            doing: if is_warm_up { format!("{server}, warming up") } else { server.to_owned() },
-            answers: tally.good_answers(),
-            median: tally.latency.percentile(0.5),
-            bad: tally.lost + tally.duplicated + tally.wrong_answers(),
-        }
-    }
-}
-
-/// Returns the line, cut to the number of columns.
-fn line(Counts { doing, answers, median, bad }: &Counts, columns: usize) -> String {
-    let answers = match answers {
-        1 => "1 answer".to_owned(),
-        answers => format!("{answers} answers"),
-    };
+fn line(activity: &str, answers: u64, median: Option<Duration>, bad: u64) -> String {
+    let noun = if answers == 1 { "answer" } else { "answers" };
     let median = median.map_or(String::new(), |it| format!(", p50 {}", precisely(it)));
-    let bad = if *bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
-    shown(format!("{doing}: {answers}{median}{bad}").as_bytes(), columns)
+    let bad = if bad > 0 { format!(", {bad} lost, duplicated or wrong") } else { String::new() };
+    format!("{activity}: {answers} {noun}{median}{bad}")
 }
 
-/// A longer line is not read.
+/// The widest line that is easy to read.
 const MAX_WIDTH: usize = 100;
 
-/// Fast enough to see that it goes on, and not to read.
+/// The interval between two lines: often enough to show that the load goes on.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -83,11 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_fits_and_has_the_units_of_the_report() {
-        let median = Some(Duration::from_micros(150));
-        let counts = Counts { doing: "server".to_owned(), answers: 1, median, bad: 2 };
-        let whole = "server: 1 answer, p50 150 us, 2 lost, duplicated or wrong";
-        assert_eq!(line(&counts, 79), whole);
-        assert_eq!(line(&counts, 39), "server: 1 answer, p50 150 us, 2 lost, …");
+    fn the_line_has_the_units_of_the_report() {
+        let line = line("server", 1, Some(Duration::from_micros(150)), 2);
+        assert_eq!(line, "server: 1 answer, p50 150 us, 2 lost, duplicated or wrong");
     }
 }

@@ -1,4 +1,4 @@
-//! What the command line says about servers -> the targets of the load, each with a name.
+//! The servers on the command line -> the targets of the load, each with a name.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Args;
 use crate::Failure;
 use crate::output::shown;
 
-/// Returns the server behind `--` or at `--url`, and then those of `--against`.
+/// Returns the server after `--` or at `--url`, and then those of `--against`.
 pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     let first = match (args.program.as_slice(), &args.url) {
         ([program, words @ ..], None) => {
@@ -23,19 +23,19 @@ pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
             LoadTarget::url(URL_NAME, endpoint, args.pid)
         }
         ([], None) => {
-            return Err(Failure::new("nobody to ask: neither a program nor --url")
+            return Err(Failure::new("no server to load: give a program or --url")
                 .with_hint("barewire bench [WHAT [ARGUMENT]…] -- PROGRAM ARGS…"));
         }
         ([_, ..], Some(_)) => {
-            return Err(Failure::new("a program and --url are two to ask")
-                .with_hint("--against NAME='PROGRAM…' measures one beside the other"));
+            return Err(Failure::new("both a program and --url are given")
+                .with_hint("compare two servers with --against NAME='PROGRAM…'"));
         }
     };
     let mut all = vec![first];
     for text in &args.against {
         let target = against(text)?;
         if all.iter().any(|other| other.name() == target.name()) {
-            return Err(Failure::new(format!("--against: there are two servers named {}", target.name()))
+            return Err(Failure::new(format!("--against: two servers are named {}", target.name()))
                 .with_hint("the first is named after its program"));
         }
         all.push(target);
@@ -43,23 +43,23 @@ pub(super) fn targets(args: &Args) -> Result<Vec<LoadTarget>, Failure> {
     Ok(all)
 }
 
-/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens on the command line are for `--url` and are not shown to others.
+/// Reads `NAME=PROGRAM…` or `NAME=URL`. Headers and tokens are only for `--url`, and not sent to other URLs.
 fn against(text: &str) -> Result<LoadTarget, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!("--against {}: {what}", shown(text.as_bytes(), MAX_TEXT_LENGTH)))
             .with_hint("--against NAME='PROGRAM ARGS…' or --against NAME=URL")
     };
-    let (name, target) = text.split_once('=').ok_or_else(|| wrong("there is no ="))?;
+    let (name, target) = text.split_once('=').ok_or_else(|| wrong("missing ="))?;
     if name.is_empty() {
-        return Err(wrong("there is no name before the ="));
+        return Err(wrong("missing name before the ="));
     }
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     if target.starts_with("http://") || target.starts_with("https://") {
         return Ok(LoadTarget::url(name, Endpoint::new(target), None));
     }
-    let words = words(target).ok_or_else(|| wrong("a quote or backslash without its end"))?;
+    let words = words(target).ok_or_else(|| wrong("a quote or backslash is not closed"))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-    let (first, words) = words.split_first().ok_or_else(|| wrong("there is no program behind the ="))?;
+    let (first, words) = words.split_first().ok_or_else(|| wrong("missing program after the ="))?;
     Ok(program(name, first, words))
 }
 
@@ -67,8 +67,7 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
     LoadTarget::program(name, Child::new(program).args(words).stderr(Stderr::discard()))
 }
 
-/// The words of a command, with quotes and backslashes as a shell has them, and nothing else of a shell. `None` if one does
-/// not end.
+/// Splits a command into words, with the quotes and backslashes of a shell and nothing else. Returns `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut chars = text.chars();
@@ -104,10 +103,10 @@ fn words(text: &str) -> Option<Vec<String>> {
 /// The name of the server at `--url`.
 pub(super) const URL_NAME: &str = "url";
 
-/// The number of characters that are shown of an option: as many as fit a line.
+/// The number of characters of an option that are shown: about a line.
 const MAX_TEXT_LENGTH: usize = 60;
 
-/// The number of characters of a name, which stands above a column.
+/// The number of characters of a name, which is the heading of a column.
 const MAX_NAME_LENGTH: usize = 20;
 
 #[cfg(test)]
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_cut_into_words_as_a_shell_does() {
+    fn a_command_is_split_into_words_like_in_a_shell() {
         for (text, expected) in [
             ("a b  c", vec!["a", "b", "c"]),
             ("a 'b c' \"d e\"", vec!["a", "b c", "d e"]),

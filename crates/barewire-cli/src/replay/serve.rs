@@ -43,8 +43,7 @@ async fn serve_http(
     log: impl FnMut(&str),
 ) -> Result<ServeReport, Failure> {
     let listener = bind(addr).await?;
-    let mut signals =
-        Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
+    let mut signals = Signals::catch().map_err(|error| Failure::new(format!("cannot wait for signals: {error}")))?;
     let local = listener.local_addr().map_err(|error| Failure::new(format!("cannot serve at {addr}: {error}")))?;
     print_line(&format!("serving the capture at http://{local}{HTTP_PATH}, for this machine only; stop with Ctrl-C"));
     let stop = async {
