@@ -151,7 +151,11 @@ fn an_answer_that_belongs_to_another_request_is_found() {
     let said = run(&with(&options, &server));
     assert_eq!(said.code, Some(1));
     assert!(said.stdout.contains("20 sent, 10 answered, 0 lost, 0 duplicated, 10 wrong"), "{}", said.stdout);
-    assert!(said.stdout.contains("10 wrong: does not repeat the text that was sent, as the first answer did"), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("10 wrong: does not repeat the text that was sent, as the first answer did"),
+        "{}",
+        said.stdout
+    );
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn compared_servers_get_the_same_request() {
     let modern = [PROGRAM, "serve", "--revision", "2026-07-28"];
     let said = run(&[&options[..], &["--"], &modern].concat());
     std::fs::remove_dir_all(&folder).expect("it is ours");
-    let told = "Not the same request: no other is known to all, so the ratios compare unlike things.\n\
+    let told = "The servers got different requests, because they share no revision: the ratios are not comparable.\n\
                 server/discover to barewire, ping to old; 1 in flight, 5 times\n";
     assert!(said.stdout.starts_with(told), "{}", said.stdout);
 }

@@ -84,8 +84,7 @@ fn a_different_response_is_shown_with_its_place() {
     let capture = record("add", &["add", "a=19", "b=23", "--revision", "2025-06-18"]);
     let changed = edited("add-changed", &capture, "\"text\":\"42\"", "\"text\":\"43\"");
     let said = replay(&changed, &[], SERVE);
-    let diff =
-        "tools/call add, id 3: the response differs (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
+    let diff = "tools/call add, id 3: the response differs (frames 6, 7)\n  /result/content/0/text\n    - \"43\"\n    + \"42\"\n";
     said.has(1, diff, "4 messages sent, 3 compared: 1 difference\n");
 
     let said = replay(&changed, &["--json"], SERVE);
@@ -281,11 +280,7 @@ fn unusable_captures_are_refused_before_a_program_is_started() {
     let said = shell(&redacted, &[], &touch);
     let hint =
         "hint: --allow-redacted replays it as it stands there, and takes any answer where something is replaced\n";
-    said.has(
-        2,
-        "",
-        &format!("barewire: cannot replay {redacted}: frame 1 has a redacted secret\n{hint}"),
-    );
+    said.has(2, "", &format!("barewire: cannot replay {redacted}: frame 1 has a redacted secret\n{hint}"));
     let gap = written("gap", "> {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n@ gap < 10\n");
     let said = shell(&gap, &[], &touch);
     assert!(said.stderr.contains("10 bytes of < are missing before frame 2"), "{}", said.stderr);
@@ -294,7 +289,7 @@ fn unusable_captures_are_refused_before_a_program_is_started() {
     let fit = written("fit", TWO);
     assert_eq!(
         run(&["replay", &fit]).stderr,
-        "barewire: nobody to replay it to: neither a program nor --url\nhint: barewire replay FILE -- PROGRAM ARGS…, or --serve\n"
+        "barewire: no server to replay to: give a program or --url\nhint: barewire replay FILE -- PROGRAM ARGS…, or --serve\n"
     );
     let said = run(&["replay", &fit, "--", "/no/such/program"]);
     said.has(2, "", "barewire: cannot start /no/such/program: no such file\n");
@@ -465,7 +460,7 @@ fn the_last_request_to_a_crashed_server_is_still_expected() {
     // A working server answers the second request while the first response is awaited.
     let working = format!("read a; read b; {second}; {first}; read end; exit 3");
     let said = shell(&path, &[], &working);
-    assert!(said.stdout.contains("b, id 2: an answer, and none in the capture"), "{} {}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("b, id 2: a response came, and the capture has none"), "{} {}", said.stdout, said.stderr);
     assert_eq!(said.code, Some(1), "{} {}", said.stdout, said.stderr);
     shell(&path, &[], &crashing).has(0, "", "2 messages sent, 1 compared: no difference\n");
 }

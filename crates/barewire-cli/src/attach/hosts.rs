@@ -14,15 +14,11 @@ pub(super) enum Host {
 }
 
 impl Host {
-    pub(super) const NAMES: [&str; 3] = ["claude-desktop", "claude-code", "vscode"];
+    pub(super) const NAMES: [(&str, Self); 3] =
+        [("claude-desktop", Self::ClaudeDesktop), ("claude-code", Self::ClaudeCode), ("vscode", Self::VsCode)];
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
-            "claude-desktop" => Some(Self::ClaudeDesktop),
-            "claude-code" => Some(Self::ClaudeCode),
-            "vscode" => Some(Self::VsCode),
-            _ => None,
-        }
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, host)| *host)
     }
 
     /// Returns the host that a file belongs to, by its name.

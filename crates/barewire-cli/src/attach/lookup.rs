@@ -141,9 +141,10 @@ fn place_in_file(server: &Server) -> String {
 
 fn missing(given: &Path) -> Failure {
     let failure = Failure::new(format!("there is no file {}", name(given)));
-    match given.to_str().and_then(|name| nearest(name, Host::NAMES.into_iter())) {
+    let names = Host::NAMES.map(|(name, _)| name);
+    match given.to_str().and_then(|name| nearest(name, names.into_iter())) {
         Some(near) => failure.with_hint(format!("did you mean {near}?")),
-        None => failure.with_hint(format!("give a file or one of {}", Host::NAMES.join(", "))),
+        None => failure.with_hint(format!("give a file or one of {}", names.join(", "))),
     }
 }
 

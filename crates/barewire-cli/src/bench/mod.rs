@@ -120,7 +120,7 @@ the first answer, or if it does not repeat the text that was sent although the f
 CPU time is counted in ticks of the system's clock, usually 10 ms: less than one tick is unknown,
 not 0.
 
-With --json the object has `stopped`, whether a signal ended the load early, and `servers`. Each has:
+With --json the object has `stopped`, whether a signal ended it early, and `servers`. Each has:
   name, server, transport, revision, era
   request          method, name, bytes
   load             in_flight, rate, payload, duration, count, warm_up, timeout
@@ -177,7 +177,7 @@ async fn bench(
     let ending = load::measure(&mut servers, &settings, &stop, &mut |progress| progress_line.show(progress)).await;
     progress_line.clear();
     let is_stopped = ending.map_err(|error| cannot_begin(&error))? == LoadEnd::Stopped;
-    let is_measured = servers.iter().any(|server| server.tally().sent > 0);
+    let is_measured = servers.iter().any(|server| server.tally.sent > 0);
     if is_measured {
         BenchReport { args, settings: &settings, servers: &servers, is_stopped }.print(output)?;
         // Printed before the programs have ended.
@@ -225,8 +225,8 @@ async fn signalled(signals: &mut watch::Receiver<u32>, times: u32) {
 /// Returns the failure if nothing was measured: all servers disconnected, or a signal came first.
 fn unmeasured(servers: &[MeasuredServer]) -> Failure {
     let reasons: Vec<String> = match servers {
-        [server] => server.disconnect().iter().map(ToString::to_string).collect(),
-        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name(), it.disconnect()?))).collect(),
+        [server] => server.disconnect.iter().map(ToString::to_string).collect(),
+        several => several.iter().filter_map(|it| Some(format!("{}: {}", it.name, it.disconnect.as_ref()?))).collect(),
     };
     match reasons.len() == servers.len() {
         true => Failure::new(format!("nothing was measured: {}", reasons.join("; "))),

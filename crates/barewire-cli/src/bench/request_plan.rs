@@ -2,7 +2,7 @@
 
 use barewire::client::{Client, ClientError};
 use barewire_proto::json::Json;
-use barewire_proto::mcp::{Era, Tool};
+use barewire_proto::mcp::Era;
 use barewire_workbench::load::{LoadRequest, LoadTarget, MIN_PAYLOAD, RequestSource, payload};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -104,18 +104,16 @@ async fn with_payload(
     match ask {
         PlannedRequest::Tool { name, given } => {
             let tools = client.list_tools().await.map_err(|error| no_answer(&error, context))?;
-            let Some(Tool { input_schema, .. }) = tools.iter().find(|tool| tool.name == name) else {
-                return Err(request::no_such("tool", &name, &request::names(&tools)).into());
-            };
-            let given = filled(&name, given, &Fields::of(input_schema), wanted, text)?;
+            let tool = tools.iter().find(|tool| tool.name == name);
+            let tool = tool.ok_or_else(|| request::no_such("tool", &name, &request::names(&tools)))?;
+            let given = filled(&name, given, &Fields::of(&tool.input_schema), wanted, text)?;
             prepared(PlannedRequest::Tool { name, given }, client, context).await
         }
         PlannedRequest::Prompt { name, given } => {
             let prompts = client.list_prompts().await.map_err(|error| no_answer(&error, context))?;
-            let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
-                let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
-                return Err(request::no_such("prompt", &name, &names).into());
-            };
+            let names: Vec<&str> = prompts.iter().map(|prompt| &*prompt.name).collect();
+            let prompt = prompts.iter().find(|prompt| prompt.name == name);
+            let prompt = prompt.ok_or_else(|| request::no_such("prompt", &name, &names))?;
             let given = filled(&name, given, &request::fields_of(prompt), wanted, text)?;
             prepared(PlannedRequest::Prompt { name, given }, client, context).await
         }

@@ -69,35 +69,27 @@ fn program(name: String, program: &OsString, words: &[OsString]) -> LoadTarget {
 
 /// Splits a command into words, with the quotes and backslashes of a shell and nothing else. Returns `None` if a quote is not closed.
 fn words(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '\'' => loop {
-                let word = word.get_or_insert_default();
-                match chars.next()? {
-                    '\'' => break,
-                    c => word.push(c),
-                }
+        if quote.is_none() && c.is_whitespace() {
+            words.extend(word.take());
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, '\\') => word.push(chars.next()?),
+            (Some('"'), '\\') => match chars.next()? {
+                c @ ('"' | '\\' | '$' | '`') => word.push(c),
+                c => word.extend(['\\', c]),
             },
-            '"' => loop {
-                let word = word.get_or_insert_default();
-                match chars.next()? {
-                    '"' => break,
-                    '\\' => match chars.next()? {
-                        c @ ('"' | '\\' | '$' | '`') => word.push(c),
-                        c => word.extend(['\\', c]),
-                    },
-                    c => word.push(c),
-                }
-            },
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            c => word.get_or_insert_default().push(c),
+            (_, c) => word.push(c),
         }
     }
     words.extend(word);
-    Some(words)
+    quote.is_none().then_some(words)
 }
 
 /// The name of the server at `--url`.

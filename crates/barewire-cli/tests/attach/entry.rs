@@ -55,7 +55,7 @@ fn options_that_tap_would_refuse_are_refused_first() {
         (&["--fault", "<:nothing"], "invalid value '<:nothing' for '--fault <SPEC>'"),
         (&["--seed", "1"], "the following required arguments were not provided: --fault <SPEC>"),
         (&["--log", "a", "b"], "unexpected argument 'b' found"),
-        (&["--help"], "with that it would print a text instead of starting the server"),
+        (&["--help"], "it would print a text instead of starting the server"),
     ] {
         let said = place.failed(&[&attach("c.json", "s")[..], &["--"], options].concat());
         let told = format!("barewire: barewire tap does not take these options: {why}");

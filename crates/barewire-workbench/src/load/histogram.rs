@@ -77,30 +77,21 @@ impl Histogram {
 
     /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not empty to the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
-        let mut rows: Vec<(Duration, u64)> = Vec::new();
-        let mut edges = edges();
-        let mut edge = edges.next().unwrap_or(u64::MAX);
+        let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let from = largest_in(at).min(self.max);
-            while edge < from {
-                if !rows.is_empty() {
-                    rows.push((Duration::from_nanos(edge), 0));
-                }
-                edge = edges.next().unwrap_or(u64::MAX);
-            }
-            match rows.last_mut() {
-                Some((up_to, sum)) if up_to.as_nanos() == u128::from(edge) => *sum += count,
-                _ => rows.push((Duration::from_nanos(edge), *count)),
-            }
+            let time = Duration::from_nanos(largest_in(at).min(self.max));
+            let row = rows.partition_point(|(up_to, _)| *up_to < time);
+            rows[row].1 += count;
         }
-        rows.dedup_by(|later, earlier| later.0 == earlier.0 && later.1 == 0);
+        rows.truncate(rows.iter().rposition(|row| row.1 > 0).map_or(0, |last| last + 1));
+        rows.drain(..rows.iter().position(|row| row.1 > 0).unwrap_or(0));
         rows
     }
 }
 
-/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds.
+/// Returns 1, 2, 5, 10, 20, 50 and so on, in nanoseconds, and the largest number.
 fn edges() -> impl Iterator<Item = u64> {
-    (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power)))
+    (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10u64.pow(power))).chain([u64::MAX])
 }
 
 /// Returns the bucket that a number is counted in.

@@ -90,7 +90,7 @@ impl HttpLoad {
         amount: Amount,
         tally: &mut Tally,
     ) -> TurnEnd {
-        let mut turn = Turn::new(run.settings, amount);
+        let mut turn = Turn::new(run.settings, amount, Instant::now());
         let mut open: JoinSet<FinishedRequest> = JoinSet::new();
         let mut last_answer = Instant::now();
         let end = loop {

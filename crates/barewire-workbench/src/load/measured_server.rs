@@ -20,12 +20,18 @@ use super::turn::TurnEnd;
 use crate::platform::{Usage, own_cpu, usage};
 
 /// A connected server, and its measurements.
+#[non_exhaustive]
 pub struct MeasuredServer {
-    name: String,
-    details: ServerDetails,
-    tally: Tally,
-    usage: Option<ServerUsage>,
-    disconnect: Option<Disconnect>,
+    /// The name of the target.
+    pub name: String,
+    /// The facts about the server and its request.
+    pub details: ServerDetails,
+    /// The counts and times of the requests.
+    pub tally: Tally,
+    /// The resources that the server used; `None` if its process is not known.
+    pub usage: Option<ServerUsage>,
+    /// The reason why the connection ended during the load, if it did.
+    pub disconnect: Option<Disconnect>,
     connection: Connection,
     judge: AnswerJudge,
     pid: Option<u32>,
@@ -156,31 +162,6 @@ impl MeasuredServer {
             pid,
             usage_at_start: None,
         })
-    }
-
-    /// The name of the target.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The facts about the server and its request.
-    pub fn details(&self) -> &ServerDetails {
-        &self.details
-    }
-
-    /// The counts and times of the requests.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// The resources that the server used; `None` if its process is not known.
-    pub fn usage(&self) -> Option<&ServerUsage> {
-        self.usage.as_ref()
-    }
-
-    /// The reason why the connection ended during the load, if it did.
-    pub fn disconnect(&self) -> Option<&Disconnect> {
-        self.disconnect.as_ref()
     }
 
     /// Whether all answers were good, and the connection lasted until the end.

@@ -13,7 +13,7 @@
 //! let mut servers = load::connect(&targets, &LoadRequest::new("ping", None), &settings).await?;
 //! load::measure(&mut servers, &settings, &StopHandle::new(), &mut |_| {}).await?;
 //! for server in &mut servers {
-//!     println!("{}: {:.0} answers/s", server.name(), server.tally().throughput());
+//!     println!("{}: {:.0} answers/s", server.name, server.tally.throughput());
 //!     server.close().await;
 //! }
 //! # Ok(())
@@ -26,7 +26,6 @@ mod http;
 mod judge;
 mod measured_server;
 mod outstanding;
-mod pace;
 mod pipes;
 mod request;
 mod run;
@@ -81,7 +80,7 @@ pub async fn connect<S: RequestSource>(
     for target in targets {
         servers.push(MeasuredServer::connect(target, source, settings, settings.revision).await?);
     }
-    let revision = |server: &MeasuredServer| server.details().revision;
+    let revision = |server: &MeasuredServer| server.details.revision;
     let legacy = servers.iter().map(revision).filter(|revision| revision.era() == Era::Legacy).max();
     let Some(legacy) = legacy.filter(|_| source.depends_on_era()) else { return Ok(servers) };
     for (server, target) in servers.iter_mut().zip(targets) {
@@ -140,7 +139,7 @@ async fn turns(run: &mut LoadRun<'_>, servers: &mut [MeasuredServer], amounts: &
             // Every other round in reverse order, so that no server is always the first.
             let at = if round % 2 == 0 { at } else { servers.len() - 1 - at };
             let server = &mut servers[at];
-            server.name().clone_into(&mut run.server);
+            run.server.clone_from(&server.name);
             if server.run_turn(run, *amount).await == TurnEnd::Stopped {
                 return LoadEnd::Stopped;
             }

@@ -120,7 +120,7 @@ impl StdioLoad {
         amount: Amount,
         tally: &mut Tally,
     ) -> TurnEnd {
-        let mut turn = Turn::new(run.settings, amount);
+        let mut turn = Turn::new(run.settings, amount, Instant::now());
         let end = loop {
             let now = Instant::now();
             let mut wants_more = false;

@@ -65,27 +65,23 @@ pub struct WrongAnswers {
 impl WrongAnswer {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::UnknownId => "unknown_id",
-            Self::IdSpelling => "id",
-            Self::NotAMessage => "no_message",
-            Self::Error => "error",
-            Self::Kind => "kind",
-            Self::Echo => "echo",
-            Self::Http => "http",
-        }
+        self.words().0
     }
 
     /// The description for a report.
     pub fn description(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::UnknownId => "the id matches no request",
-            Self::IdSpelling => "the id is spelled differently than in the request",
-            Self::NotAMessage => "not a message",
-            Self::Error => "an error, unlike the first answer",
-            Self::Kind => "a result of another kind than the first",
-            Self::Echo => "does not repeat the text that was sent, as the first answer did",
-            Self::Http => "an HTTP error",
+            Self::UnknownId => ("unknown_id", "the id matches no request"),
+            Self::IdSpelling => ("id", "the id is spelled differently than in the request"),
+            Self::NotAMessage => ("no_message", "not a message"),
+            Self::Error => ("error", "an error, unlike the first answer"),
+            Self::Kind => ("kind", "a result of another kind than the first"),
+            Self::Echo => ("echo", "does not repeat the text that was sent, as the first answer did"),
+            Self::Http => ("http", "an HTTP error"),
         }
     }
 

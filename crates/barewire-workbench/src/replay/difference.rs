@@ -1,5 +1,6 @@
 //! One difference between a replay and its capture, as a sentence and as JSON.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::ser::SerializeMap;
@@ -37,49 +38,32 @@ pub struct Difference {
 /// The kind of a [`Difference`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each has its sentence in Display")]
 pub enum DifferenceKind {
-    /// The response has other values.
     Answer,
     /// No response came, for this reason.
     Unanswered(String),
-    /// A response came to a request that has none in the capture.
     UnexpectedAnswer,
-    /// One more response came than in the capture.
     AnsweredAgain,
-    /// One response fewer came than in the capture.
     AnsweredOnce,
-    /// A response came that matches no request.
     StrayAnswer,
-    /// A recorded response that matches no request did not come.
     MissingStrayAnswer,
-    /// A request of the server has other params.
     Request,
-    /// A request of the server came that is not in the capture.
     UnexpectedRequest,
-    /// A recorded request of the server did not come.
     MissingRequest,
-    /// A notification has other params.
     Notification,
-    /// A notification came that is not in the capture.
     UnexpectedNotification,
-    /// A recorded notification did not come.
     MissingNotification,
-    /// A frame came that is not a message, and is not in the capture.
     NoMessage,
-    /// A recorded frame that is not a message did not come.
     MissingNoMessage,
-    /// The server ended too early.
+    /// The server ended in this way, and some messages could not be sent.
     Ended {
-        /// The way in which it ended.
         how: String,
-        /// The number of messages that could not be sent.
         unsent: usize,
     },
     /// The server process ended with another status.
     Exit {
-        /// The status in the capture.
         recorded: ExitStatus,
-        /// The status in the replay.
         received: ExitStatus,
     },
 }
@@ -87,54 +71,49 @@ pub enum DifferenceKind {
 impl DifferenceKind {
     /// The word for the kind in JSON.
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Unanswered(_) => "unanswered",
-            Self::UnexpectedAnswer => "unexpected-answer",
-            Self::AnsweredAgain => "answered-again",
-            Self::AnsweredOnce => "answered-once",
-            Self::StrayAnswer => "answer-to-nobody",
-            Self::MissingStrayAnswer => "missing-answer-to-nobody",
-            Self::Request => "request",
-            Self::UnexpectedRequest => "unexpected-request",
-            Self::MissingRequest => "missing-request",
-            Self::Notification => "notification",
-            Self::UnexpectedNotification => "unexpected-notification",
-            Self::MissingNotification => "missing-notification",
-            Self::NoMessage => "no-message",
-            Self::MissingNoMessage => "missing-no-message",
-            Self::Ended { .. } => "ended",
-            Self::Exit { .. } => "exit",
-        }
+        self.words().0
+    }
+
+    /// Returns the word for JSON, and the sentence.
+    fn words(&self) -> (&'static str, Cow<'static, str>) {
+        let (word, sentence) = match self {
+            Self::Answer => ("answer", "the response differs"),
+            Self::Unanswered(why) => return ("unanswered", format!("no response: {why}").into()),
+            Self::UnexpectedAnswer => ("unexpected-answer", "a response came, and the capture has none"),
+            Self::AnsweredAgain => ("answered-again", "answered once more than in the capture"),
+            Self::AnsweredOnce => ("answered-once", "answered once less than in the capture"),
+            Self::StrayAnswer => ("answer-to-nobody", "a response that matches no request"),
+            Self::MissingStrayAnswer => {
+                ("missing-answer-to-nobody", "the capture has this response, which matches no request; it did not come")
+            }
+            Self::Request => ("request", "the server's request differs"),
+            Self::UnexpectedRequest => ("unexpected-request", "a request of the server that is not in the capture"),
+            Self::MissingRequest => ("missing-request", "the capture has this request of the server; it did not come"),
+            Self::Notification => ("notification", "the notification differs"),
+            Self::UnexpectedNotification => ("unexpected-notification", "a notification that is not in the capture"),
+            Self::MissingNotification => ("missing-notification", "the capture has this notification; it did not come"),
+            Self::NoMessage => ("no-message", "not a message"),
+            Self::MissingNoMessage => {
+                ("missing-no-message", "the capture has this frame, which is not a message; it did not come")
+            }
+            Self::Ended { how, unsent } => {
+                let messages = if *unsent == 1 { "message" } else { "messages" };
+                return (
+                    "ended",
+                    format!("{how}: {unsent} {messages} of the client could not be sent after that").into(),
+                );
+            }
+            Self::Exit { recorded, received } => {
+                return ("exit", format!("the server ended with {received}; in the capture with {recorded}").into());
+            }
+        };
+        (word, sentence.into())
     }
 }
 
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Answer => "the response differs",
-            Self::Unanswered(why) => return write!(f, "no response: {why}"),
-            Self::UnexpectedAnswer => "a response came, and the capture has none",
-            Self::AnsweredAgain => "answered once more than in the capture",
-            Self::AnsweredOnce => "answered once less than in the capture",
-            Self::StrayAnswer => "a response that matches no request",
-            Self::MissingStrayAnswer => "the capture has this response, which matches no request; it did not come",
-            Self::Request => "the server's request differs",
-            Self::UnexpectedRequest => "a request of the server that is not in the capture",
-            Self::MissingRequest => "the capture has this request of the server; it did not come",
-            Self::Notification => "the notification differs",
-            Self::UnexpectedNotification => "a notification that is not in the capture",
-            Self::MissingNotification => "the capture has this notification; it did not come",
-            Self::NoMessage => "not a message",
-            Self::MissingNoMessage => "the capture has this frame, which is not a message; it did not come",
-            Self::Ended { how, unsent } => {
-                let messages = if *unsent == 1 { "message" } else { "messages" };
-                return write!(f, "{how}: {unsent} {messages} of the client could not be sent after that");
-            }
-            Self::Exit { recorded, received } => {
-                return write!(f, "the server ended with {received}; in the capture with {recorded}");
-            }
-        })
+        f.write_str(&self.words().1)
     }
 }
 
@@ -151,14 +130,15 @@ impl Serialize for Difference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let id = self.id.as_ref().and_then(|id| Value::parse(id.as_bytes()));
         let received = self.received.as_deref().map(String::from_utf8_lossy);
+        let (kind, detail) = self.kind.words();
         let mut object = serializer.serialize_map(None)?;
         entry(&mut object, "answer_frame", self.answer_frame.as_ref())?;
         entry(&mut object, "came", received.as_ref())?;
         entry(&mut object, "changes", Some(&self.changes).filter(|changes| !changes.is_empty()))?;
-        entry(&mut object, "detail", Some(&self.kind.to_string()))?;
+        entry(&mut object, "detail", Some(&detail))?;
         entry(&mut object, "frame", self.frame.as_ref())?;
         entry(&mut object, "id", id.as_ref())?;
-        entry(&mut object, "kind", Some(self.kind.as_str()))?;
+        entry(&mut object, "kind", Some(kind))?;
         entry(&mut object, "method", self.method.as_ref())?;
         entry(&mut object, "name", self.name.as_ref())?;
         object.end()

@@ -35,9 +35,19 @@ mod serve;
 mod server;
 mod value;
 
+use tokio::time::{Instant, sleep_until};
+
 pub use diff::Change;
 pub use difference::{Difference, DifferenceKind};
 pub use path_pattern::PathPattern;
 pub use play::{PlayOptions, PlayReport, play, play_http};
 pub use script::{ExitStatus, Script, ScriptOptions};
 pub use serve::{HTTP_PATH, ServeOptions, ServeReport, serve, serve_http};
+
+/// Waits until a time, or forever.
+async fn wait_until(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}

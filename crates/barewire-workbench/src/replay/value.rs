@@ -82,34 +82,22 @@ impl PartialEq for Number {
 /// JSON without spaces, with every number as it was written.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Bool(is) => write!(f, "{is}"),
-            Self::Number(Number(text)) => f.write_str(text),
-            Self::String(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
-            Self::Array(elements) => {
-                f.write_str("[")?;
-                for (index, element) in elements.iter().enumerate() {
-                    write!(f, "{}{element}", if index == 0 { "" } else { "," })?;
-                }
-                f.write_str("]")
-            }
-            Self::Object(members) => {
-                f.write_str("{")?;
-                for (index, (name, value)) in members.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma}{}:{value}", serde_json::Value::from(name.as_str()))?;
-                }
-                f.write_str("}")
-            }
-        }
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
-        text.serialize(serializer)
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => value.serialize(serializer),
+            Self::Number(Number(text)) => {
+                RawValue::from_string(text.clone()).map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
+            Self::String(text) => text.serialize(serializer),
+            Self::Array(elements) => elements.serialize(serializer),
+            Self::Object(members) => members.serialize(serializer),
+        }
     }
 }
 

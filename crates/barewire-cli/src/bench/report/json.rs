@@ -25,7 +25,7 @@ pub(super) fn print(output: &mut Output, report: &BenchReport<'_>) -> Result<(),
 }
 
 fn server(BenchReport { args, settings, .. }: &BenchReport<'_>, server: &MeasuredServer) -> Value {
-    let (details, tally) = (server.details(), server.tally());
+    let (details, tally) = (&server.details, &server.tally);
     let (duration, count) = match settings.amount {
         Amount::Time(time) => (Some(time.as_secs_f64()), None),
         Amount::Count(count) => (None, Some(count)),
@@ -42,7 +42,7 @@ fn server(BenchReport { args, settings, .. }: &BenchReport<'_>, server: &Measure
         .collect();
     let latency = |share| us(tally.latency.percentile(share));
     let lag = |share| us(tally.lag.percentile(share));
-    let usage = server.usage().map(|used| {
+    let usage = server.usage.map(|used| {
         json!({
             "cpu_seconds": used.cpu.map(|cpu| cpu.as_secs_f64()),
             "cpu_us_per_request": us(server.cpu_per_answer()),
@@ -52,7 +52,7 @@ fn server(BenchReport { args, settings, .. }: &BenchReport<'_>, server: &Measure
         })
     });
     json!({
-        "name": server.name(),
+        "name": server.name,
         "server": details.implementation.as_ref().map(|info| json!({ "name": info.name, "version": info.version })),
         "transport": details.transport,
         "revision": details.revision.as_str(),
@@ -89,16 +89,16 @@ fn server(BenchReport { args, settings, .. }: &BenchReport<'_>, server: &Measure
         "lag_us": settings.rate.map(|_| json!({ "p50": lag(0.5), "p99": lag(0.99), "max": us(tally.lag.max()) })),
         "usage": usage,
         "generator": { "cpu_us_per_request": us(tally.own_cpu_per_answer()) },
-        "broken": server.disconnect().map(ToString::to_string),
+        "broken": server.disconnect.as_ref().map(ToString::to_string),
     })
 }
 
 fn ratios(server: &MeasuredServer, first: &MeasuredServer) -> Value {
     let both = |of: &dyn Fn(&MeasuredServer) -> Option<f64>| ratio(of(server), of(first));
     json!({
-        "throughput": both(&|server| Some(server.tally().throughput())),
-        "p50": both(&|server| server.tally().latency.percentile(0.5).map(micros)),
-        "p99": both(&|server| server.tally().latency.percentile(0.99).map(micros)),
+        "throughput": both(&|server| Some(server.tally.throughput())),
+        "p50": both(&|server| server.tally.latency.percentile(0.5).map(micros)),
+        "p99": both(&|server| server.tally.latency.percentile(0.99).map(micros)),
         "cpu": both(&|server| server.cpu_per_answer().map(micros)),
     })
 }

@@ -12,8 +12,8 @@ use crate::output::{Output, Tone, precisely as time, shown, size};
 /// Prints the measurements of one server.
 pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &MeasuredServer) -> Result<(), Failure> {
     head(output, report)?;
-    let tally = server.tally();
-    writeln!(output, "{} {}", output.paint(Tone::Strong, server.name()), description(server))?;
+    let tally = &server.tally;
+    writeln!(output, "{} {}", output.paint(Tone::Strong, &server.name), description(server))?;
     writeln!(output)?;
     writeln!(output, "  requests    {}", counts(tally))?;
     writeln!(output, "  throughput  {} per second", number(tally.throughput()))?;
@@ -24,7 +24,7 @@ pub(super) fn print_one(output: &mut Output, report: &BenchReport<'_>, server: &
     if !times.is_empty() {
         writeln!(output, "  latency     {}", times.join("  "))?;
     }
-    if let Some(used) = server.usage() {
+    if let Some(used) = server.usage {
         let each = server.cpu_per_answer().map_or(String::new(), |each| format!("{} per request, ", time(each)));
         let cpu = match used.cpu {
             Some(cpu) => {
@@ -59,14 +59,14 @@ pub(super) fn print_several(output: &mut Output, report: &BenchReport<'_>) -> Re
     let servers = report.servers;
     head(output, report)?;
     for server in servers {
-        writeln!(output, "{} {}", output.paint(Tone::Strong, server.name()), description(server))?;
+        writeln!(output, "{} {}", output.paint(Tone::Strong, &server.name), description(server))?;
     }
     writeln!(output)?;
-    let width = |server: &MeasuredServer| server.name().chars().count().max(MIN_COLUMN_WIDTH);
+    let width = |server: &MeasuredServer| server.name.chars().count().max(MIN_COLUMN_WIDTH);
     let mut line = format!("  {:<LABEL_WIDTH$}", "");
     for (at, server) in servers.iter().enumerate() {
         let gap = if at == 0 { "" } else { "        " };
-        line = format!("{line}  {:>width$}{gap}", server.name(), width = width(server));
+        line = format!("{line}  {:>width$}{gap}", server.name, width = width(server));
     }
     writeln!(output, "{}", line.trim_end())?;
     let mut row = |label: &str, value: &dyn Fn(&MeasuredServer) -> Option<f64>, text: fn(f64) -> String| {
@@ -82,18 +82,18 @@ pub(super) fn print_several(output: &mut Output, report: &BenchReport<'_>) -> Re
         writeln!(output, "{}", line.trim_end())
     };
     let as_time = |us| time(Duration::from_secs_f64(us / 1e6));
-    row("answers per second", &|server| Some(server.tally().throughput()), number)?;
+    row("answers per second", &|server| Some(server.tally.throughput()), number)?;
     for (name, share) in PERCENTILES {
-        let latency = |server: &MeasuredServer| server.tally().latency.percentile(share).map(micros);
+        let latency = |server: &MeasuredServer| server.tally.latency.percentile(share).map(micros);
         row(&format!("latency {name}"), &latency, as_time)?;
     }
     row("server CPU per request", &|server| server.cpu_per_answer().map(micros), as_time)?;
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    row("peak memory", &|server| Some(server.usage()?.at_end.peak_memory as f64), |bytes| size(bytes as u64))?;
-    row("generator CPU per request", &|server| server.tally().own_cpu_per_answer().map(micros), as_time)?;
+    row("peak memory", &|server| Some(server.usage?.at_end.peak_memory as f64), |bytes| size(bytes as u64))?;
+    row("generator CPU per request", &|server| server.tally.own_cpu_per_answer().map(micros), as_time)?;
     writeln!(output)?;
     for server in servers {
-        writeln!(output, "  {}: {}", server.name(), counts(server.tally()))?;
+        writeln!(output, "  {}: {}", server.name, counts(&server.tally))?;
         problems(output, server, "    ")?;
     }
     foot(output, report)
@@ -105,7 +105,7 @@ fn head(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     let mut each: Vec<String> = servers.iter().map(request_name).collect();
     if each.windows(2).any(|pair| pair[0] != pair[1]) {
         for (what, server) in each.iter_mut().zip(*servers) {
-            *what = format!("{what} to {}", server.name());
+            *what = format!("{what} to {}", server.name);
         }
         writeln!(
             output,
@@ -116,7 +116,7 @@ fn head(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
     }
     let what = each.join(", ");
     let payload = args.payload.as_ref().map_or(String::new(), |payload| {
-        let is_compared = servers.iter().all(|server| server.details().compares_echo);
+        let is_compared = servers.iter().all(|server| server.details.compares_echo);
         let echo = if is_compared { ", compared with the answers" } else { "" };
         format!(", {} of payload{echo}", size(payload.bytes as u64))
     });
@@ -139,16 +139,16 @@ fn head(output: &mut Output, report: &BenchReport<'_>) -> Result<(), Failure> {
 
 /// `tools/call echo`
 fn request_name(server: &MeasuredServer) -> String {
-    let what = match &server.details().name {
-        Some(target) => format!("{} {}", server.details().method, target),
-        None => server.details().method.clone(),
+    let what = match &server.details.name {
+        Some(target) => format!("{} {}", server.details.method, target),
+        None => server.details.method.clone(),
     };
     shown(what.as_bytes(), MAX_NAME_LENGTH)
 }
 
 /// Returns the name, version, revision and transport of a server.
 fn description(server: &MeasuredServer) -> String {
-    let about = server.details();
+    let about = &server.details;
     let server = about.implementation.as_ref().map_or(String::new(), |info| {
         let name = format!("{} {}, ", info.name, info.version);
         shown(name.as_bytes(), MAX_NAME_LENGTH)
@@ -213,12 +213,12 @@ fn bar(count: u64, most: u64, room: usize) -> String {
 
 /// Prints the wrong answers with an example each, and the reason for a disconnect.
 fn problems(output: &mut Output, server: &MeasuredServer, indent: &str) -> Result<(), Failure> {
-    for (kind, wrong) in &server.tally().wrong {
+    for (kind, wrong) in &server.tally.wrong {
         let what = format!("{} wrong: {}", wrong.count, kind.description());
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, what))?;
         writeln!(output, "{indent}  first: {}", wrong.first)?;
     }
-    if let Some(disconnect) = server.disconnect() {
+    if let Some(disconnect) = &server.disconnect {
         writeln!(output, "{indent}{}", output.paint(Tone::Bad, disconnect))?;
     }
     Ok(())

@@ -1,4 +1,8 @@
+use std::sync::LazyLock;
+
 use super::*;
+
+static DEFAULT: LazyLock<PlayOptions> = LazyLock::new(PlayOptions::default);
 
 fn client<'a>(script: &'a Script, options: &'a PlayOptions) -> ClientReplay<'a> {
     ClientReplay::new(script, script.stream_framing(), options)
@@ -29,8 +33,7 @@ const TWO: &str = r#"
 #[test]
 fn a_send_waits_for_the_messages_before_it() {
     let script = Script::of_test(TWO);
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     let first =
         ["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\r\n", "{\"jsonrpc\":\"2.0\", \"id\":2,\"method\":\"b\"}\n"];
     assert_eq!(sent(&mut client), first);
@@ -48,8 +51,7 @@ fn a_send_waits_for_the_messages_before_it() {
 #[test]
 fn every_kind_of_different_response() {
     let script = Script::of_test(TWO);
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     sent(&mut client);
     client.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
     client.take(br#"{"jsonrpc":"2.0","id":2,"result":{"n":2}}"#, None);
@@ -80,8 +82,7 @@ const ASKS: &str = r#"
 #[test]
 fn requests_of_the_server_are_answered_with_their_live_ids() {
     let script = Script::of_test(ASKS);
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     assert_eq!(sent(&mut client).len(), 1);
     let asks = br#"{"jsonrpc":"2.0","id":"x","method":"roots/list","params":{"_meta":{"progressToken":"t"}}}"#;
     assert_eq!(client.take(asks, None).len(), 0);
@@ -97,8 +98,7 @@ fn requests_of_the_server_are_answered_with_their_live_ids() {
 #[test]
 fn missing_requests_are_not_answered_and_unexpected_ones_are_refused() {
     let script = Script::of_test(ASKS);
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     sent(&mut client);
     let refusal = client.take(br#"{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage"}"#, None);
     assert!(String::from_utf8_lossy(&refusal[0]).starts_with(r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32601"#));
@@ -121,8 +121,7 @@ fn generated_values_are_returned() {
 < {"jsonrpc":"2.0","id":2,"result":{"tools":[],"key":"0f8fad5bd9cb469fa165"}}
 "#,
     );
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     sent(&mut client);
     client.take(br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"nextCursor":"two","key":"k"}}"#, None);
     let second =
@@ -140,8 +139,7 @@ fn a_rewritten_message_has_its_own_content_length() {
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
         body.len(),
     ));
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     client.take(br#"{"jsonrpc":"2.0","id":"long","method":"ping"}"#, None);
     let answer = r#"{"jsonrpc":"2.0","id":"long","result":{}}"#;
     assert_eq!(sent(&mut client), [format!("Content-Length: {}\r\n\r\n{answer}", answer.len())]);
@@ -158,8 +156,7 @@ fn a_cancelled_request_may_be_answered_or_not() {
 "#,
     );
     let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes();
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     assert_eq!(sent(&mut client).len(), 4);
     assert_eq!(client.next(), NextAction::Done);
     client.take(&answer(1), None);
@@ -216,8 +213,7 @@ fn versions_are_noted_and_ignored_places_are_not_compared() {
 #[test]
 fn an_early_end_counts_the_unsent_messages() {
     let script = Script::of_test(&format!("{TWO}@ exit code 0\n"));
-    let options = PlayOptions::default();
-    let mut client = client(&script, &options);
+    let mut client = client(&script, &DEFAULT);
     sent(&mut client);
     client.take(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None);
     client.handle_end("gone");
@@ -226,8 +222,7 @@ fn an_early_end_counts_the_unsent_messages() {
     assert_eq!((kinds(&report), report.sent), (vec!["ended", "unanswered"], 2));
     let unsent = DifferenceKind::Ended { how: "gone".into(), unsent: 1 };
     assert_eq!(report.differences[0].kind, unsent);
-    let options = PlayOptions::default();
-    let mut client = self::client(&script, &options);
+    let mut client = self::client(&script, &DEFAULT);
     client.handle_exit(ExitStatus::Signal(9));
     assert_eq!(kinds(&client.report()), ["exit"]);
 }
@@ -238,8 +233,7 @@ fn numbers_too_large_for_a_float_are_compared_exactly() {
         "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1e400}\n",
     );
     for (result, differences) in [("1e400", 0), ("1e401", 1)] {
-        let options = PlayOptions::default();
-        let mut client = client(&script, &options);
+        let mut client = client(&script, &DEFAULT);
         sent(&mut client);
         client.take(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).as_bytes(), None);
         assert_eq!(client.report().differences.len(), differences);

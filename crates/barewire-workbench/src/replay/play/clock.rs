@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::PlayOptions;
 use crate::replay::script::Script;
@@ -49,13 +49,6 @@ impl PlayClock {
             (Some(start), Some(time)) => start + time,
             _ => Instant::now(),
         }
-    }
-}
-
-pub(super) async fn wait_until(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -20,18 +20,19 @@ use crate::text::shown;
 /// The open exchanges of one client.
 pub(super) struct ClientExchanges {
     session: SessionClient,
-    open: HashMap<u64, OpenExchange>,
-    /// The exchange whose response must begin before the next message is sent.
-    gate: Option<Gate>,
+    open: HashMap<u64, ClientExchange>,
+    /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so a message without
+    /// requests must be accepted first.
+    pub(super) gate: Option<Gate>,
     /// Whether the server has answered anything.
-    is_reached: bool,
+    pub(super) is_reached: bool,
     max_frame: usize,
 }
 
-struct Gate {
+pub(super) struct Gate {
     exchange: u64,
     /// The time when the gate opens in any case.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
 }
 
 /// The reason for an exchange.
@@ -45,7 +46,7 @@ pub(super) enum Purpose {
     Listen,
 }
 
-struct OpenExchange {
+struct ClientExchange {
     purpose: Purpose,
     /// The ids of its requests, if they are of the modern era.
     modern_requests: Vec<Id<'static>>,
@@ -75,28 +76,8 @@ impl ClientExchanges {
         Self { session, open: HashMap::new(), gate: None, is_reached: false, max_frame }
     }
 
-    /// Whether the next message can be sent. Separate HTTP requests have no order, so a message without requests must be accepted before
-    /// the next one is sent.
-    pub(super) fn can_send(&self) -> bool {
-        self.gate.is_none()
-    }
-
-    /// The time when the next message can be sent in any case.
-    pub(super) fn gate_opens(&self) -> Option<Instant> {
-        self.gate.as_ref().and_then(|gate| gate.until)
-    }
-
-    pub(super) fn open_gate(&mut self) {
-        self.gate = None;
-    }
-
     fn open_gate_of(&mut self, number: u64) {
         self.gate.take_if(|gate| gate.exchange == number);
-    }
-
-    /// Whether the server has answered anything.
-    pub(super) fn is_reached(&self) -> bool {
-        self.is_reached
     }
 
     /// Whether a message was not accepted yet, or more messages can follow in a response that is not waited for.
@@ -128,12 +109,12 @@ impl ClientExchanges {
         }
         let is_initialized = all.first().and_then(Message::method) == Some("notifications/initialized");
         let modern_requests = if era == Era::Modern { requests } else { Vec::new() };
-        self.open.insert(number, OpenExchange { modern_requests, is_initialized, ..OpenExchange::new(purpose) });
+        self.open.insert(number, ClientExchange { modern_requests, is_initialized, ..ClientExchange::new(purpose) });
     }
 
     /// Returns the exchange of an open modern request.
     fn modern_request(&self, id: &Id<'_>) -> Option<u64> {
-        let is = |exchange: &OpenExchange| exchange.modern_requests.contains(id);
+        let is = |exchange: &ClientExchange| exchange.modern_requests.contains(id);
         self.open.iter().find(|(_, exchange)| is(exchange)).map(|(number, _)| *number)
     }
 
@@ -141,7 +122,7 @@ impl ClientExchanges {
     fn listen(&mut self, purpose: Purpose, last_event_id: Option<&str>, delay: Duration) -> u64 {
         let request = self.session.listen(last_event_id);
         let number = self.session.send(&request, delay);
-        self.open.insert(number, OpenExchange::new(purpose));
+        self.open.insert(number, ClientExchange::new(purpose));
         number
     }
 
@@ -257,7 +238,7 @@ impl Drop for ClientExchanges {
     }
 }
 
-impl OpenExchange {
+impl ClientExchange {
     fn new(purpose: Purpose) -> Self {
         Self {
             purpose,

@@ -7,13 +7,14 @@ use barewire::client::http::Dialer;
 use barewire_proto::transcript::{Framing, Stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::clock::{MAX_MISSES, PlayClock, wait_until};
+use super::clock::{MAX_MISSES, PlayClock};
 use super::exchanges::{ClientExchanges, Purpose};
 use super::{PlayOptions, PlayReport};
 use crate::Error;
 use crate::http::ExchangeEvent;
 use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::script::Script;
+use crate::replay::wait_until;
 use crate::text::shown;
 
 /// Sends the client's messages of a capture to a server at a URL, with these headers in every request, and compares the answers.
@@ -35,7 +36,7 @@ pub async fn play_http(
     let mut replies: VecDeque<Vec<u8>> = VecDeque::new();
     let is_stuck = loop {
         let mut is_done = false;
-        while exchanges.can_send() && waiting.is_none() {
+        while exchanges.gate.is_none() && waiting.is_none() {
             if let Some(reply) = replies.pop_front() {
                 exchanges.post(&reply, Purpose::Reply);
                 continue;
@@ -55,8 +56,8 @@ pub async fn play_http(
             break false;
         }
         clock.note_progress(client.progress(), 0);
-        let (can_send, gate_opens) = (exchanges.can_send(), exchanges.gate_opens());
-        let due = waiting.as_ref().map(|(_, _, due)| *due).filter(|_| can_send);
+        let gate_opens = exchanges.gate.as_ref().and_then(|gate| gate.until);
+        let due = waiting.as_ref().map(|(_, _, due)| *due).filter(|_| exchanges.gate.is_none());
         let event = tokio::select! {
             event = exchanges.next() => HttpPlayEvent::Received(event),
             () = wait_until(gate_opens) => HttpPlayEvent::GateOpens,
@@ -68,13 +69,13 @@ pub async fn play_http(
                 check_reached(&event, &exchanges, &origin)?;
                 replies.extend(exchanges.take(number, event, &mut client));
             }
-            HttpPlayEvent::GateOpens => exchanges.open_gate(),
+            HttpPlayEvent::GateOpens => exchanges.gate = None,
             HttpPlayEvent::Due => {
                 let (bytes, send, _) = waiting.take().expect("it was due");
                 exchanges.post(&bytes, Purpose::Message(send));
             }
             HttpPlayEvent::Late => {
-                exchanges.open_gate();
+                exchanges.gate = None;
                 let timeout = options.timeout.unwrap_or_default().as_secs_f64();
                 let missed = client.give_up(&format!("nothing within {timeout} s"));
                 clock.missed += 1;
@@ -106,7 +107,7 @@ pub async fn play_http(
 /// Fails if the server cannot be reached and has never answered.
 fn check_reached(event: &ExchangeEvent, exchanges: &ClientExchanges, origin: &str) -> Result<(), Error> {
     match event {
-        ExchangeEvent::Broken(why) if !exchanges.is_reached() => {
+        ExchangeEvent::Broken(why) if !exchanges.is_reached => {
             let why = shown(&why.text(Stream::ToClient), MAX_REASON_LENGTH);
             Err(Error::new(format!("cannot replay it to {origin}: {why}")))
         }

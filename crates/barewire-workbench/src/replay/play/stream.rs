@@ -9,11 +9,12 @@ use barewire_proto::frame::{Frame, FrameError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-use super::clock::{MAX_MISSES, PlayClock, wait_until};
+use super::clock::{MAX_MISSES, PlayClock};
 use super::{PlayOptions, PlayReport};
 use crate::replay::client::{ClientReplay, NextAction};
 use crate::replay::framing::StreamDecoder;
 use crate::replay::script::{ExitStatus, Script};
+use crate::replay::wait_until;
 
 /// Sends the client's messages of a capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and compares
 /// the answers.

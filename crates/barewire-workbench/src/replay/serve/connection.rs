@@ -12,14 +12,14 @@ use tokio::time::timeout;
 use crate::http::messages::{Follows, Messages, Part};
 use crate::replay::framing::framed;
 
-pub(super) struct HttpRequest {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
     /// The headers, with names in lower case.
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl HttpRequest {
+impl ReceivedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -28,7 +28,7 @@ impl HttpRequest {
 /// An event on the connection with this number.
 pub(super) enum ConnectionEvent {
     /// A request was received; its response goes to `response`.
-    Request { number: u64, request: HttpRequest, response: UnboundedSender<ResponsePart> },
+    Request { number: u64, request: ReceivedRequest, response: UnboundedSender<ResponsePart> },
     /// The client closed the connection.
     Closed { number: u64 },
 }
@@ -125,11 +125,14 @@ fn head(status: &str, content_type: &str, length: Option<usize>, session: Option
 }
 
 /// Reads a request. Returns `None` if the client closed the connection, and a status and a reason if the request is refused.
-async fn read_request(client: &mut TcpStream, max_body: usize) -> Result<Option<HttpRequest>, (&'static str, String)> {
+async fn read_request(
+    client: &mut TcpStream,
+    max_body: usize,
+) -> Result<Option<ReceivedRequest>, (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut messages = Messages::new();
     let mut buffer = vec![0; READ_BUFFER];
-    let mut request: Option<HttpRequest> = None;
+    let mut request: Option<ReceivedRequest> = None;
     loop {
         let Ok(count @ 1..) = client.read(&mut buffer).await else { return Ok(None) };
         let mut input = &buffer[..count];
@@ -158,7 +161,7 @@ async fn read_request(client: &mut TcpStream, max_body: usize) -> Result<Option<
 }
 
 /// Parses a complete head. Refuses hosts that are no loopback names: a web page could have rebound its name to this machine.
-fn parse_head(bytes: &[u8]) -> Result<(HttpRequest, Follows), (&'static str, String)> {
+fn parse_head(bytes: &[u8]) -> Result<(ReceivedRequest, Follows), (&'static str, String)> {
     let bad = |why: &str| ("400 Bad Request", format!("{why}\n"));
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -178,7 +181,7 @@ fn parse_head(bytes: &[u8]) -> Result<(HttpRequest, Follows), (&'static str, Str
         .iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), String::from_utf8_lossy(value).trim().to_owned()))
         .collect();
-    let request = HttpRequest { method, headers, body: Vec::new() };
+    let request = ReceivedRequest { method, headers, body: Vec::new() };
     let follows = match (request.header("transfer-encoding"), request.header("content-length")) {
         (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => Follows::Chunks,
         (None, Some(length)) => {

@@ -9,12 +9,13 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
-use super::connection::{ConnectionEvent, HttpRequest, ResponsePart, serve as serve_connection};
-use super::{ServeOptions, ServeReport, wait_until};
+use super::connection::{ConnectionEvent, ReceivedRequest, ResponsePart, serve as serve_connection};
+use super::{ServeOptions, ServeReport};
 use crate::http::is_modern;
 use crate::replay::message::{Message, MessageKind};
 use crate::replay::script::Script;
 use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
+use crate::replay::wait_until;
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
@@ -44,7 +45,7 @@ pub async fn serve_http(
                 tokio::spawn(serve_connection(client, last, options.max_frame, sender.clone()));
             }
             Some(event) = receiver.recv() => server.take(event),
-            () = wait_until(due) => server.run(),
+            () = wait_until(due.map(Into::into)) => server.run(),
             () = &mut stop => break,
         }
     }
@@ -128,7 +129,7 @@ impl<'a, L: FnMut(&str)> HttpReplayServer<'a, L> {
     fn handle_request(
         &mut self,
         number: u64,
-        request: &HttpRequest,
+        request: &ReceivedRequest,
         response: &UnboundedSender<ResponsePart>,
     ) -> Result<(), (&'static str, String)> {
         let mut id = request.header("mcp-session-id").unwrap_or_default().to_owned();

@@ -4,10 +4,7 @@ mod connection;
 mod http;
 mod stream;
 
-use std::time::Instant;
-
 use barewire_proto::frame::DEFAULT_LIMIT;
-use tokio::time::sleep_until;
 
 use super::path_pattern::PathPattern;
 
@@ -47,11 +44,4 @@ pub struct ServeReport {
     pub unmatched: usize,
     /// Recorded requests that no client sent.
     pub unused: usize,
-}
-
-async fn wait_until(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when.into()).await,
-        None => std::future::pending().await,
-    }
 }

@@ -6,10 +6,11 @@ use std::time::Instant;
 use barewire_proto::rpc::Invalid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{ServeOptions, ServeReport, wait_until};
+use super::{ServeOptions, ServeReport};
 use crate::replay::framing::StreamDecoder;
 use crate::replay::script::Script;
 use crate::replay::server::{Arrival, ServerOutput, ServerReplay};
+use crate::replay::wait_until;
 
 /// Answers one client as the recorded server did, until the client closes its side.
 ///
@@ -40,7 +41,7 @@ pub async fn serve(
             // The messages of a client that does not read are not read either: this bounds `out`.
             read = reader.read(&mut buffer), if out.len() < MAX_UNREAD_BYTES => ServeEvent::Read(read),
             written = writer.write(&out), if !out.is_empty() => ServeEvent::Written(written),
-            () = wait_until(due) => ServeEvent::Due,
+            () = wait_until(due.map(Into::into)) => ServeEvent::Due,
         };
         match event {
             ServeEvent::Read(Ok(read)) if read > 0 => {

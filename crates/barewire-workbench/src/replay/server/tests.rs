@@ -1,8 +1,11 @@
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::*;
+
+static DEFAULT: LazyLock<ServeOptions> = LazyLock::new(ServeOptions::default);
 
 /// Returns the frames that are sent in answer to a frame.
 fn answers(server: &mut ServerReplay<'_>, frame: &str) -> Vec<String> {
@@ -40,8 +43,7 @@ const SECOND: &str = r#"{"jsonrpc":"2.0","id":"x", "result":"second"}"#;
 #[test]
 fn repeated_requests_get_the_responses_in_turn() {
     let script = Script::of_test(ECHO);
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     let b = r#"{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"no"}}"#;
     assert_eq!(answers(&mut server, &echo("9", "b")), [b]);
     for expected in [FIRST, SECOND, SECOND] {
@@ -82,8 +84,7 @@ fn with_in_order_only_the_next_request_matches() {
 #[test]
 fn an_unmatched_request_gets_the_nearest() {
     let script = Script::of_test(ECHO);
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     let refused: Value = serde_json::from_str(&answers(&mut server, &echo("5", "c"))[0]).expect("JSON");
     assert_eq!(refused["error"]["code"], -32603);
     let nearest = json!({ "frame": 1, "differs": [{ "path": "/params/text", "recorded": "a", "came": "c" }] });
@@ -103,8 +104,7 @@ fn empty_params_equal_absent_params() {
     let script = Script::of_test(
         "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n",
     );
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     for params in ["", r#","params":{}"#, r#","params":{"_meta":{"progressToken":1}}"#] {
         let asks = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"a"{params}}}"#);
         assert_eq!(answers(&mut server, &asks), [r#"{"jsonrpc":"2.0","id":2,"result":1}"#]);
@@ -127,8 +127,7 @@ fn asks(id: u8, meta: &str) -> String {
 #[test]
 fn messages_before_the_response_keep_their_place() {
     let script = Script::of_test(CONVERSATION);
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     let meanwhile = [
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
@@ -166,8 +165,7 @@ fn in_real_time_messages_are_as_late_as_in_the_capture() {
 #[test]
 fn a_batch_is_answered_with_a_batch() {
     let script = Script::of_test(ECHO);
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     let batch = format!("[{},{},{}]", echo("\"x\"", "a"), echo("2", "none"), r#"{"jsonrpc":"2.0","method":"n"}"#);
     let answer = answers(&mut server, &batch);
     assert_eq!(answer.len(), 1);
@@ -180,8 +178,7 @@ fn invalid_frames_get_the_recorded_error_or_a_standard_one() {
     let script = Script::of_test(
         "> nonsense\n< {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":7,\"message\":\"what?\"}}\n",
     );
-    let options = ServeOptions::default();
-    let mut server = server(&script, &options);
+    let mut server = server(&script, &DEFAULT);
     let was = r#"{"jsonrpc":"2.0","id":null,"error":{"code":7,"message":"what?"}}"#;
     assert_eq!(answers(&mut server, "nonsense"), [was]);
     assert!(answers(&mut server, "{nonsense")[0].contains("-32700"));
