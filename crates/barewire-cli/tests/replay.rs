@@ -460,7 +460,12 @@ fn the_last_request_to_a_crashed_server_is_still_expected() {
     // A working server answers the second request while the first response is awaited.
     let working = format!("read a; read b; {second}; {first}; read end; exit 3");
     let said = shell(&path, &[], &working);
-    assert!(said.stdout.contains("b, id 2: a response came, and the capture has none"), "{} {}", said.stdout, said.stderr);
+    assert!(
+        said.stdout.contains("b, id 2: a response came, and the capture has none"),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
     assert_eq!(said.code, Some(1), "{} {}", said.stdout, said.stderr);
     shell(&path, &[], &crashing).has(0, "", "2 messages sent, 1 compared: no difference\n");
 }

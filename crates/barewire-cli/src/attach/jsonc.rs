@@ -120,7 +120,7 @@ impl<'a> Document<'a> {
 fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {
     let mut plain = text.as_bytes().to_vec();
     let mut trailing_commas = Vec::new();
-    // The last two tokens, each with its place; a string or word counts as its last byte.
+    // The first byte of the last two tokens, each with its place.
     let (mut last, mut before_last) = ((0, b' '), (0, b' '));
     let mut at = 0;
     if text.starts_with('\u{feff}') {
@@ -148,7 +148,7 @@ fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {
             trailing_commas.push(last.0);
         }
         if !rest[0].is_ascii_whitespace() {
-            (before_last, last) = (last, (at, rest[length - 1]));
+            (before_last, last) = (last, (at, rest[0]));
         }
         at += length;
     }

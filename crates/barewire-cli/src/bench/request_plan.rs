@@ -144,11 +144,12 @@ fn filled(
     wanted: &Payload,
     text: String,
 ) -> Result<GivenArguments, Failure> {
-    let is_given = |key: &str| match &given {
-        GivenArguments::Nothing => false,
-        GivenArguments::Pairs(pairs) => pairs.iter().any(|pair| pair.key == key),
-        GivenArguments::Object(object) => keys(object).iter().any(|other| other == key),
+    let given_keys = match &given {
+        GivenArguments::Nothing => Vec::new(),
+        GivenArguments::Pairs(pairs) => pairs.iter().map(|pair| pair.key.clone()).collect(),
+        GivenArguments::Object(object) => keys(object),
     };
+    let is_given = |key: &String| given_keys.contains(key);
     let name = shown(name.as_bytes(), MAX_NAME_LENGTH);
     let key = match &wanted.key {
         Some(key) if is_given(key) => {
@@ -181,8 +182,7 @@ fn filled(
             GivenArguments::Pairs(pairs)
         }
         GivenArguments::Object(object) => {
-            let inner = object.get().trim().trim_start_matches('{').trim_end_matches('}').trim();
-            let comma = if inner.is_empty() { "" } else { "," };
+            let comma = if given_keys.is_empty() { "" } else { "," };
             let open = object.get().trim().strip_suffix('}').expect("an object ends with a brace");
             let all = format!("{open}{comma}{}:{}}}", json!(key), json!(text));
             GivenArguments::Object(RawValue::from_string(all).expect("an object with one more member"))

@@ -30,28 +30,21 @@ impl Channels {
                 let hint = format!("it has: {}", all.list());
                 Err(Error::new(format!("it has no channel {wanted}")).with_hint(hint))
             }
-            None => match (all.streams.iter().collect::<Vec<_>>().as_slice(), all.sessions()) {
-                ([one], _) => Ok(Self::stream(one)),
+            None => match (all.streams.len(), all.sessions().len()) {
+                (1, _) => Ok(Self::stream(all.streams.first().expect("one stream"))),
                 // Exchanges in no session, like the probe for the era, belong to the only session.
-                ([], sessions) if sessions.len() < 2 && !all.exchanges.is_empty() => all.http(|_| true),
-                ([], sessions) if sessions.is_empty() => {
-                    Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture))
-                }
+                (0, 0 | 1) if !all.exchanges.is_empty() => all.http(|_| true),
+                (0, 0) => Err(Error::new("there are no frames in it").with_advice(Advice::ReadCapture)),
                 (streams, sessions) => {
-                    let mut has = Vec::new();
-                    if !streams.is_empty() {
-                        has.push(format!("{} channels", streams.len()));
-                    }
-                    match sessions.len() {
-                        0 => {}
-                        1 => has.push("1 session over HTTP".to_owned()),
-                        sessions => has.push(format!("{sessions} sessions over HTTP")),
-                    }
-                    if all.sessionless().is_some() {
-                        has.push("exchanges in no session".to_owned());
-                    }
-                    let what = format!("it has {}", has.join(", and "));
-                    Err(Error::new(what).with_advice(Advice::NameChannel { channels: all.list() }))
+                    let plural = if sessions == 1 { "" } else { "s" };
+                    let parts = [
+                        (streams > 0).then(|| format!("{streams} channels")),
+                        (sessions > 0).then(|| format!("{sessions} session{plural} over HTTP")),
+                        all.sessionless().map(|_| "exchanges in no session".to_owned()),
+                    ];
+                    let parts: Vec<String> = parts.into_iter().flatten().collect();
+                    let advice = Advice::NameChannel { channels: all.list() };
+                    Err(Error::new(format!("it has {}", parts.join(", and "))).with_advice(advice))
                 }
             },
         }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use barewire_workbench::load::{Amount, MeasuredServer, Tally};
+use barewire_workbench::load::{Amount, MeasuredServer, ServerDetails, Tally};
 
 use super::{BenchReport, PERCENTILES, micros, ratio};
 use crate::Failure;
@@ -148,28 +148,16 @@ fn request_name(server: &MeasuredServer) -> String {
 
 /// Returns the name, version, revision and transport of a server.
 fn description(server: &MeasuredServer) -> String {
-    let about = &server.details;
-    let server = about.implementation.as_ref().map_or(String::new(), |info| {
-        let name = format!("{} {}, ", info.name, info.version);
-        shown(name.as_bytes(), MAX_NAME_LENGTH)
-    });
-    format!(
-        "({server}MCP {} over {}, requests of {})",
-        about.revision,
-        about.transport,
-        size(about.request_bytes as u64)
-    )
+    let ServerDetails { implementation, revision, transport, request_bytes, .. } = &server.details;
+    let name = implementation.as_ref().map_or(String::new(), |it| format!("{} {}, ", it.name, it.version));
+    let (name, size) = (shown(name.as_bytes(), MAX_NAME_LENGTH), size(*request_bytes as u64));
+    format!("({name}MCP {revision} over {transport}, requests of {size})")
 }
 
 fn counts(tally: &Tally) -> String {
-    let mut text = format!(
-        "{} sent, {} answered, {} lost, {} duplicated, {} wrong",
-        tally.sent,
-        tally.good_answers(),
-        tally.lost,
-        tally.duplicated,
-        tally.wrong_answers(),
-    );
+    let Tally { sent, lost, duplicated, .. } = tally;
+    let (answered, wrong) = (tally.good_answers(), tally.wrong_answers());
+    let mut text = format!("{sent} sent, {answered} answered, {lost} lost, {duplicated} duplicated, {wrong} wrong");
     if tally.late > 0 {
         text = format!("{text}, {} late", tally.late);
     }

@@ -237,12 +237,11 @@ impl<'a, L: FnMut(&str)> HttpReplayServer<'a, L> {
             return;
         }
         let Some(session) = self.sessions.get_mut(session) else { return };
-        match session.listener.take_if(|listener| listener.is_closed()) {
-            None if session.listener.is_some() => {
-                let _ = session.listener.as_ref().map(|listener| listener.send(ResponsePart::Event(bytes)));
-            }
-            _ if session.undelivered.len() < MAX_UNDELIVERED => session.undelivered.push_back(bytes),
-            _ => {}
+        session.listener.take_if(|listener| listener.is_closed());
+        if let Some(listener) = &session.listener {
+            let _ = listener.send(ResponsePart::Event(bytes));
+        } else if session.undelivered.len() < MAX_UNDELIVERED {
+            session.undelivered.push_back(bytes);
         }
     }
 
