@@ -39,8 +39,8 @@ fn number(json: &Value) -> f64 {
     json.as_f64().unwrap_or_else(|| panic!("a number, not {json}"))
 }
 
-/// Returns a legacy server in a shell. It runs `call` for each request with $id, $line, $method and the number $n, from 0: the first request
-/// is not measured.
+/// Returns a legacy server in a shell. It runs `call` for each request with $id, $line, $method and the number $n, from
+/// 0: the first request is not measured.
 fn shell(call: &str) -> [String; 3] {
     let script = r#"
         n=0
@@ -165,7 +165,8 @@ fn a_stall_shows_in_all_requests_that_were_due() {
     let at_a_rate = ["--rate", "200", "--duration", "1", "--warm-up", "0"];
     let (json, code) = measured(&with(&at_a_rate, &server));
     assert_eq!((code, &json["sent"], &json["answered"]), (Some(0), &200.into(), &200.into()));
-    // Of the 200 requests that were due in a second, 100 were due while it slept: the last tenth waited 400 ms and more.
+    // Of the 200 requests that were due in a second, 100 were due while it slept: the last tenth waited 400 ms and
+    // more.
     assert!(number(&json["latency_us"]["p90"]) > 250_000.0, "{json}");
     assert!((150.0..=201.0).contains(&number(&json["throughput"])), "{json}");
 

@@ -1,4 +1,5 @@
-//! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed, silent or dead.
+//! `barewire replay` with real programs: captures of real sessions, replayed to servers that are the same, changed,
+//! silent or dead.
 #![cfg(unix)]
 
 mod said;

@@ -304,8 +304,8 @@ fn answer(client: &mut Client, headers: &str, kind: &str, body: &str) {
     client.send(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{headers}content-length: {length}\r\n\r\n{body}"));
 }
 
-/// A server with a session and an older version, which sends a request of its own on the GET stream, and ends a stream before the response,
-/// which comes when the client resumes the stream.
+/// A server with a session and an older version, which sends a request of its own on the GET stream, and ends a stream
+/// before the response, which comes when the client resumes the stream.
 #[test]
 fn session_version_and_streams_are_those_of_this_server() {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();

@@ -63,7 +63,8 @@ impl CapturePath {
     }
 }
 
-/// Returns the name of a server as part of a file name: anything but letters, digits, dots, dashes and underscores becomes an underscore.
+/// Returns the name of a server as part of a file name: anything but letters, digits, dots, dashes and underscores
+/// becomes an underscore.
 fn file_name(server: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let name: String = server.chars().take(MAX_SERVER_CHARS).map(plain).collect();
@@ -76,6 +77,6 @@ fn utf8(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::new(format!("{} is not UTF-8", name(path))))
 }
 
-/// The number of characters of a server's name in a file name. A file name has at most 255 bytes, a character at most four, and a time, a
-/// process id and an extension follow.
+/// The number of characters of a server's name in a file name. A file name has at most 255 bytes, a character at most
+/// four, and a time, a process id and an extension follow.
 const MAX_SERVER_CHARS: usize = 40;

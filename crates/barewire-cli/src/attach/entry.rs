@@ -1,8 +1,8 @@
 //! The entry of a server in a host's configuration <-> the same entry, started through `barewire tap`.
 //!
-//! Attaching and detaching are edits of a few bytes. Detaching needs only the text: attaching moves the program's name, exactly as it was
-//! written, from `command` to the place after the `--` in `args`, and puts tap's arguments before the server's own. So detaching restores
-//! the entry even if the user has changed other parts of the file in between.
+//! Attaching and detaching are edits of a few bytes. Detaching needs only the text: attaching moves the program's name,
+//! exactly as it was written, from `command` to the place after the `--` in `args`, and puts tap's arguments before the
+//! server's own. So detaching restores the entry even if the user has changed other parts of the file in between.
 
 use std::ops::Range;
 
@@ -126,7 +126,8 @@ impl Program {
         let text = document.text();
         let own = self.command.value.clone();
         let mut words = vec![quoted("tap")];
-        // The spelling of --record tells `detach` whether there were args: for hosts, an empty list and none are the same.
+        // The spelling of --record tells `detach` whether there were args: for hosts, an empty list and none are the
+        // same.
         match self.args {
             Some(_) => words.extend([quoted("--record"), quoted(record)]),
             None => words.push(quoted(&format!("--record={record}"))),

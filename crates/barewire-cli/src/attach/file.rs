@@ -1,4 +1,5 @@
-//! A configuration file -> its text; a new text -> the file, completely or not at all, and only if the file was not changed since.
+//! A configuration file -> its text; a new text -> the file, completely or not at all, and only if the file was not
+//! changed since.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -59,7 +60,8 @@ impl Config {
         platform::other_names(&self.metadata)
     }
 
-    /// Replaces the file's text. A reader sees the old text or the new one, even if this program or the machine stops in between.
+    /// Replaces the file's text. A reader sees the old text or the new one, even if this program or the machine stops
+    /// in between.
     pub(super) fn replace(&self, text: &str) -> Result<(), Failure> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,13 +1,16 @@
-//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed, and no tree is built.
+//! JSON with comments and trailing commas -> the places of its values. The text itself is never changed, and no tree is
+//! built.
 
 use std::ops::Range;
 
 use barewire_proto::json::{Json, Text};
 
-/// A text that is one JSON value, apart from what editors allow besides: comments, commas before a closing bracket, and a byte order mark.
+/// A text that is one JSON value, apart from what editors allow besides: comments, commas before a closing bracket, and
+/// a byte order mark.
 pub(super) struct Document<'a> {
     text: &'a str,
-    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes in their places.
+    /// The text as plain JSON: spaces in place of a byte order mark, comments and trailing commas, and all other bytes
+    /// in their places.
     plain: Vec<u8>,
     /// The places of the trailing commas.
     trailing_commas: Vec<usize>,
@@ -92,7 +95,8 @@ impl<'a> Document<'a> {
         start..start + part.len()
     }
 
-    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. Comments may stand between.
+    /// Returns the end of the trailing comma after a value that ends at `end`, if there is one. Comments may stand
+    /// between.
     pub(super) fn trailing_comma_after(&self, end: usize) -> Option<usize> {
         let is_next = |comma: &usize| self.plain[end..*comma].trim_ascii().is_empty();
         self.trailing_commas.iter().copied().find(|comma| *comma >= end).filter(is_next).map(|comma| comma + 1)
@@ -114,7 +118,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns a text with spaces in place of a byte order mark, comments and trailing commas, and the places of the trailing commas.
+/// Returns a text with spaces in place of a byte order mark, comments and trailing commas, and the places of the
+/// trailing commas.
 ///
 /// A comment or string that does not end stays: the parser finds it.
 fn plain_json(text: &str) -> (Vec<u8>, Vec<usize>) {

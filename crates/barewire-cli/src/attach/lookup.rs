@@ -148,5 +148,6 @@ fn missing(given: &Path) -> Failure {
     }
 }
 
-/// The rank of the first file. Ranks below are the number of folders between a project and the current folder: paths are shorter.
+/// The rank of the first file. Ranks below are the number of folders between a project and the current folder: paths
+/// are shorter.
 const FIRST_FILE_RANK: usize = 1 << 20;

@@ -1,4 +1,5 @@
-//! `barewire attach` and `barewire detach`: a server in a host's configuration <-> the same server, started through `barewire tap`.
+//! `barewire attach` and `barewire detach`: a server in a host's configuration <-> the same server, started through
+//! `barewire tap`.
 
 mod capture_path;
 mod diff;
@@ -29,14 +30,15 @@ use servers::Server;
 
 /// Make a host start one of its servers through barewire tap, which records their messages.
 ///
-/// Changes the command and the arguments of one entry in the host's configuration and nothing else: comments, order and formatting stay.
-/// barewire detach restores the entry exactly. Without SERVER it lists the servers.
+/// Changes the command and the arguments of one entry in the host's configuration and nothing else: comments, order and
+/// formatting stay. barewire detach restores the entry exactly. Without SERVER it lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     entry: EntryArgs,
-    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file for every start
+    /// The file for captures; in its name, %t is the start time and %p the process id. Default: a new file for every
+    /// start
     #[arg(long, value_name = "FILE", requires = "server")]
     record: Option<PathBuf>,
     /// The barewire program for the host to start, instead of this one
@@ -49,8 +51,8 @@ pub(crate) struct AttachArgs {
 
 /// Make a host start a server directly again, as before barewire attach.
 ///
-/// The entry itself tells how it was before, so other parts of the configuration may have changed meanwhile. Without SERVER it lists the
-/// servers.
+/// The entry itself tells how it was before, so other parts of the configuration may have changed meanwhile. Without
+/// SERVER it lists the servers.
 #[derive(clap::Args)]
 #[command(before_help = DETACH_EXAMPLES, after_help = DETACH_NOTES)]
 pub(crate) struct DetachArgs {

@@ -74,7 +74,8 @@ fn member_at(document: &Document<'_>, start: NamedMember, path: &[&str]) -> Opti
     })
 }
 
-/// Returns the members of an object, each name once, with its last value. Skips names that are not valid text: a user cannot type them.
+/// Returns the members of an object, each name once, with its last value. Skips names that are not valid text: a user
+/// cannot type them.
 fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
     let mut all: Vec<NamedMember> = Vec::new();
     if !document.is_object(&object.value) {
@@ -98,7 +99,8 @@ fn members(document: &Document<'_>, object: &NamedMember) -> Vec<NamedMember> {
     all
 }
 
-/// The paths to servers: of Claude Desktop, Claude Code and most others; of VS Code; of VS Code's settings, in two spellings.
+/// The paths to servers: of Claude Desktop, Claude Code and most others; of VS Code; of VS Code's settings, in two
+/// spellings.
 const SERVER_PATHS: &[&[&str]] = &[&["mcpServers"], &["servers"], &["mcp", "servers"], &["mcp.servers"]];
 /// The path to the servers of one folder.
 const PROJECT_PATH: &[&str] = &["mcpServers"];

@@ -32,14 +32,14 @@ use request_plan::{Payload, RequestPlan, no_answer};
 
 /// Load an MCP server with requests, and measure throughput, latency and wrong answers.
 ///
-/// Starts PROGRAM, or connects to a URL, negotiates a revision of MCP, and sends one request repeatedly: a ping or its equivalent, or
-/// the request that WHAT names. A tool is only called if it is named. The first answer is the model for the others: after it, lost,
-/// duplicate and wrong answers are counted.
+/// Starts PROGRAM, or connects to a URL, negotiates a revision of MCP, and sends one request repeatedly: a ping or its
+/// equivalent, or the request that WHAT names. A tool is only called if it is named. The first answer is the model for
+/// the others: after it, lost, duplicate and wrong answers are counted.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
-    /// The name of a tool, or another request as in `barewire call`: a method such as tools/list, tools, read URI, prompt NAME. Without
-    /// it, ping, or server/discover in the modern era
+    /// The name of a tool, or another request as in `barewire call`: a method such as tools/list, tools, read URI,
+    /// prompt NAME. Without it, ping, or server/discover in the modern era
     what: Option<String>,
     /// The arguments: key=value, or one JSON object; @FILE reads it from a file, - from stdin
     #[arg(value_name = "ARGUMENT")]
@@ -64,8 +64,8 @@ pub(crate) struct Args {
     /// Send this many requests per second; without it, as fast as answers come
     #[arg(long, value_name = "PER-SECOND", value_parser = rate)]
     rate: Option<f64>,
-    /// Add a text of this many bytes, different in every request: in the first unused text argument, in KEY, or in _meta if there are no
-    /// arguments
+    /// Add a text of this many bytes, different in every request: in the first unused text argument, in KEY, or in
+    /// _meta if there are no arguments
     #[arg(long, value_name = "[KEY=]BYTES", value_parser = Payload::parse)]
     payload: Option<Payload>,
     /// Load each server for this long

@@ -24,13 +24,15 @@ use barewire_workbench::duration;
 
 /// Send the client's messages of a capture to a server again and show where the answers differ, or be the server.
 ///
-/// A message is sent when every response and server request that came before it in the capture has come. Messages are sent byte for byte
-/// as recorded, malformed ones too, with two exceptions: the ids of the server's requests, and values that the server generates and the
-/// client returns, such as cursors, are those of this run. Answers are compared as JSON values. The transport does not matter: a capture of
-/// stdin and stdout can be replayed to a URL, and one of HTTP to a program.
+/// A message is sent when every response and server request that came before it in the capture has come. Messages are
+/// sent byte for byte as recorded, malformed ones too, with two exceptions: the ids of the server's requests, and
+/// values that the server generates and the client returns, such as cursors, are those of this run. Answers are
+/// compared as JSON values. The transport does not matter: a capture of stdin and stdout can be replayed to a URL, and
+/// one of HTTP to a program.
 ///
-/// With --serve it answers clients as the recorded server did, on stdin and stdout or with --http at a URL. A request is answered like
-/// the recorded request with the same method and params, with the server's messages before the response in the same order.
+/// With --serve it answers clients as the recorded server did, on stdin and stdout or with --http at a URL. A request
+/// is answered like the recorded request with the same method and params, with the server's messages before the
+/// response in the same order.
 #[derive(clap::Args)]
 #[command(before_help = EXAMPLES, after_help = NOTES)]
 pub(crate) struct Args {
@@ -59,12 +61,12 @@ pub(crate) struct Args {
     /// With --serve, write nothing about requests to stderr
     #[arg(long, short, requires = "serve")]
     quiet: bool,
-    /// Do not compare this place in answers: a JSON Pointer with * for any step, after METHOD: to restrict it to one method; generated
-    /// values there are still returned; can be given several times
+    /// Do not compare this place in answers: a JSON Pointer with * for any step, after METHOD: to restrict it to one
+    /// method; generated values there are still returned; can be given several times
     #[arg(long, value_name = "PATH")]
     ignore: Vec<PathPattern>,
-    /// The server generates the strings and numbers at this place or below: they may differ, and later messages return the new ones; can
-    /// be given several times
+    /// The server generates the strings and numbers at this place or below: they may differ, and later messages return
+    /// the new ones; can be given several times
     #[arg(long, value_name = "PATH")]
     map: Vec<PathPattern>,
     /// Compare notifications too, in any order

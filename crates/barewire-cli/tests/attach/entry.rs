@@ -150,8 +150,8 @@ fn duplicate_members_are_reported() {
     }
 }
 
-/// Starts the entry as a host would: the server answers through the tap, every start has a capture of its own, and after detaching it
-/// answers as before.
+/// Starts the entry as a host would: the server answers through the tap, every start has a capture of its own, and
+/// after detaching it answers as before.
 #[test]
 fn an_attached_server_is_recorded_each_time_it_is_started() {
     let place = Place::new();

@@ -1,7 +1,8 @@
 //! Times -> counts in a table of fixed size, and percentiles.
 //!
-//! The table is log-linear: every power of two is cut into 128 equal steps, so every time is kept to within 1/128. The crate `hdrhistogram`
-//! does the same with any precision, resizing, merging over threads and a file format; none of that is needed here.
+//! The table is log-linear: every power of two is cut into 128 equal steps, so every time is kept to within 1/128. The
+//! crate `hdrhistogram` does the same with any precision, resizing, merging over threads and a file format; none of
+//! that is needed here.
 
 use std::time::Duration;
 
@@ -22,11 +23,13 @@ const STEPS: u64 = 1 << STEP_BITS;
 /// The steps of all 64-bit numbers. The first two powers share the steps below 128, which are exact.
 const BUCKETS: usize = ((64 - STEP_BITS as usize) + 1) << STEP_BITS;
 
-impl Histogram {
-    pub(super) fn new() -> Self {
+impl Default for Histogram {
+    fn default() -> Self {
         Self { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
+}
 
+impl Histogram {
     pub(super) fn record(&mut self, time: Duration) {
         // Times above 500 years count as 500 years.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -75,7 +78,8 @@ impl Histogram {
         Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not empty to the last.
+    /// Returns the counts in steps of 1, 2, 5, 10 and so on, each with its upper limit, from the first that is not
+    /// empty to the last.
     pub fn rows(&self) -> Vec<(Duration, u64)> {
         let mut rows: Vec<(Duration, u64)> = edges().map(|edge| (Duration::from_nanos(edge), 0)).collect();
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn percentiles_match_a_sorted_list() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(0.5), None);
         for micros in (1..=1000).rev() {
             histogram.record(Duration::from_micros(micros));
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn rows_have_every_count_and_the_empty_steps_between() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         for micros in [3, 4, 5, 70] {
             histogram.record(Duration::from_micros(micros));
         }

@@ -1,4 +1,5 @@
-//! Requests to a server at a URL, and its answers. Each request in flight is a task with a connection of its own, over one client.
+//! Requests to a server at a URL, and its answers. Each request in flight is a task with a connection of its own, over
+//! one client.
 
 use std::time::{Duration, Instant};
 
@@ -172,7 +173,8 @@ fn count(done: FinishedRequest, judge: &mut AnswerJudge, tally: &mut Tally) -> O
             tally.lost += 1;
             return Some(shown(error.to_string().as_bytes(), MAX_REASON_LENGTH));
         }
-        // Servers may close connections between requests: a request on its way is then lost, and the next may be answered.
+        // Servers may close connections between requests: a request on its way is then lost, and the next may be
+        // answered.
         ClientError::TimedOut { .. }
         | ClientError::Http {
             failure:

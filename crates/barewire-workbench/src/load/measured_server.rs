@@ -75,8 +75,8 @@ enum Connection {
 }
 
 impl MeasuredServer {
-    /// Connects, gets the request from `source`, and sends it once to learn what a good answer looks like. Uses only `revision`, if there is
-    /// one.
+    /// Connects, gets the request from `source`, and sends it once to learn what a good answer looks like. Uses only
+    /// `revision`, if there is one.
     pub(super) async fn connect<S: RequestSource>(
         target: &LoadTarget,
         source: &S,
@@ -154,7 +154,7 @@ impl MeasuredServer {
         Ok(Self {
             name: target.name().to_owned(),
             details,
-            tally: Tally::new(),
+            tally: Tally::default(),
             usage: None,
             disconnect: None,
             connection,
@@ -181,7 +181,7 @@ impl MeasuredServer {
 
     /// Drops the counts of the warm-up.
     pub(super) fn begin(&mut self) {
-        self.tally = Tally::new();
+        self.tally = Tally::default();
         self.usage_at_start = self.pid.and_then(usage);
     }
 

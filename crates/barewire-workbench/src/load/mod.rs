@@ -1,7 +1,8 @@
 //! A load test for servers on stdio or over HTTP.
 //!
-//! One request is sent repeatedly. Its first answer is the model for the others; after it, lost, duplicate and wrong answers are counted,
-//! and the latency of good ones is measured. Several servers take turns, so that a disturbance of the machine affects all of them.
+//! One request is sent repeatedly. Its first answer is the model for the others; after it, lost, duplicate and wrong
+//! answers are counted, and the latency of good ones is measured. Several servers take turns, so that a disturbance of
+//! the machine affects all of them.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

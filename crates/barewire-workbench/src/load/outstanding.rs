@@ -80,8 +80,8 @@ impl OutstandingRequests {
     }
 }
 
-/// The first id. Every id has ten digits, so that it can be overwritten in place to make the next request; and the first billion ids fit
-/// into the 32 bits that some servers have for them.
+/// The first id. Every id has ten digits, so that it can be overwritten in place to make the next request; and the
+/// first billion ids fit into the 32 bits that some servers have for them.
 pub(super) const FIRST_ID: u64 = 1_000_000_000;
 
 /// The number of digits of an id.

@@ -1,7 +1,7 @@
 //! The pipes of a process, which a client borrows for the handshake and returns for the load.
 //!
-//! The client negotiates the revision, and explains failures. For the load itself it is too slow: it keeps state for each call, which would
-//! cost more than many a server.
+//! The client negotiates the revision, and explains failures. For the load itself it is too slow: it keeps state for
+//! each call, which would cost more than many a server.
 
 use std::io;
 use std::pin::Pin;

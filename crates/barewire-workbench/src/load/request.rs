@@ -47,8 +47,8 @@ pub trait RequestSource {
     /// Returns the request to load this server with. `client` is connected to the server.
     fn request(&self, target: &LoadTarget, client: &Client) -> impl Future<Output = Result<LoadRequest, Error>> + Send;
 
-    /// Whether the request depends on the era. If so, and one server speaks only the legacy era, the others are loaded in that era too, so
-    /// that all get the same request.
+    /// Whether the request depends on the era. If so, and one server speaks only the legacy era, the others are loaded
+    /// in that era too, so that all get the same request.
     fn depends_on_era(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! The parts of a load that all servers share: its settings, the time, the request to stop, and the caller's progress callback.
+//! The parts of a load that all servers share: its settings, the time, the request to stop, and the caller's progress
+//! callback.
 
 use tokio::sync::watch;
 

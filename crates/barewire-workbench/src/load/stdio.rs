@@ -1,5 +1,5 @@
-//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read many at a time, on one thread, and only the id
-//! and the times of a request are kept.
+//! Requests -> the stdin of a process, and its stdout -> answers. Frames are written and read many at a time, on one
+//! thread, and only the id and the times of a request are kept.
 
 use std::future::poll_fn;
 use std::io;
@@ -203,7 +203,8 @@ impl StdioLoad {
         ending.await
     }
 
-    /// Writes and reads as much as the pipes take and have. With `wants_more`, returns as soon as there is room for more requests.
+    /// Writes and reads as much as the pipes take and have. With `wants_more`, returns as soon as there is room for
+    /// more requests.
     async fn transfer(&mut self, wants_more: bool) -> io::Result<Transfer> {
         let Self { reader, writer, out, chunk, .. } = self;
         poll_fn(|cx| {
@@ -309,8 +310,8 @@ impl WriteBuffer {
         }
     }
 
-    /// Answers a request of the server: a ping with a result, any other with an error, because the client has declared no capabilities. A
-    /// server that does not read these answers gets no more of them.
+    /// Answers a request of the server: a ping with a result, any other with an error, because the client has declared
+    /// no capabilities. A server that does not read these answers gets no more of them.
     fn reply_to(&mut self, request: &Request<'_>) {
         if self.waiting() > MAX_UNREAD_REPLIES {
             return;

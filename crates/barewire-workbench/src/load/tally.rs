@@ -7,7 +7,7 @@ use super::histogram::Histogram;
 use crate::text::shown;
 
 /// The counts and times of the requests to one server.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Tally {
     /// The number of requests that were sent.
@@ -91,21 +91,6 @@ impl WrongAnswer {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
-        Self {
-            sent: 0,
-            lost: 0,
-            late: 0,
-            duplicated: 0,
-            wrong: BTreeMap::new(),
-            unsent: 0,
-            latency: Histogram::new(),
-            lag: Histogram::new(),
-            time: Duration::ZERO,
-            own_cpu: Duration::ZERO,
-        }
-    }
-
     /// Counts a good answer.
     pub(super) fn good(&mut self, due: Instant, received: Instant) {
         self.latency.record(received.saturating_duration_since(due));

@@ -62,8 +62,8 @@ impl Template {
     }
 }
 
-/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is different in every request: it begins with a number. It
-/// has at least [`MIN_PAYLOAD`] bytes; the rest are letters, which have only one spelling in JSON.
+/// Returns a text for the params of a [`LoadRequest`](super::LoadRequest) that is different in every request: it begins
+/// with a number. It has at least [`MIN_PAYLOAD`] bytes; the rest are letters, which have only one spelling in JSON.
 pub fn payload(bytes: usize) -> String {
     let tail = ('a'..='z').cycle().take(bytes.saturating_sub(DIGITS));
     NUMBER_MARK.chars().chain(tail).collect()

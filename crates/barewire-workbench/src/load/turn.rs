@@ -164,7 +164,7 @@ mod tests {
     fn at_a_rate_a_late_request_keeps_its_due_time() {
         let began = Instant::now();
         let settings = LoadSettings { rate: Some(10.0), ..LoadSettings::default() };
-        let (mut turn, mut tally) = (Turn::new(&settings, Amount::Count(3), began), Tally::new());
+        let (mut turn, mut tally) = (Turn::new(&settings, Amount::Count(3), began), Tally::default());
         let at = |millis| began + Duration::from_millis(millis);
         assert_eq!(turn.next(began, 0, &mut tally), Some(began));
         assert_eq!((turn.next(began, 0, &mut tally), turn.wake()), (None, at(100)));

@@ -6,8 +6,8 @@ use super::message::Message;
 use super::path_pattern::pointer;
 use super::value::Value;
 
-/// One place where the recorded and the received value differ. Serialized, it is an object with `path`, `recorded` and `came`, the
-/// received value.
+/// One place where the recorded and the received value differ. Serialized, it is an object with `path`, `recorded` and
+/// `came`, the received value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     #[serde(serialize_with = "as_pointer")]
@@ -94,8 +94,9 @@ impl DiffWalk<'_, '_> {
         self.path.pop();
     }
 
-    /// Compares arrays. If their lengths differ, equal elements at both ends are skipped, so that one added or removed element is one
-    /// change. A path has the index in the recorded array; for an added element, the index in the received one.
+    /// Compares arrays. If their lengths differ, equal elements at both ends are skipped, so that one added or removed
+    /// element is one change. A path has the index in the recorded array; for an added element, the index in the
+    /// received one.
     fn arrays(&mut self, recorded: &[Value], received: &[Value]) {
         let (mut head, mut tail) = (0, 0);
         if recorded.len() != received.len() {

@@ -12,8 +12,8 @@ use super::value::Value;
 
 /// One difference between a replay and its capture.
 ///
-/// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply `method`, `name`,
-/// `id`, `frame`, `answer_frame`, `changes` and `came` (the received bytes).
+/// Serialized, it is an object with `kind` ([`DifferenceKind::as_str`]), `detail` (its sentence), and where they apply
+/// `method`, `name`, `id`, `frame`, `answer_frame`, `changes` and `came` (the received bytes).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Difference {

@@ -1,7 +1,7 @@
 //! A capture replayed: as its client, to a server, or as its server, to clients.
 //!
-//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send the client's messages to a server and compare
-//! the answers. [`serve`] and [`serve_http`] answer clients as the recorded server did.
+//! [`Script::load`] reads one conversation of a capture. [`play`] and [`play_http`] send the client's messages to a
+//! server and compare the answers. [`serve`] and [`serve_http`] answer clients as the recorded server did.
 //!
 //! A test of a server, with a capture of a correct session:
 //!

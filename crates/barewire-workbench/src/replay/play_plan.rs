@@ -29,7 +29,8 @@ pub(super) struct PlannedSend {
     pub(super) frame: usize,
     /// The number of expected messages that came before this frame in the capture.
     pub(super) needs: usize,
-    /// The expected requests of the server that this frame answers, each after the position of its response in the frame.
+    /// The expected requests of the server that this frame answers, each after the position of its response in the
+    /// frame.
     pub(super) answers: Vec<(usize, usize)>,
 }
 
@@ -114,8 +115,8 @@ impl PlayPlan {
 
     /// Returns the request that a recorded response with this id answers: the first without a response, else the last.
     ///
-    /// Over HTTP several clients may use the same id at once, each in an exchange of its own. If an id was reused after a cancellation,
-    /// the response more likely belongs to the later request.
+    /// Over HTTP several clients may use the same id at once, each in an exchange of its own. If an id was reused after
+    /// a cancellation, the response more likely belongs to the later request.
     fn answered_request(&self, id: &Id<'_>, exchange: &str, script: &Script) -> Option<usize> {
         let same_id = self.ids.get(id)?;
         let unlikely = |request: &&usize| {

@@ -6,7 +6,8 @@ use barewire_proto::json::{Json, Kind, Text};
 
 use super::value::MAX_DEPTH;
 
-/// Calls `replacement` for every string and number in a text, with its path and value, and puts the returned text in its place.
+/// Calls `replacement` for every string and number in a text, with its path and value, and puts the returned text in
+/// its place.
 ///
 /// Returns `None` if nothing is replaced, or the text is not JSON.
 pub(super) fn rewrite(

@@ -65,7 +65,8 @@ pub enum ExitStatus {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ScriptOptions<'a> {
-    /// The channel of the conversation; over HTTP, the channel of any exchange of the session. `None` if there is only one conversation.
+    /// The channel of the conversation; over HTTP, the channel of any exchange of the session. `None` if there is only
+    /// one conversation.
     pub channel: Option<&'a str>,
     /// Whether frames with redacted secrets are accepted. Any received value then matches a redacted one.
     pub allow_redacted: bool,

@@ -1,4 +1,5 @@
-//! A script and the messages of a server -> the frames to send, and the differences from the capture. No I/O, and no clock.
+//! A script and the messages of a server -> the frames to send, and the differences from the capture. No I/O, and no
+//! clock.
 
 mod compare;
 #[cfg(test)]
@@ -157,8 +158,8 @@ impl<'a> ClientReplay<'a> {
         (self.next_send, self.received)
     }
 
-    /// Handles a frame of the server. Returns responses to send that are not in the capture, a frame each. `send` is the planned send
-    /// whose HTTP response the frame came in.
+    /// Handles a frame of the server. Returns responses to send that are not in the capture, a frame each. `send` is
+    /// the planned send whose HTTP response the frame came in.
     pub(super) fn take(&mut self, frame: &[u8], send: Option<usize>) -> Vec<Vec<u8>> {
         let mut replies = Vec::new();
         for message in Message::in_frame(frame) {
@@ -216,7 +217,8 @@ impl<'a> ClientReplay<'a> {
         self.add_difference(kind, Some(request.index), Some(message));
     }
 
-    /// Matches a request of the server with the recorded one with the same params, or else the first one with the same method.
+    /// Matches a request of the server with the recorded one with the same params, or else the first one with the same
+    /// method.
     fn handle_request(&mut self, id: &Id<'static>, method: &str, message: &Message) -> Option<Vec<u8>> {
         let recorded = |expected: &usize| self.script.message(self.plan.expected[*expected].index);
         let is_same_method = |expected: &usize| {
@@ -368,5 +370,6 @@ impl<'a> ClientReplay<'a> {
     }
 }
 
-/// The bytes of notifications that are kept for the comparison: a server that never stops sending must not fill the memory.
+/// The bytes of notifications that are kept for the comparison: a server that never stops sending must not fill the
+/// memory.
 const MAX_NOTIFICATION_BYTES: usize = 64 * 1024 * 1024;

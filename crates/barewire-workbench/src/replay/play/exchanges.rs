@@ -1,5 +1,5 @@
-//! Messages of a client -> HTTP exchanges, in order, with the session and the version of this server; their responses -> messages for the
-//! client.
+//! Messages of a client -> HTTP exchanges, in order, with the session and the version of this server; their responses
+//! -> messages for the client.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::text::shown;
 pub(super) struct ClientExchanges {
     session: SessionClient,
     open: HashMap<u64, ClientExchange>,
-    /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so a message without
-    /// requests must be accepted first.
+    /// The exchange whose response must begin before the next message is sent. Separate HTTP requests have no order, so
+    /// a message without requests must be accepted first.
     pub(super) gate: Option<Gate>,
     /// Whether the server has answered anything.
     pub(super) is_reached: bool,
@@ -289,7 +289,8 @@ impl ResponseDecoder {
     }
 }
 
-/// Returns the message of a frame. Only events named `message` carry messages, and one without data only sets the event id.
+/// Returns the message of a frame. Only events named `message` carry messages, and one without data only sets the event
+/// id.
 fn message(frame: Result<Frame<'_>, FrameError>) -> Option<Result<Vec<u8>, FrameError>> {
     match frame {
         Ok(Frame { event: Some(event), bytes, .. }) if event.name != "message" || bytes.is_empty() => None,

@@ -17,7 +17,8 @@ use crate::replay::script::Script;
 use crate::replay::wait_until;
 use crate::text::shown;
 
-/// Sends the client's messages of a capture to a server at a URL, with these headers in every request, and compares the answers.
+/// Sends the client's messages of a capture to a server at a URL, with these headers in every request, and compares the
+/// answers.
 ///
 /// Fails if the server cannot be reached.
 pub async fn play_http(

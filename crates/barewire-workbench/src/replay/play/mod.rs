@@ -22,7 +22,8 @@ pub use stream::play;
 pub struct PlayOptions {
     /// Places in messages that are not compared.
     pub ignore: Vec<PathPattern>,
-    /// Places at which the server generates strings and numbers: they may differ, and later messages return the live ones.
+    /// Places at which the server generates strings and numbers: they may differ, and later messages return the live
+    /// ones.
     pub generated: Vec<PathPattern>,
     /// Whether notifications are compared, in any order.
     pub compare_notifications: bool,

@@ -16,8 +16,8 @@ use crate::replay::framing::StreamDecoder;
 use crate::replay::script::{ExitStatus, Script};
 use crate::replay::wait_until;
 
-/// Sends the client's messages of a capture to a server on a stream, such as a started [`Child`](barewire::transport::Child), and compares
-/// the answers.
+/// Sends the client's messages of a capture to a server on a stream, such as a started
+/// [`Child`](barewire::transport::Child), and compares the answers.
 pub async fn play(script: &Script, server: impl Transport, options: &PlayOptions) -> PlayReport {
     let framing = script.stream_framing();
     let mut client = ClientReplay::new(script, framing, options);

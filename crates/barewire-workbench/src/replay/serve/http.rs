@@ -1,4 +1,5 @@
-//! A script and clients over HTTP -> the messages that the server sent in the capture. Every session has the whole capture.
+//! A script and clients over HTTP -> the messages that the server sent in the capture. Every session has the whole
+//! capture.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
@@ -19,8 +20,9 @@ use crate::replay::wait_until;
 
 /// Answers clients over HTTP at [`HTTP_PATH`](super::HTTP_PATH) as the recorded server did, until `stop` is ready.
 ///
-/// Every session has the whole capture to itself; all requests without a session share one. Requests with a `Host` that is no loopback
-/// name are refused. Calls `log` with a line for each request: the recorded frame that it matches, or the reason why there is none.
+/// Every session has the whole capture to itself; all requests without a session share one. Requests with a `Host` that
+/// is no loopback name are refused. Calls `log` with a line for each request: the recorded frame that it matches, or
+/// the reason why there is none.
 pub async fn serve_http(
     script: &Script,
     listener: TcpListener,
@@ -30,7 +32,17 @@ pub async fn serve_http(
 ) -> ServeReport {
     let mut stop = pin!(stop);
     let (sender, mut receiver) = unbounded_channel();
-    let mut server = HttpReplayServer::new(script, options, log);
+    let mut server = HttpReplayServer {
+        script,
+        options,
+        log,
+        sessions: HashMap::new(),
+        exchanges: HashMap::new(),
+        session_count: 0,
+        matched: 0,
+        unmatched: 0,
+        unused: None,
+    };
     let mut last = 0;
     loop {
         let due = server.due();
@@ -88,21 +100,7 @@ struct PendingExchange {
     is_stream: bool,
 }
 
-impl<'a, L: FnMut(&str)> HttpReplayServer<'a, L> {
-    fn new(script: &'a Script, options: &'a ServeOptions, log: L) -> Self {
-        Self {
-            script,
-            options,
-            log,
-            sessions: HashMap::new(),
-            exchanges: HashMap::new(),
-            session_count: 0,
-            matched: 0,
-            unmatched: 0,
-            unused: None,
-        }
-    }
-
+impl<L: FnMut(&str)> HttpReplayServer<'_, L> {
     fn due(&self) -> Option<Instant> {
         self.sessions.values().filter_map(|session| session.server.due()).min()
     }
@@ -210,8 +208,8 @@ impl<'a, L: FnMut(&str)> HttpReplayServer<'a, L> {
         }
     }
 
-    /// Sends a message in the exchange of its request, or in the session's stream if that exchange has ended. Sends nothing if the client
-    /// has gone.
+    /// Sends a message in the exchange of its request, or in the session's stream if that exchange has ended. Sends
+    /// nothing if the client has gone.
     fn send(&mut self, session: &str, bytes: Vec<u8>, number: u64, is_last: bool) {
         if let Some(exchange) = self.exchanges.get_mut(&number) {
             if is_last && !exchange.is_stream {
